@@ -6,7 +6,7 @@
 #![cfg(test)]
 #![forbid(unsafe_code)]
 
-mod base {
+mod memory {
     pub(crate) mod primitive {
         pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
     }
@@ -16,7 +16,7 @@ mod primitive {
 }
 #[path = "../../../crates/runtime/src/sync/bell.rs"]
 mod bell;
-#[path = "../../../crates/runtime/src/base/visibility.rs"]
+#[path = "../../../crates/runtime/src/memory/visibility.rs"]
 mod visibility;
 #[path = "../../../crates/transport/src/kit/wakeup.rs"]
 mod wakeup;

@@ -18,7 +18,7 @@ pub struct Filter(Vec<(String, Level)>);
 impl Filter {
     /// What [`parse`](Filter::parse) accepts.
     pub const EXPECTED: &str = "1, 2 or 3, or some of the modules bootstrap, runtime, transport, transport_tcp, transport_ucx and \
-         transport_ofi, with or without a part such as runtime::setup and a level (info, debug or trace), separated by \
+         transport_ofi, with or without a part such as runtime::start and a level (info, debug or trace), separated by \
          commas, such as transport=debug,bootstrap=trace; by default nothing is printed";
 
     /// Reads a list of modules with their levels, or one level for all. A single word that is
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     fn a_filter_lets_modules_and_their_parts_pass() {
-        let filter = Filter::parse("transport=debug,runtime::setup=trace").expect("valid");
+        let filter = Filter::parse("transport=debug,runtime::start=trace").expect("valid");
         let targets = filter.targets();
         for (module, level, passes) in [
             ("rushmem_transport::kit::loss", Level::DEBUG, true),
             ("rushmem_transport_ucx::shared", Level::DEBUG, true),
             ("rushmem_transport_ucx::shared", Level::TRACE, false),
-            ("rushmem_runtime::setup::join", Level::TRACE, true),
+            ("rushmem_runtime::start::join", Level::TRACE, true),
             ("rushmem_runtime::net", Level::INFO, false),
             ("program", Level::ERROR, false),
         ] {

@@ -1,12 +1,12 @@
 //! The implementation of OpenSHMEM, above symmetric memory and below every language.
 //!
-//! Folders are layers, and each imports only those before it: `base`, `memory`, `observers`, `net`,
-//! `sync`, `teams`, `coll`, `api`, `setup`. The functions of the standard are in [`setup`],
-//! [`heap`], [`team`], [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`]
-//! and [`lock`]. They take the arguments of the C functions, preceded by the name of the call for
-//! messages. They check the arguments, find the PE's copy of an address and pass the access to
-//! `transport::mem`. The on-node path contains nothing else: no lock, no allocation, no system
-//! call, no log.
+//! The modules are layers, and each imports only those before it: `constants`, `settings`,
+//! `process`, `call`, `job`, `memory`, `observers`, `net`, `sync`, `teams`, `coll`, `api`, `end`,
+//! `start`. The functions of the standard are in [`setup`], [`heap`], [`team`], [`ctx`], [`rma`],
+//! [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They take the arguments
+//! of the C functions, preceded by the name of the call for messages. They check the arguments,
+//! find the PE's copy of an address and pass the access to `transport::mem`. The on-node path
+//! contains nothing else: no lock, no allocation, no system call, no log.
 //!
 //! # Safety
 //!
@@ -19,20 +19,28 @@
 //! The runtime names no provider and no launcher.
 
 mod api;
-mod base;
+mod call;
 mod coll;
+pub mod constants;
+mod end;
+pub mod extension_constants;
+mod job;
 mod memory;
 mod net;
 mod observers;
+mod process;
+pub mod settings;
 pub mod setup;
+mod start;
 mod sync;
 mod teams;
 
 pub use api::{amo, counters, ctx, heap, local, lock, rma, signal, team, wait};
-pub use base::call::{Call, CallName};
-pub use base::handle::{ContextHandle, RequestHandle, TeamHandle};
-pub use base::{constants, extension_constants, settings, stdio, thread, time};
+pub use call::thread;
+pub use call::{Call, CallName};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step, tuning};
+pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use net::contexts::{Context, World};
 pub use net::order;
+pub use process::{stdio, time};

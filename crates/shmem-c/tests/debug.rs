@@ -31,11 +31,15 @@ fn reports(transport: &str, provider: &[&[&str]]) {
         &outcome,
         &[
             &["DEBUG bootstrap::session: joins by oshrun's protocol", "pe=2", "n_pes=3"],
-            &["INFO runtime::setup::path:", &format!("{transport}: SHMEM_TRANSPORT is"), "pe=0"],
+            &[
+                "INFO runtime::start::connect::path:",
+                &format!("{transport}: SHMEM_TRANSPORT is"),
+                "pe=0",
+            ],
             &[&chosen, "chosen, and every PE moved data over it"],
             &["transport::kit::peers: a peer is used for the first time", "pe=0", "peer=1"],
             &["transport::kit::peers: a peer is used for the first time", "pe=1", "peer=2"],
-            &["runtime::setup::finalize: the library is closed", "pe=1"],
+            &["runtime::end::finalize: the library is closed", "pe=1"],
         ],
     );
     has(&outcome, provider);
@@ -131,7 +135,7 @@ fn what_handlers_of_exit_do_is_reported() {
     let program = testkit::compile_text("finalizes_at_exit.c", text, folder, &[]);
     let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
     assert!(outcome.status.success(), "{outcome}");
-    let finalize = |pe| format!("runtime::setup::finalize: the library is closed pe={pe}");
+    let finalize = |pe| format!("runtime::end::finalize: the library is closed pe={pe}");
     has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
 }
 

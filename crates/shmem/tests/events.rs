@@ -99,7 +99,7 @@ shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
         "rushmem_bootstrap::session",
         "a new team: the team of 2 PEs from split 1",
         "broadcast of the team: ",
-        "rushmem_runtime::setup::finalize",
+        "rushmem_runtime::end::finalize",
         &format!("pe={me}"),
     ] {
         assert!(text.contains(part), "{part} in\n{text}");

@@ -16,11 +16,14 @@ const SECTIONS: &[(&str, &[&str])] = &[
         "Calls of the library",
         &[
             "crates/runtime/src/api",
-            "crates/runtime/src/base",
+            "crates/runtime/src/call",
             "crates/runtime/src/coll",
+            "crates/runtime/src/job",
             "crates/runtime/src/memory",
             "crates/runtime/src/net",
             "crates/runtime/src/observers",
+            "crates/runtime/src/process",
+            "crates/runtime/src/settings",
             "crates/runtime/src/sync",
             "crates/runtime/src/teams",
             "crates/heap/src/allocator",
@@ -32,7 +35,8 @@ const SECTIONS: &[(&str, &[&str])] = &[
     (
         "Start and end of a job",
         &[
-            "crates/runtime/src/setup",
+            "crates/runtime/src/end",
+            "crates/runtime/src/start",
             "crates/bootstrap",
             "crates/transport/src/setting.rs",
             "crates/heap",

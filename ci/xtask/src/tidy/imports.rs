@@ -12,11 +12,29 @@ use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
 
 use super::tree::Tree;
 
-/// Crates whose folders are layers, each importing only those before it. Files beside the folders
-/// are not in any.
+/// Crates whose modules are layers, each importing only those before it. A layer includes the
+/// modules inside it, except those that are layers themselves. Other files are not in any.
 const LAYERS: &[(&str, &[&str])] = &[(
     "crates/runtime",
-    &["base", "memory", "observers", "net", "sync", "teams", "coll", "api", "setup"],
+    &[
+        "constants",
+        "settings",
+        "process",
+        "call",
+        "job",
+        "memory",
+        "observers",
+        "net",
+        "sync",
+        "teams",
+        "coll",
+        "api",
+        // The parts of two observers that gather from all PEs.
+        "observers/counters/statistics",
+        "observers/trace/job",
+        "end",
+        "start",
+    ],
 )];
 
 pub fn check(tree: &Tree) -> Vec<String> {
@@ -40,7 +58,13 @@ fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
         .map(|circle| format!("{folder}/src: these files import each other: {}", circle.join(", ")))
         .collect();
     if let Some((_, layers)) = LAYERS.iter().find(|(layered, _)| *layered == folder) {
-        let layer = |path: &str| layers.iter().position(|l| path.split('/').next() == Some(l));
+        let layer = |path: &str| {
+            let is_inside = |layer: &&str| {
+                path.strip_prefix(layer).is_some_and(|rest| rest.starts_with(['/', '.']))
+            };
+            let innermost = layers.iter().copied().filter(is_inside).max_by_key(|l| l.len())?;
+            layers.iter().position(|l| *l == innermost)
+        };
         for (from, to) in
             imports.iter().flat_map(|(from, tos)| tos.iter().map(move |to| (*from, *to)))
         {

@@ -2,7 +2,7 @@
 //! the transport.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
+use crate::call::Call;
 use crate::memory::address::{mapped_atomic, mapped_polled_atomic};
 use crate::net::contexts::Context;
 use crate::net::remote::Access;

@@ -1,8 +1,8 @@
 //! Counters of operations in the form of SOS, which count while `SHMEM_STATS` is set.
 
-use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
-use crate::base::job;
+use crate::call::Call;
+use crate::job;
+use crate::job::handle::ContextHandle;
 use crate::net::{contexts, endpoints, network};
 use crate::observers::counters::{self, ContextCounters};
 

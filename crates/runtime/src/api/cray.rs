@@ -4,13 +4,13 @@
 //! members agree on anything. Only its members call the strided split, so no other PE takes part in
 //! it; the caller is a PE of the parent that may not know the others.
 
-use crate::base::call::{Call, fail};
-use crate::base::digest::digest;
-use crate::base::extension_constants::SHMEM_COLOR_UNDEFINED;
-use crate::base::handle::TeamHandle;
-use crate::base::job;
-use crate::base::members::Members;
+use crate::call::{Call, fail};
 use crate::coll::collectives;
+use crate::extension_constants::SHMEM_COLOR_UNDEFINED;
+use crate::job;
+use crate::job::digest::digest;
+use crate::job::handle::TeamHandle;
+use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::sync::check::{self, CheckedArgument, CheckedGroup};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};

@@ -1,12 +1,12 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): creating and destroying them, and queries about them.
 
-use crate::base::call::{Call, fail};
-use crate::base::caller;
-use crate::base::constants::{
+use crate::call::{Call, fail};
+use crate::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
 };
-use crate::base::handle::{ContextHandle, TeamHandle};
-use crate::base::job;
+use crate::job;
+use crate::job::caller;
+use crate::job::handle::{ContextHandle, TeamHandle};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, order};
 use crate::teams::team;

@@ -5,12 +5,12 @@
 #![allow(unsafe_code)]
 
 use crate::api::lock;
-use crate::base::call::{Call, fail};
-use crate::base::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
-use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
-use crate::base::job::{self, Job};
-use crate::base::refusal;
+use crate::call::{Call, fail};
 use crate::coll::collectives::barrier_all_with;
+use crate::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
+use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
+use crate::job::{self, Job};
+use crate::memory::refusal;
 use crate::memory::{address, available, blocks, huge_pages, locked};
 use crate::net::network;
 use crate::observers::{self, Event, What};

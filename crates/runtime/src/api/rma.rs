@@ -5,7 +5,7 @@
 //! mapped.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
+use crate::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::polling;

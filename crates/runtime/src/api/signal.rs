@@ -4,9 +4,9 @@
 
 use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;
-use crate::base::call::{Call, fail};
-use crate::base::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
-use crate::base::job;
+use crate::call::{Call, fail};
+use crate::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
+use crate::job;
 use crate::memory::address::{mapped, mapped_atomic, require_aligned};
 use crate::memory::range::symmetric;
 use crate::net::contexts::Context;

@@ -3,11 +3,11 @@
 //! All members of the parent agree on slots and on success before any of them creates a team, so a
 //! split fails on all of them or on none.
 
-use crate::base::call::{Call, fail};
-use crate::base::digest::digest;
-use crate::base::handle::TeamHandle;
-use crate::base::job;
+use crate::call::{Call, fail};
 use crate::coll::collectives;
+use crate::job;
+use crate::job::digest::digest;
+use crate::job::handle::TeamHandle;
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
 use crate::teams::team::{Team, TeamConfig, find, teams};
 use core::ffi::c_int;

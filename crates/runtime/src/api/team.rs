@@ -2,10 +2,10 @@
 //! their own.
 
 use crate::api::ctx;
-use crate::base::call::{Call, fail};
-use crate::base::handle::TeamHandle;
-use crate::base::job;
+use crate::call::{Call, fail};
 use crate::coll::{collectives, requests};
+use crate::job;
+use crate::job::handle::TeamHandle;
 use crate::teams::team::{self, find};
 use core::ffi::c_int;
 

@@ -3,11 +3,11 @@
 //! A word is loaded with acquire, so that what its writer ordered before it is visible on return.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::constants::{
+use crate::call::{Call, fail};
+use crate::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use crate::base::job::{self, Job};
+use crate::job::{self, Job};
 use crate::memory::address::require_aligned;
 use crate::memory::place;
 use crate::memory::range::symmetric;

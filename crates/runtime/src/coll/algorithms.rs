@@ -3,9 +3,9 @@
 //!
 //! It does not know the routines of the standard: `collectives` does.
 
-use crate::base::digest::digest;
-use crate::base::members::Members;
 use crate::coll::executor::{Executor, Landings, Parts, PlanArrays, Vectors, vector_parts};
+use crate::job::digest::digest;
+use crate::job::members::Members;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::sync::channel;

@@ -5,10 +5,10 @@
 //! reads and writes the arrays of offsets and sizes.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::digest::digest;
+use crate::call::{Call, fail};
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
+use crate::job::digest::digest;
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;

@@ -1,7 +1,7 @@
 //! Which collective a PE has entered, for messages and for its status, and how many.
 
-use crate::base::call::Call;
-use crate::base::digest::digest;
+use crate::call::Call;
+use crate::job::digest::digest;
 use crate::observers::{self, Event, FollowedMembers, Membership, ObservedCall, What};
 use crate::sync::channel::InCollective;
 use crate::teams::team::{Team, teams};

@@ -6,11 +6,11 @@
 //! pieces; long reductions are direct.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::job;
+use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Parts, PlanArrays, vector_parts};
+use crate::job;
 use crate::memory::blocks;
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::contexts::World;

@@ -6,8 +6,8 @@
 //! everywhere. Others are fetched first, many at once, in blocks so large that a network is kept
 //! busy. This file knows nothing of who waits for whom: that is the plan's.
 
-use crate::base::members::Members;
 use crate::coll::combine::Combine;
+use crate::job::members::Members;
 use crate::memory::range::{SCRATCH, SymmetricRange};
 use crate::net::copy::complete_copies;
 use rushmem_transport::Pe;

@@ -2,14 +2,14 @@
 //!
 //! An [`Executor`] then carries out the plans; it knows neither.
 
-use crate::base::call::{Call, fail};
-use crate::base::caller;
-use crate::base::handle::TeamHandle;
-use crate::base::job::{self, Job};
+use crate::call::{Call, fail};
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Vectors};
 use crate::coll::requests;
+use crate::job::caller;
+use crate::job::handle::TeamHandle;
+use crate::job::{self, Job};
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::{calling, network};
 use crate::observers::{ByteBlocks, FollowedMembers, ObservedCall, What};

@@ -4,10 +4,10 @@
 //! put directly at their destination on the peer, and then the peer's flag is raised: one ordered
 //! put-with-signal.
 
-use crate::base::job::Job;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::direct;
+use crate::job::Job;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;

@@ -2,13 +2,13 @@
 //! of the library carries it out by the code of the blocking one (`requests`).
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
-use crate::base::caller;
-use crate::base::handle::{RequestHandle, TeamHandle};
-use crate::base::job;
+use crate::call::Call;
 use crate::coll::collectives::TeamOrActiveSet;
 use crate::coll::combine::Combine;
 use crate::coll::{collectives, requests};
+use crate::job;
+use crate::job::caller;
+use crate::job::handle::{RequestHandle, TeamHandle};
 use crate::memory::range::symmetric;
 use crate::teams::team;
 use core::ffi::c_int;

@@ -7,11 +7,11 @@
 //! better plans for long vectors, which are symmetric.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::handle::TeamHandle;
+use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, Landings, Vectors};
+use crate::job::handle::TeamHandle;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::teams::team;

@@ -10,16 +10,16 @@
 //! Several collectives of a PE are then in progress at once, as with `SHMEM_THREAD_MULTIPLE`: those
 //! of requests use no buffer that teams share. They communicate by the library's own endpoint,
 //! which has a lock at every thread level.
-use crate::base::call::{Call, fail};
-use crate::base::caller;
-use crate::base::handle::{RequestHandle, TeamHandle};
-use crate::base::job::{self, Job};
-use crate::base::primitive::{AtomicU32, Ordering};
-use crate::base::process::lock;
-use crate::base::thread;
-use crate::base::warning::warning;
+use crate::call::thread;
+use crate::call::warning::warning;
+use crate::call::{Call, fail};
 use crate::coll::collective_call::CollectiveCall;
+use crate::job::caller;
+use crate::job::handle::{RequestHandle, TeamHandle};
+use crate::job::{self, Job};
+use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::observers::{ObservedCall, What};
+use crate::process::lock;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
 use crate::sync::flags;

@@ -5,10 +5,10 @@
 
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
-use crate::base::job::{self, Job};
-use crate::base::members::Members;
+use crate::call::Call;
 use crate::coll::collectives::barrier_all;
+use crate::job::members::Members;
+use crate::job::{self, Job};
 use crate::memory::areas::MESSAGE;
 use crate::sync::{backoff, flags};
 use rushmem_explain::status::{Collective, Subject};

@@ -1,10 +1,10 @@
 //! For a program that measures algorithms: the facts of a team, and another table in the middle of
 //! a job.
 
-use crate::base::call::Call;
-use crate::base::handle::TeamHandle;
-use crate::base::job;
+use crate::call::Call;
 use crate::coll::entry::CollectiveEntry;
+use crate::job;
+use crate::job::handle::TeamHandle;
 use crate::teams::team;
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 

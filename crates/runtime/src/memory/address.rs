@@ -9,12 +9,12 @@
 //! atomic operations have a table in which no PE is mapped, so that `net::polling` counts them.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::caller;
-use crate::base::job;
-use crate::base::refusal;
+use crate::call::{Call, fail};
+use crate::job;
+use crate::job::caller;
 use crate::memory::accessible;
 use crate::memory::blocks;
+use crate::memory::refusal;
 use crate::memory::statics;
 use core::ffi::c_int;
 use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};

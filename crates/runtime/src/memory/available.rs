@@ -1,7 +1,7 @@
 //! How much memory the node has and how much of it is available, to warn before the kernel has to
 //! kill a process.
 
-use crate::base::warning::warning;
+use crate::call::warning::warning;
 use rushmem_topology::GroupLimit;
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicU64, Ordering};

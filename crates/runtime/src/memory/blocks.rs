@@ -2,8 +2,8 @@
 //!
 //! Allocation is symmetric, so the own table describes the blocks of every PE.
 
-use crate::base::call::{Call, fail};
-use crate::base::job::Job;
+use crate::call::{Call, fail};
+use crate::job::Job;
 use rushmem_heap::Overwritten;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

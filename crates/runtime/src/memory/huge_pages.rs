@@ -6,10 +6,10 @@
 //! them. Only allocated memory is taken. Of static data it is not known how much the program will
 //! use, so by default they get huge pages only where a first touch makes them.
 
-use crate::base::job::Job;
-use crate::base::settings::{HugePages, Settings};
-use crate::base::warning::warning;
+use crate::call::warning::warning;
+use crate::job::Job;
 use crate::memory::{available, statics};
+use crate::settings::{HugePages, Settings};
 use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
 use rushmem_heap::{Layout, NodeMemory, ReservedPages, Statics};
 use rushmem_transport::Pe;

@@ -4,7 +4,7 @@
 //!
 //! What the network's own library locks besides is not known here.
 
-use crate::base::job::Job;
+use crate::job::Job;
 use crate::memory::{available, huge_pages, statics};
 use rushmem_transport::{Error, Segment};
 use rustix::process::{Resource, getrlimit};

@@ -1,6 +1,6 @@
 //! Where a word of this PE is, in terms that a process outside the PE understands.
 
-use crate::base::job::Job;
+use crate::job::Job;
 use crate::memory::{address, statics};
 use rushmem_explain::status::Place;
 use rushmem_transport::Segment;

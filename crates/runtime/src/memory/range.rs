@@ -6,7 +6,7 @@
 //! combinations use the values that they find.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
+use crate::call::Call;
 use crate::memory::address;
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;

@@ -5,8 +5,8 @@
 //! cache line.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, CallName, call};
-use crate::base::thread;
+use crate::call::thread;
+use crate::call::{Call, CallName, call};
 use crate::net::contexts;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};

@@ -6,13 +6,14 @@
 //! `api::ctx` creates and destroys contexts.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_THREAD_MULTIPLE};
-use crate::base::handle::{ContextHandle, TeamHandle};
-use crate::base::members::Members;
-use crate::base::thread::{self, Caller};
-use crate::base::{job, process};
+use crate::call::thread::{self, Caller};
+use crate::call::{Call, fail};
+use crate::constants::{SHMEM_CTX_PRIVATE, SHMEM_THREAD_MULTIPLE};
+use crate::job;
+use crate::job::handle::{ContextHandle, TeamHandle};
+use crate::job::members::Members;
 use crate::memory::address;
+use crate::process;
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
 use std::ptr::null_mut;

@@ -8,12 +8,13 @@
 //! destroyed, or of a network that was closed, finds no endpoint there and gets a message.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
-use crate::base::{process, thread};
+use crate::call::Call;
+use crate::call::thread;
+use crate::job::handle::ContextHandle;
 use crate::net::calling;
 use crate::net::contexts::{self, MOST};
 use crate::net::network;
+use crate::process;
 use rushmem_transport::{Endpoint, Error, Pe};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;

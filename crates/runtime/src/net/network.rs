@@ -4,8 +4,8 @@
 //! Every wait in the library makes it progress. When the software of peers changes memory here, it
 //! rings this PE's bell. The loss of a PE ends the job. Operations use it through `endpoints`.
 
-use crate::base::call::{Call, call, fail};
-use crate::base::job;
+use crate::call::{Call, call, fail};
+use crate::job;
 use crate::net::proxies;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::setting::{environment, is_blank};

@@ -7,10 +7,10 @@
 //! operations.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
-use crate::base::job;
-use crate::base::visibility::{complete, release};
+use crate::call::Call;
+use crate::job;
 use crate::memory::address;
+use crate::memory::visibility::{complete, release};
 use crate::net::contexts::Context;
 use crate::net::{endpoints, network, polling};
 use crate::observers::{self, Event, What};

@@ -2,7 +2,7 @@
 //! of that node, which carries it out in the memory that the node shares.
 #![allow(unsafe_code)]
 
-use crate::base::job::{self, Job};
+use crate::job::{self, Job};
 use crate::memory::address;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{LocalBuf, Pe, Proxy, Segment};

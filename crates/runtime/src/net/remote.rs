@@ -5,10 +5,10 @@
 //! few hundred instructions.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
-use crate::base::visibility::release;
+use crate::call::Call;
+use crate::job::handle::ContextHandle;
 use crate::memory::address;
+use crate::memory::visibility::release;
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, polling};
 use crate::observers::{

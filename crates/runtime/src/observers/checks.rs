@@ -3,8 +3,9 @@
 //! caller is checked.
 
 use super::event::{AccessKind, Event, Mark, Observer, What};
-use crate::base::call::fail;
-use crate::base::{caller, job};
+use crate::call::fail;
+use crate::job;
+use crate::job::caller;
 use crate::memory::address;
 use rushmem_transport::{LocalAccess, LocalBuf};
 

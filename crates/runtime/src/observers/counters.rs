@@ -1,9 +1,11 @@
 //! What this PE sends to whom, and how long it stays in calls that wait, while `SHMEM_STATS` asks
 //! for it. Without counters nothing is allocated.
 
+pub(crate) mod statistics;
+
 use super::event::{AccessKind, CallKind, Event, Mark, Observer, What};
-use crate::base::handle::ContextHandle;
-use crate::base::time::nanoseconds;
+use crate::job::handle::ContextHandle;
+use crate::process::time::nanoseconds;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};

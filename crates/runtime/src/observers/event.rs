@@ -1,7 +1,7 @@
 //! What observers see: what this PE does, where, how much of it, and by which call.
 
-use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
+use crate::call::Call;
+use crate::job::handle::ContextHandle;
 use core::ffi::c_int;
 pub(crate) use rushmem_race_interface::{ByteBlocks, FollowedMembers, WordKind};
 

@@ -1,5 +1,7 @@
 //! What this PE says to the race detector of `SHMEM_CHECK=races`, a library of its own.
 
+pub(crate) mod detector;
+
 use super::event::{AccessEvent, AccessKind, Effect, Event, Mark, Membership, Observer, What};
 use rushmem_race_interface::{
     AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,

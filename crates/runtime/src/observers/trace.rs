@@ -2,10 +2,12 @@
 //! `SHMEM_TRACE`. What is in the file outlives the process. `rushmem_trace::layout` describes it.
 #![allow(unsafe_code)]
 
+pub(crate) mod job;
+
 use super::event::{AccessKind, Event, Mark, Observer, What};
-use crate::base::call::Call;
-use crate::base::time::nanoseconds;
+use crate::call::Call;
 use crate::memory::place;
+use crate::process::time::nanoseconds;
 use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
     header, record,

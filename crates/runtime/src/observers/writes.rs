@@ -5,9 +5,9 @@
 //! `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
 use super::event::{Effect, Event, Mark, Observer, What};
-use crate::base::settings::Settings;
-use crate::base::time::nanoseconds;
 use crate::memory::place;
+use crate::process::time::nanoseconds;
+use crate::settings::Settings;
 use rushmem_bootstrap::env;
 use rushmem_explain::writes::{self, BUSY, ENTRIES, ENTRY_WORDS};
 use std::sync::OnceLock;

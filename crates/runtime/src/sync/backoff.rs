@@ -7,10 +7,10 @@
 //! words have a bell. A user's word may be written by a plain store, so its waiter polls it every
 //! 50 us, unless only the network can write it, which ends a sleep.
 
-use crate::base::constants::SHMEM_THREAD_SINGLE;
-use crate::base::job::Job;
-use crate::base::primitive::{AtomicU32, Ordering};
-use crate::base::thread;
+use crate::call::thread;
+use crate::constants::SHMEM_THREAD_SINGLE;
+use crate::job::Job;
+use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::{network, polling};
 use crate::sync::flags;
 use crate::sync::status::{Described, LongWait};

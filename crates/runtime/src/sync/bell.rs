@@ -6,7 +6,7 @@
 //! ringer sees the sleeper or the sleeper sees the change: the two sequentially consistent fences
 //! exclude that both miss (Dekker's protocol; the models in `ci/loom` try every order).
 
-use crate::base::primitive::{AtomicU32, Ordering, fence};
+use crate::memory::primitive::{AtomicU32, Ordering, fence};
 
 /// One PE's bell; lives in its internal area.
 pub(crate) struct Bell<'a> {

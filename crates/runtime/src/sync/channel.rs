@@ -12,10 +12,10 @@
 //! both make those of all their teams in the same order. The high bits of such a counter are a mark
 //! of the team, by which a PE notices that the other one does not keep the order.
 
-use crate::base::call::{Call, fail};
-use crate::base::digest::digest;
-use crate::base::job::Job;
-use crate::base::members::Members;
+use crate::call::{Call, fail};
+use crate::job::Job;
+use crate::job::digest::digest;
+use crate::job::members::Members;
 use crate::memory::areas::{Areas, LANDING_SETS};
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;

@@ -1,6 +1,6 @@
 //! The checks of collectives that are made only with `SHMEM_CHECK`, because they cost time: that
 //! all members of a team are in the same collective with the same arguments, and that arrays do not
-//! overlap. `base::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
+//! overlap. `job::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
 //! Errors whose detection costs nothing are always found, elsewhere.
 //!
 //! For the first check, each two PEs exchange messages that do not use the channels of their team.
@@ -9,11 +9,11 @@
 //! threads of a PE need not keep an order, or the collective does not block, the check is made for
 //! each team separately.
 
-use crate::base::call::{Call, fail};
-use crate::base::caller::warn_once;
-use crate::base::digest::digest;
-use crate::base::job::Job;
-use crate::base::members::Members;
+use crate::call::{Call, fail};
+use crate::job::Job;
+use crate::job::caller::warn_once;
+use crate::job::digest::digest;
+use crate::job::members::Members;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
@@ -298,8 +298,8 @@ mod tests {
     #[test]
     fn teams_have_names() {
         let lines = vec![
-            line(0, crate::base::call::call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
-            line(1, crate::base::call::call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
+            line(0, crate::call::call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
+            line(1, crate::call::call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
         ];
         let text = report(lines, group(1), &[("bytes", 8)]);
         let said = |team| format!("in shmem_int_broadcast with the team {team}");
@@ -309,9 +309,9 @@ mod tests {
     #[test]
     fn who_is_where() {
         let lines = vec![
-            line(4, crate::base::call::call!("shmem_team_sync"), 1, &[]),
-            line(2, crate::base::call::call!("shmem_longdouble_prod_reduce"), 2, &[("bytes", 16)]),
-            line(0, crate::base::call::call!("shmem_team_sync"), 1, &[]),
+            line(4, crate::call::call!("shmem_team_sync"), 1, &[]),
+            line(2, crate::call::call!("shmem_longdouble_prod_reduce"), 2, &[("bytes", 16)]),
+            line(0, crate::call::call!("shmem_team_sync"), 1, &[]),
         ];
         let text = report(lines, group(1), &[]);
         assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
@@ -321,8 +321,8 @@ mod tests {
     fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
-            line(0, crate::base::call::call!("shmem_int_broadcast"), 1, &arguments(0)),
-            line(1, crate::base::call::call!("shmem_int_broadcast"), 1, &arguments(1)),
+            line(0, crate::call::call!("shmem_int_broadcast"), 1, &arguments(0)),
+            line(1, crate::call::call!("shmem_int_broadcast"), 1, &arguments(1)),
         ];
         let text = report(lines, group(1), &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];

@@ -8,12 +8,12 @@
 //! end, or only such PEs, if nothing of theirs is in flight and the wait still goes on afterwards.
 //! Only a wait that has lasted long is examined.
 
-use crate::base::call::{Call, fail};
-use crate::base::constants::SHMEM_THREAD_SINGLE;
-use crate::base::job::{self, Job};
-use crate::base::thread;
-use crate::base::time::nanoseconds;
+use crate::call::thread;
+use crate::call::{Call, fail};
+use crate::constants::SHMEM_THREAD_SINGLE;
+use crate::job::{self, Job};
 use crate::net::network;
+use crate::process::time::nanoseconds;
 use crate::sync::flags;
 use rushmem_explain::status::{Collective, Members, Status, Subject};
 use rushmem_explain::{place, ranges};

@@ -5,9 +5,9 @@
 //! `memory::areas` knows where in an area something is.
 #![allow(unsafe_code)]
 
-use crate::base::primitive::AtomicU32;
 use crate::memory::address;
 use crate::memory::areas::Areas;
+use crate::memory::primitive::AtomicU32;
 use crate::memory::range::SymmetricRange;
 use crate::net::endpoints;
 use crate::observers;

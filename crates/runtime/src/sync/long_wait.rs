@@ -1,9 +1,9 @@
 //! One line for each node about a wait that lasts so long that its reason may be wanted.
 
-use crate::base::call::Call;
-use crate::base::job;
-use crate::base::process;
-use crate::base::warning::warning;
+use crate::call::Call;
+use crate::call::warning::warning;
+use crate::job;
+use crate::process;
 use crate::sync::flags;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;

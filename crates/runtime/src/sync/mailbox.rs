@@ -4,8 +4,8 @@
 //! that was taken from a mailbox for another agreement is kept until it is requested, and the
 //! mailbox is free again. A sender waits until its last message to the same PE has been taken.
 
-use crate::base::call::Call;
-use crate::base::job::Job;
+use crate::call::Call;
+use crate::job::Job;
 use crate::memory::areas::MESSAGE;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};

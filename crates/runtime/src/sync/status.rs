@@ -5,12 +5,12 @@
 //! passes a closure that describes it. `rushmem_explain::place` describes the place, where a reader
 //! without the help of this PE finds a whole status or none.
 
-use crate::base::call::Call;
-use crate::base::location;
-use crate::base::primitive::AtomicU32;
-use crate::base::process;
-use crate::base::time::nanoseconds;
+use crate::call::Call;
+use crate::call::location;
+use crate::memory::primitive::AtomicU32;
 use crate::net::{calling, endpoints, network};
+use crate::process;
+use crate::process::time::nanoseconds;
 use crate::sync::finalizing::{PERIOD, PeerLook};
 use crate::sync::{flags, long_wait};
 use rushmem_explain::place;

@@ -7,10 +7,10 @@
 //! and each pSync has a team. pSync itself is neither read nor written, here or remotely: it is
 //! unchanged when the call returns, as the standard requires, and it may be static.
 
-use crate::base::call::{Call, fail};
-use crate::base::digest::digest;
-use crate::base::job::{self, Job};
-use crate::base::members::Members;
+use crate::call::{Call, fail};
+use crate::job::digest::digest;
+use crate::job::members::Members;
+use crate::job::{self, Job};
 use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;

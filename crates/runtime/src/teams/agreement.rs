@@ -17,9 +17,9 @@
 //! slot, when it has read everything that was put there: a member of the next team that has the
 //! set writes only to members of that team, all of which had given it back.
 
-use crate::base::call::{Call, fail};
-use crate::base::job::Job;
-use crate::base::members::Members;
+use crate::call::{Call, fail};
+use crate::job::Job;
+use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::net::calling;
 use crate::sync::channel::GENERATIONS;

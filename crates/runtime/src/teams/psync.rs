@@ -1,12 +1,12 @@
 //! How a program uses pSync, with `SHMEM_CHECK`. This library does not need pSync, so a mistake
 //! works here and is a warning: with other libraries the program hangs or gets wrong data.
 
-use crate::base::call::Call;
-use crate::base::caller::{self, warn_once};
-use crate::base::constants::SHMEM_SYNC_VALUE;
-use crate::base::job;
-use crate::base::process;
+use crate::call::Call;
+use crate::constants::SHMEM_SYNC_VALUE;
+use crate::job;
+use crate::job::caller::{self, warn_once};
 use crate::memory::{address, range};
+use crate::process;
 use crate::teams::active_set;
 use core::ffi::{c_int, c_long};
 use std::sync::Mutex;

@@ -2,12 +2,12 @@
 //!
 //! `api::team`, `api::split` and `api::cray` create and destroy them.
 
-use crate::base::call::{Call, fail};
-use crate::base::digest::digest;
-use crate::base::handle::TeamHandle;
-use crate::base::job::{self, Job};
-use crate::base::members::Members;
-use crate::base::process;
+use crate::call::{Call, fail};
+use crate::job::digest::digest;
+use crate::job::handle::TeamHandle;
+use crate::job::members::Members;
+use crate::job::{self, Job};
+use crate::process;
 use crate::sync::channel::{Channels, InCollective};
 use crate::sync::check::CheckedGroup;
 use crate::sync::flags;

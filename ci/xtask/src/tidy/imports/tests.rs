@@ -51,13 +51,13 @@ fn a_parent_and_its_child_are_files_too() {
 #[test]
 fn layers_import_downwards() {
     let files = [
-        ("crates/runtime/src/base/a.rs", "use crate::net::b;"),
+        ("crates/runtime/src/call/a.rs", "use crate::net::b;"),
         ("crates/runtime/src/net/b.rs", ""),
     ];
     assert_eq!(complaints(&files).len(), 1);
     let files = [
-        ("crates/runtime/src/base/a.rs", ""),
-        ("crates/runtime/src/net/b.rs", "use crate::base::a;"),
+        ("crates/runtime/src/call/a.rs", ""),
+        ("crates/runtime/src/net/b.rs", "use crate::call::a;"),
     ];
     assert!(complaints(&files).is_empty());
 }

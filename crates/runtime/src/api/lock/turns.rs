@@ -4,7 +4,7 @@
 //! decide which of them uses the node, in the order of their calls; each of them then joins the
 //! queue of PEs again. This file must not know the form of a lock in symmetric memory.
 
-use crate::base::process;
+use crate::process;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};

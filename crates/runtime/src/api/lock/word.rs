@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use crate::api::amo;
-use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
+use crate::call::Call;
+use crate::job::handle::ContextHandle;
 use crate::net::contexts::Context;
 use core::ffi::{c_int, c_long};
 use rushmem_transport::mem::WaitWord;

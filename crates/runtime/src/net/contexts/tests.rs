@@ -1,7 +1,7 @@
 //! Unit tests of `contexts`.
 
 use super::*;
-use crate::base::call::call;
+use crate::call::call;
 
 const CALL: Call = call!("test");
 

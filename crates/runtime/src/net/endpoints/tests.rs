@@ -1,8 +1,8 @@
 //! Unit tests of `endpoints`: one test, since the places are those of the process.
 
 use super::*;
-use crate::base::call::call;
-use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use crate::call::call;
+use crate::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use rushmem_transport::null;
 use std::sync::Barrier;
 use std::thread;

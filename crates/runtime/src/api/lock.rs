@@ -1,0 +1,314 @@
+//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per
+//! PE.
+//!
+//! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every
+//! PE. One field of it, on the lock's home PE, names the last PE of the queue; the other one is
+//! this PE's node of the queue: whether the PE before has granted the lock to it, and which PE is
+//! next. So PEs get the lock in the order of their calls, each polls only its own word, and a lock
+//! of zero is free. `word` knows where the fields are in C's `long` and in Fortran's INTEGER.
+//!
+//! A PE enters the queue with a node of zero, and from then on other PEs only set bits of it. Where
+//! a network carries out atomic operations, one without an old value takes effect at any time
+//! before the next quiet. So a PE clears its node by an operation that returns the old value,
+//! before it enters the queue. The bits that others set may come late: this PE waits for each of
+//! them before it leaves the queue, and a CPU's load sees what was waited for.
+//!
+//! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock
+//! twice, or clears one that it does not hold, gets a message instead of waiting forever.
+#![allow(unsafe_code)]
+
+mod turns;
+mod word;
+
+pub use word::LockWord;
+
+use crate::call::warning::warning;
+use crate::call::{Call, fail};
+use crate::constants::SHMEM_THREAD_MULTIPLE;
+use crate::job::caller;
+use crate::job::{self, Job};
+use crate::memory::address;
+use crate::memory::{place, range};
+use crate::net::contexts::World;
+use crate::net::{order, polling};
+use crate::observers::{self, Event, What};
+use crate::sync::{backoff, flags};
+use core::ffi::{c_int, c_long};
+use rushmem_explain::status::{Place, Subject};
+use rushmem_transport::Pe;
+use std::ops::Range;
+use turns::TurnResult;
+use word::RemoteWord;
+
+/// A lock as this PE has it.
+struct LockHandle<T> {
+    call: Call,
+    job: &'static Job,
+    word: *mut T,
+    home: c_int,
+}
+
+impl<T: LockWord> LockHandle<T> {
+    fn new(call: Call, word: *mut T) -> LockHandle<T> {
+        let job = job::require(call);
+        caller::check(call, job);
+        let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
+        address::require_aligned(call, "lock", word.addr(), size_of::<T>());
+        if job.n_pes > T::MAX_PES {
+            // Cause: a lock of Fortran is an INTEGER, which is too small for that many PEs.
+            fail!(
+                call,
+                "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
+                 from C",
+                size_of::<T>(),
+                T::MAX_PES,
+                job.n_pes
+            );
+        }
+        // Locks are spread over the PEs, so that many of them do not all burden the same one.
+        let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
+        LockHandle { call, job, word, home }
+    }
+
+    fn address(&self) -> usize {
+        self.word.addr()
+    }
+
+    /// Ask for this PE's node, before other threads of the PE that ask later.
+    fn take_turn(&self, wait: bool) -> TurnResult {
+        let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
+        turns::take(self.address(), size_of::<T>(), threads, wait)
+    }
+
+    fn on(&self, pe: c_int) -> RemoteWord<T> {
+        RemoteWord { call: self.call, word: self.word, pe }
+    }
+
+    /// The number of this PE in a field.
+    fn name(&self) -> u32 {
+        self.job.me().0 + 1
+    }
+
+    fn node(&self) -> u32 {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::node(self.word) }
+    }
+
+    /// Clear what the last time in the queue left in this PE's node. No other PE changes it now.
+    fn prepare(&self) {
+        if self.node() != 0 {
+            // SAFETY: the lock was checked to be symmetric and aligned.
+            unsafe { T::clear_node(self.on(self.job.me().0 as c_int)) }
+        }
+    }
+
+    fn is_granted(&self) -> bool {
+        self.node() & T::GRANTED != 0
+    }
+
+    /// The PE that is next, once it is known.
+    fn next(&self) -> Option<Pe> {
+        self.other(self.node() & !T::GRANTED, self.job.me())
+    }
+
+    /// Make this PE the last of the queue; who was it before.
+    fn enqueue(&self) -> Option<Pe> {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
+        self.other(last, Pe(self.home as u32))
+    }
+
+    /// Change the last of the queue from one to the other, each a number in a field; the number
+    /// that was found.
+    fn replace_last(&self, from: u32, to: u32) -> u32 {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
+    }
+
+    /// Take the lock with this PE's node, or pass that on if the lock is not free.
+    fn take_if_free(&self) -> bool {
+        self.prepare();
+        let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
+        match is_free {
+            true => self.note_held(true),
+            false => turns::pass(self.address()),
+        }
+        is_free
+    }
+
+    /// Reports to those that observe that the lock is taken, or given up.
+    fn note_held(&self, is_taken: bool) {
+        let event = Event::new(self.call, What::LockHeld(is_taken));
+        observers::note(|| event.of(self.word, size_of::<T>()));
+    }
+
+    /// Leave the queue if this PE is the last of it; whether it was.
+    fn retire(&self) -> bool {
+        let last = self.replace_last(self.name(), 0);
+        if last == self.name() {
+            return true;
+        }
+        if self.other(last, Pe(self.home as u32)).is_none() {
+            self.damaged(Pe(self.home as u32));
+        }
+        false
+    }
+
+    /// The other PE that a field of the word on `pe` names, if any: this one was in no queue, or is
+    /// not behind itself.
+    fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
+        let named = field.checked_sub(1).map(Pe)?;
+        if named.0 >= self.job.n_pes || named == self.job.me() {
+            self.damaged(pe);
+        }
+        Some(named)
+    }
+
+    /// The word on `pe` holds what no routine has left there.
+    #[cold]
+    fn damaged(&self, pe: Pe) -> ! {
+        // Cause: the lock was not set to zero first, or was written to.
+        fail!(
+            self.call,
+            "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
+             zero before its first use, or was overwritten; set it to zero on all PEs before it is used, and change it \
+             by the lock routines alone",
+            self.address()
+        )
+    }
+
+    /// Set bits in the node of another PE of the queue, and wake that PE if it sleeps.
+    fn add_to_node(&self, pe: Pe, bits: u32) {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::add_to_node(self.on(pe.0 as c_int), bits) };
+        flags::area().ring(pe);
+    }
+
+    /// Wait for another PE to set bits of this PE's node: the one before it in the queue, where it
+    /// is known.
+    fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
+        let describe = || {
+            let lock = place::of_word(self.job, self.word.cast(), size_of::<T>()).0;
+            (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
+        };
+        if address::are_atomics_by_network() {
+            // A network sets the bits when it likes, and then rings no bell.
+            backoff::until_seen(self.job, describe, ready);
+        } else {
+            backoff::until_rung(self.job, describe, ready);
+        }
+    }
+
+    /// What is wrong about holding it when the library is finalized: a message when another PE
+    /// waits for it, a warning when one might.
+    fn complain(&self) {
+        let (me, call, address) = (self.job.me(), self.call, self.address());
+        match self.next() {
+            // Cause: `shmem_finalize` without `shmem_clear_lock`.
+            None => warning!(
+                "PE {me}: {call}: this PE still holds the lock at {address:#x}; call shmem_clear_lock first"
+            ),
+            // Cause: the same, and another PE is in `shmem_set_lock`.
+            Some(next) => fail!(
+                call,
+                "this PE still holds the lock at {address:#x}, for which PE {next} waits; call \
+                 shmem_clear_lock first"
+            ),
+        }
+    }
+}
+
+/// `shmem_set_lock`: wait for the lock and take it, in the order of the calls.
+///
+/// # Safety
+/// `lock` was zero on all PEs before its first use.
+pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
+    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
+    let lock = LockHandle::new(call, lock);
+    if lock.take_turn(true) != TurnResult::Yours {
+        // Cause: `shmem_set_lock(&lock); shmem_set_lock(&lock)`.
+        fail!(
+            call,
+            "argument lock: this PE holds the lock already and would wait for itself; call \
+             shmem_clear_lock before it is set again"
+        );
+    }
+    lock.prepare();
+    if let Some(last) = lock.enqueue() {
+        turns::hold(lock.address(), false);
+        lock.add_to_node(last, lock.name());
+        lock.wait(Some(last), || lock.is_granted());
+        turns::hold(lock.address(), true);
+    }
+    lock.note_held(true);
+}
+
+/// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
+///
+/// # Safety
+/// As [`set`].
+pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
+    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
+    let lock = LockHandle::new(call, lock);
+    let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
+    polling::tested(is_taken);
+    c_int::from(!is_taken)
+}
+
+/// `shmem_clear_lock`: complete what was issued on the default context and hand the lock on.
+///
+/// # Safety
+/// As [`set`].
+pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
+    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
+    let lock = LockHandle::new(call, lock);
+    if !turns::hold(lock.address(), false) {
+        // Cause: `shmem_clear_lock` without `shmem_set_lock`, or twice.
+        fail!(
+            call,
+            "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
+             shmem_test_lock took it, and once"
+        );
+    }
+    order::complete_on(call, World);
+    lock.note_held(false);
+    if lock.next().is_some() || !lock.retire() {
+        lock.wait(None, || lock.next().is_some());
+        lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);
+    }
+    turns::pass(lock.address());
+}
+
+/// The library is about to be finalized, and no PE will clear the locks that this PE holds.
+pub(crate) fn finalize(call: Call) {
+    for (address, nbytes) in turns::held() {
+        if nbytes == size_of::<c_int>() {
+            LockHandle::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address))
+                .complain();
+        } else {
+            LockHandle::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address))
+                .complain();
+        }
+    }
+    forget(0..usize::MAX);
+}
+
+/// The places of the locks that this PE holds.
+pub(crate) fn held() -> Vec<Place> {
+    let Some(job) = job::known() else { return Vec::new() };
+    let place = |(address, nbytes)| {
+        place::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
+    };
+    turns::held().into_iter().map(place).collect()
+}
+
+/// A lock that this PE holds in a range of addresses.
+pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
+    turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
+}
+
+/// Forget the locks in memory that is freed, or all of them.
+pub(crate) fn forget(block: Range<usize>) {
+    turns::forget(block);
+}

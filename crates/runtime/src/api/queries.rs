@@ -1,0 +1,57 @@
+//! Queries about this PE and the others (OpenSHMEM 1.6, §9.1).
+
+use super::team;
+use crate::call::Call;
+use crate::job;
+use crate::job::handle::TeamHandle;
+use crate::memory::address;
+use crate::process;
+use core::ffi::{c_int, c_void};
+
+/// `shmem_my_pe` (§9.1.2).
+#[inline]
+pub fn my_pe(call: Call) -> c_int {
+    job::require_or_inherited(call).me.0 as c_int
+}
+
+/// `shmem_n_pes` (§9.1.3).
+#[inline]
+pub fn n_pes(call: Call) -> c_int {
+    job::require_or_inherited(call).n_pes as c_int
+}
+
+/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it
+/// cannot.
+pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
+    job::require_pe(call, "pe", pe);
+    address::loadable(dest, pe).unwrap_or(std::ptr::null_mut())
+}
+
+/// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.
+pub fn team_ptr(call: Call, team: TeamHandle, dest: *const c_void, pe: c_int) -> *mut c_void {
+    job::require(call);
+    match team::translate_pe(call, team, pe, TeamHandle::WORLD) {
+        -1 => std::ptr::null_mut(),
+        world_pe => ptr(call, dest, world_pe),
+    }
+}
+
+/// `shmem_addr_accessible` (§9.1.8): 1 if routines can access `addr` on `pe`, else 0.
+pub fn addr_accessible(call: Call, addr: *const c_void, pe: c_int) -> c_int {
+    c_int::from(pe_accessible(call, pe) == 1 && address::place(addr.addr(), 1).is_some())
+}
+
+/// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job that can be reached, else 0.
+pub fn pe_accessible(call: Call, pe: c_int) -> c_int {
+    c_int::from((0..n_pes(call)).contains(&pe))
+}
+
+/// `shmem_query_initialized` (§9.1.5): at any time.
+pub fn query_initialized() -> c_int {
+    c_int::from(process::inits() > 0)
+}
+
+/// `shmem_query_thread` (§9.2.2).
+pub fn query_thread(call: Call) -> c_int {
+    job::require(call).thread_level
+}

@@ -1,0 +1,119 @@
+//! The call to which a message refers, and how a call ends the job.
+//!
+//! An error of the user or of the machine is one sentence with the PE, the call, the argument and
+//! the remedy. It always ends the job, since most functions of the standard cannot report an error.
+#![allow(unsafe_code)]
+
+pub(crate) mod location;
+pub(crate) mod signal_handler;
+pub mod thread;
+pub(crate) mod warning;
+
+use crate::process;
+use crate::process::stdio;
+use core::ffi::c_int;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A function as the user called it: the address of what is known of it, so that it passes in one
+/// register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call(pub &'static CallName);
+
+/// What is known of a function.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CallName {
+    /// Its name, such as `shmem_long_put`.
+    pub name: &'static str,
+    /// True if numbers and counts of PEs are unsigned there, as in Rust; C and Fortran have signed
+    /// ones.
+    pub is_unsigned: bool,
+}
+
+/// Makes the `Call` of a function of C or Fortran, or with `unsigned` of Rust, from its name.
+#[macro_export]
+macro_rules! call {
+    (unsigned $name:expr) => {
+        $crate::Call(const { &$crate::CallName { name: $name, is_unsigned: true } })
+    };
+    ($name:expr) => {
+        $crate::Call(const { &$crate::CallName { name: $name, is_unsigned: false } })
+    };
+}
+
+impl Call {
+    /// Returns the name of the function.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// End the job with status 1 and one message: PE, call, `why`. What the program has printed
+    /// comes before it. In a child process of a PE it ends that process alone. A thread that comes
+    /// while another one does this waits for the end, since one message is enough.
+    #[cold]
+    #[inline(never)]
+    pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
+        static FAILS: AtomicBool = AtomicBool::new(false);
+        if FAILS.swap(true, Ordering::AcqRel) {
+            // The other one may look for the place of its call first.
+            std::thread::sleep(location::LIMIT);
+            leave(true, 1);
+        }
+        // Why the library does not start is no matter of the place in the program, and all PEs of a
+        // large job would look for it at once.
+        let place = if process::starts() { String::new() } else { location::clause(why) };
+        let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
+        stdio::flush();
+        let aborter = process::aborter().cloned();
+        match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
+            Some(aborter) => leave(aborter.abort(1, &message), 1),
+            None => {
+                warning::print(format_args!("{message}"));
+                leave(false, 1)
+            }
+        }
+    }
+}
+
+impl Call {
+    /// Ends the process with a message if this PE and all others are at their exit, so that the
+    /// network is closed.
+    pub(crate) fn require_no_exit(self) {
+        if process::job_has_ended() {
+            self.fail(format_args!(
+                "called by a thread while the program exits; join all threads that call the library before main returns"
+            ));
+        }
+    }
+
+    /// An argument as the user wrote it, a number or count of PEs.
+    pub(crate) fn written(self, argument: c_int) -> i64 {
+        if self.0.is_unsigned { (argument as u32).into() } else { argument.into() }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Exit without running code of the program in the middle of a failed call. A launcher that was
+/// requested to end the job ends this process; the time limit covers a launcher that is gone.
+pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
+    if launcher_ends_us {
+        std::thread::sleep(Duration::from_secs(5));
+    }
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(status) }
+}
+
+/// End the job from any function that has a `Call`: `fail!(call, "argument pe is {pe}")`.
+macro_rules! fail {
+    ($call:expr, $($why:tt)*) => {
+        $call.fail(format_args!($($why)*))
+    };
+}
+// Cause: `main` returns while a thread still calls.
+pub(crate) use {call, fail};

@@ -1,0 +1,158 @@
+//! Whether a signal handler calls the library, and how the process ends if the message that says so
+//! cannot be composed.
+//!
+//! The frame that the kernel has pushed is on the stack of a handler, but to read the stack takes
+//! microseconds. So it is read only if the thread blocks other signals than when it was last found
+//! outside of handlers: the kernel blocks a signal while its handler runs. A handler that was
+//! registered with `SA_NODEFER` and an empty `sa_mask` is not noticed, nor one of a signal that the
+//! thread itself blocked when it was last found outside. To ask for the blocked signals is a system
+//! call, which a loop of accesses makes once: a handler runs below a frame of the kernel, so its
+//! calls are elsewhere on the stack than the last calls outside.
+#![allow(unsafe_code)]
+
+use crate::call::Call;
+use crate::call::location;
+use core::ffi::{c_int, c_void};
+use rushmem_transport::Pe;
+use std::cell::Cell;
+use std::io::{Cursor, Write};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// A frame, of which the unwinder alone knows the form.
+#[repr(C)]
+struct Frame(c_void);
+
+// The unwinder that Rust's standard library is linked with for its own backtraces.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        visit: extern "C" fn(*mut Frame, *mut c_void) -> c_int,
+        found: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIPInfo(frame: *mut Frame, at_instruction: *mut c_int) -> usize;
+}
+
+/// Go on with the next frame, and do not: codes of the unwinder.
+const CONTINUE: c_int = 0;
+const STOP: c_int = 4;
+
+/// The signals that a thread blocks, of which there are 64.
+type Blocked = u64;
+
+thread_local! {
+    /// What this thread blocked when it was last found outside of handlers.
+    static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
+    /// Where on the stack this thread was last found outside of handlers, the latest first: the
+    /// routines of a loop differ.
+    static CALLED_AT: Cell<[usize; 4]> = const { Cell::new([0; 4]) };
+}
+
+/// Returns true if this thread runs a signal handler.
+#[inline(never)]
+pub(crate) fn calls() -> bool {
+    let on_stack = 0u8;
+    let at = std::hint::black_box(&raw const on_stack).addr();
+    let [a, b, c, d] = CALLED_AT.get();
+    if at == a || at == b || at == c || at == d {
+        return false;
+    }
+    let blocked = blocked();
+    let is_handler = OUTSIDE.get() != Some(blocked) && is_on_stack();
+    if !is_handler {
+        OUTSIDE.set(Some(blocked));
+        CALLED_AT.set([at, a, b, c]);
+    }
+    is_handler
+}
+
+fn blocked() -> Blocked {
+    let mut blocked: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // SAFETY: without a new set it only fills in the old one, which is valid for a write.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), blocked.as_mut_ptr()) };
+    // SAFETY: a set has at least the bits of all signals at its start, and every value is valid.
+    unsafe { blocked.as_ptr().cast::<Blocked>().read() }
+}
+
+/// Returns true if the frame of a signal is on the stack.
+fn is_on_stack() -> bool {
+    extern "C" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
+        let mut at_instruction = 0;
+        // SAFETY: the frame is that of the unwinder's visit.
+        unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
+        // A signal interrupts before an instruction; a call returns behind one.
+        if at_instruction == 0 {
+            return CONTINUE;
+        }
+        // SAFETY: it is that of `is_on_stack`, which waits for the unwinder.
+        unsafe { found.cast::<bool>().write(true) };
+        STOP
+    }
+    let mut found = false;
+    // SAFETY: `visit` has the form that the unwinder asks for, and its argument is a `bool`.
+    unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
+    found
+}
+
+/// The call of a handler, and the PE.
+static CALL: OnceLock<(Call, Pe)> = OnceLock::new();
+
+/// Ends the process with a short message if the one of the caller does not end it: the handler may
+/// have interrupted `malloc`, whose lock that message needs. The one of the caller has twice the
+/// time that its slowest part may take.
+pub(crate) fn ends_in_time(call: Call, me: Pe) {
+    extern "C" fn end(_: c_int) {
+        let mut message = Cursor::new([0u8; 256]);
+        if let Some((call, me)) = CALL.get() {
+            // What does not fit is left out.
+            let _ = writeln!(
+                message,
+                "PE {me}: {call}: called by a signal handler, which may have interrupted malloc; set a flag \
+                 there, and call where the program sees the flag"
+            );
+        }
+        let (nbytes, message) = (message.position() as usize, message.into_inner());
+        // SAFETY: as many bytes of a local.
+        unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(1) }
+    }
+    let _ = CALL.set((call, me));
+    let mut alarm: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // SAFETY: a set that is valid for a write.
+    unsafe { libc::sigaddset(alarm.as_mut_ptr(), libc::SIGALRM) };
+    // SAFETY: a handler that makes only calls which handlers may make. The program needs its own no
+    // more, since the process ends.
+    unsafe { libc::signal(libc::SIGALRM, end as extern "C" fn(c_int) as usize) };
+    // SAFETY: a set, which was just written; the old one is not wanted.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, alarm.as_ptr(), std::ptr::null_mut()) };
+    // SAFETY: the handler is in place.
+    unsafe { libc::alarm(2 * location::LIMIT.as_secs() as u32) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    static IN_HANDLER: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn handler(_: c_int) {
+        IN_HANDLER.store(calls(), Relaxed);
+    }
+
+    #[test]
+    fn a_handler_is_recognized_and_blocked_signals_are_none() {
+        assert!(!calls());
+        // SAFETY: a handler that makes a store, for a signal that this process alone sends itself.
+        unsafe { libc::signal(libc::SIGUSR2, handler as extern "C" fn(c_int) as usize) };
+        // SAFETY: the handler is in place.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert!(IN_HANDLER.load(Relaxed));
+        let mut set: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+        // SAFETY: a set that is valid for a write.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1) };
+        // SAFETY: a set, which the last call has changed; the old one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+        assert!(!calls());
+    }
+}

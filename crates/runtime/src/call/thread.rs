@@ -1,0 +1,94 @@
+//! Which thread calls: one of the system's, unless the program has registered a function that
+//! numbers its threads. A program whose threads move between those of the system does that. And
+//! which threads of the library carry out non-blocking collectives.
+#![allow(unsafe_code)]
+
+use crate::call::{Call, fail};
+use crate::process;
+use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::thread::{self, ThreadId};
+
+/// A function of the program that returns a number which no other thread has, or null.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
+
+/// A thread that calls the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    OfSystem(ThreadId),
+    OfProgram(u64),
+}
+
+static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
+
+/// `shmemx_register_gettid`: have a function of the program number threads.
+///
+/// # Safety
+/// The function can be called by any thread that calls the library, as long as the process lives.
+pub unsafe fn register(call: Call, function: GetThread) {
+    if process::inits() > 0 {
+        // Cause: `shmemx_register_gettid` behind `shmem_init`.
+        fail!(
+            call,
+            "called after the initialization of the library, which knows the program's threads by other numbers; call it \
+             before shmem_init_thread"
+        );
+    }
+    *process::lock(&REGISTERED) = function;
+}
+
+/// Returns true if the program numbers its threads.
+pub(crate) fn are_numbered() -> bool {
+    process::lock(&REGISTERED).0.is_some()
+}
+
+/// The calling thread. A function that the program has registered may expect to be called only by
+/// threads that use private contexts, as Sandia OpenSHMEM does.
+pub(crate) fn current() -> Caller {
+    let registered = *process::lock(&REGISTERED);
+    match registered.0 {
+        // SAFETY: `register` requires that any thread can call it.
+        Some(number) => Caller::OfProgram(unsafe { number() }),
+        None => Caller::OfSystem(thread::current().id()),
+    }
+}
+
+/// The number of non-blocking collectives that are yet to be carried out.
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static CARRIES_OUT: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// Counts a non-blocking collective that a thread of the library will carry out.
+pub(crate) fn add_request() {
+    REQUESTS.fetch_add(1, Relaxed);
+}
+
+/// Returns true if threads of the library work beside the program. What they did is visible
+/// afterwards.
+pub(crate) fn has_requests() -> bool {
+    REQUESTS.load(Acquire) > 0
+}
+
+/// Calls `act`, with which this thread of the library carries out what the program called.
+pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
+    CARRIES_OUT.set(Some(call));
+    let result = act();
+    CARRIES_OUT.set(None);
+    REQUESTS.fetch_sub(1, Release);
+    result
+}
+
+/// The non-blocking collective that this thread carries out, if it is one of the library's.
+#[cold]
+#[inline(never)]
+pub(crate) fn carries_out() -> Option<Call> {
+    CARRIES_OUT.get()
+}

@@ -1,0 +1,132 @@
+//! Finalization and global exit (OpenSHMEM 1.6, §9.1.4 and §9.1.6).
+#![allow(unsafe_code)]
+
+use super::leave;
+use crate::api::ctx;
+use crate::api::lock;
+use crate::call::call;
+use crate::call::{self, Call, fail};
+use crate::job;
+use crate::job::caller;
+use crate::observers::counters::statistics;
+use crate::observers::trace;
+use crate::process;
+
+use crate::call::warning::warning;
+use crate::coll::{collective_call, collectives, requests};
+use crate::memory::{address, blocks};
+use crate::net::{endpoints, network};
+use crate::observers::races;
+use crate::process::stdio;
+use crate::process::time::nanoseconds;
+use crate::sync::{finalizing, status};
+use crate::teams::active_set;
+use crate::teams::team;
+use core::ffi::c_int;
+use rushmem_explain::status::{Stage, Subject};
+
+/// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes
+/// the library; any other is a barrier. One that matches no init has no effect but a warning, since
+/// programs that do this run with other libraries.
+pub fn finalize(call: Call) {
+    if process::inits() == 0 && !process::is_child() {
+        let pe = process::pe_for_messages();
+        // Cause: `shmem_finalize` is called twice. Remedy: call it once for each initialization.
+        warning!("{pe}{call}: called more often than shmem_init; the call has no effect");
+        return;
+    }
+    let job = job::require(call);
+    caller::check_finalizer(call, job);
+    if !process::job_has_ended() {
+        close(call);
+        return;
+    }
+    // Nothing remains to be synchronized.
+    process::decrement_inits();
+    status::enter(Stage::Finalized);
+    if let Err(error) = job.session().finalized() {
+        fail!(call, "{error}");
+    }
+}
+
+/// Ends an init: the last one closes the library, any other is a barrier.
+pub(crate) fn close(call: Call) {
+    let job = job::require(call);
+    let is_last = process::inits() == 1;
+    let counted = statistics::own(job).filter(|_| is_last);
+    if is_last {
+        leave::ends();
+        requests::complete_all(call, job);
+        lock::finalize(call);
+        blocks::check_all_guards(call, job);
+    }
+    // For PEs that wait for this one elsewhere.
+    status::finalizes(Some(collective_call::entered()));
+    finalizing::enter(job);
+    // Other PEs may leave by another routine.
+    collectives::finalize(call!("shmem_finalize"));
+    status::finalizes(None);
+    if !is_last {
+        process::decrement_inits();
+        return;
+    }
+    races::close();
+    if let Some(counted) = counted {
+        statistics::put_out(call, job, counted);
+    }
+    trace::job::put_out(call, job);
+    ctx::destroy_of(call, None);
+    rushmem_log::debug!("every PE finalizes");
+    if network::is_open() {
+        // No PE leaves while others still complete operations on its memory, including the flags of
+        // the barrier.
+        endpoints::complete(call);
+        let waits = status::show(nanoseconds(), (call, Subject::Exit));
+        if let Err(error) = job.session().barrier() {
+            fail!(call, "{error}");
+        }
+        drop(waits);
+        endpoints::close();
+    }
+    active_set::clear();
+    team::teams().clear();
+    address::close();
+    *job.allocator() = None;
+    blocks::end();
+    rushmem_log::debug!("the library is closed");
+    process::decrement_inits();
+    status::enter(Stage::Finalized);
+    if let Err(error) = job.session().finalized() {
+        fail!(call, "{error}");
+    }
+}
+
+/// The number of inits without a finalize yet; `None` where a finalize does not wait for other PEs,
+/// since there is nothing to finalize or all of them have come to their exit.
+pub fn inits_in_force() -> Option<u32> {
+    let inits = process::inits();
+    (inits > 0 && !process::job_has_ended()).then_some(inits)
+}
+
+/// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
+pub fn global_exit(call: Call, status: c_int) -> ! {
+    job::require(call);
+    let status = exit_status(status);
+    leave::begin_exit();
+    stdio::flush();
+    let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
+    if !launched {
+        // SAFETY: the program's own exit handlers run, as the standard asks.
+        unsafe { libc::exit(status) }
+    }
+    call::leave(launched, status)
+}
+
+/// The exit status of the job. An operating system keeps the low 8 bits of a status: where these
+/// are 0 and the status is not, the job must not look as if it had succeeded.
+fn exit_status(status: c_int) -> c_int {
+    match status & 0xff {
+        0 if status != 0 => 255,
+        low => low,
+    }
+}

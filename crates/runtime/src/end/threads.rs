@@ -1,0 +1,170 @@
+//! Ends a process whose own threads have all ended while threads of the library are left.
+//!
+//! A process ends when its last thread does. A program may end its first thread with `pthread_exit`
+//! and continue in others; threads that the library, or a library below it, has started must not
+//! keep the process alive when the last of those has ended too. Therefore threads that start during
+//! an init are noted. When the thread that called init ends, a further thread waits until only
+//! noted threads are left, and then exits as the C library does after the last thread.
+#![allow(unsafe_code)]
+
+use crate::net::network;
+use crate::process;
+use core::ffi::c_void;
+use rushmem_transport::thread::without_signals;
+use std::fs::{read_dir, read_to_string};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+/// Threads of the library, some of which may have ended.
+static NOTED: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
+/// The interval at which remaining threads of the program are counted.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
+const NEVER_BLOCKED: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
+
+/// A thread of this process; its start time distinguishes it from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OsThread {
+    number: u32,
+    started: u64,
+}
+
+/// Call a function that may start threads of the library. New threads that block all signals count
+/// as such: a thread that the program starts at the same time does not block all of them.
+pub(crate) fn noting<T>(act: impl FnOnce() -> T) -> T {
+    let before = numbers();
+    let done = act();
+    let started = numbers().into_iter().filter(|number| !before.contains(number));
+    let noted = started.filter(|number| blocks_all_signals(*number));
+    process::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
+    watch_the_end();
+    done
+}
+
+/// Arrange that [`initializer_ends`] is called when this thread ends, but not when the process
+/// exits.
+fn watch_the_end() {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: it writes a key; the function outlives the process's threads.
+        let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initializer_ends)) };
+        (status == 0).then_some(key)
+    });
+    if let Some(key) = *key {
+        // SAFETY: a key, and any value but null, which is never dereferenced.
+        unsafe { libc::pthread_setspecific(key, (&raw const NOTED).cast()) };
+    }
+}
+
+/// A thread that called an init is about to end.
+///
+/// # Safety
+/// The C library calls it.
+unsafe extern "C" fn initializer_ends(_: *mut c_void) {
+    static WAITS: AtomicBool = AtomicBool::new(false);
+    let needed = process::is_this_process() && !process::lock(&NOTED).is_empty();
+    if !needed || WAITS.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    // If a transport needs the first thread, it stays here until the last finalize.
+    if own == std::process::id() {
+        exit_after_the_last(network::needs_first_thread);
+    }
+    let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
+    // Without memory for a thread, the process stays until it is ended from outside.
+    let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
+}
+
+/// While `waits` is true, exit when all threads of the program except this one have ended.
+fn exit_after_the_last(waits: impl Fn() -> bool) {
+    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    while waits() {
+        // It counts twice, since a listing may miss a thread that starts while another one ends.
+        if only_librarys_are_left(own) && only_librarys_are_left(own) {
+            std::process::exit(0);
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Returns true if the process's first thread is this one or has ended (it stays in the list), and
+/// all other threads belong to the library.
+fn only_librarys_are_left(own: u32) -> bool {
+    let first = std::process::id();
+    if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {
+        return false;
+    }
+    let noted = process::lock(&NOTED).clone();
+    let is_noted = |number| look_at(number).is_some_and(|(_, thread)| noted.contains(&thread));
+    numbers().into_iter().all(|number| [first, own].contains(&number) || is_noted(number))
+}
+
+/// The numbers of all threads of this process.
+fn numbers() -> Vec<u32> {
+    let threads = read_dir("/proc/self/task").into_iter().flatten().flatten();
+    threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A thread's state, and the thread; nothing if it has ended.
+fn look_at(number: u32) -> Option<(char, OsThread)> {
+    let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
+    let (state, started) = state_and_start(&stat)?;
+    Some((state, OsThread { number, started }))
+}
+
+/// The fields of a file `stat` behind the name, which may contain any characters.
+fn state_and_start(stat: &str) -> Option<(char, u64)> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+fn blocks_all_signals(number: u32) -> bool {
+    let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let blocked = lines.find_map(|line| line.strip_prefix("SigBlk:")).map(str::trim);
+    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    blocked.is_some_and(|mask| mask | NEVER_BLOCKED == u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+        let stat = format!("77 (a) Z (b) Z {rest}\n");
+        assert_eq!(state_and_start(&stat), Some(('Z', 4711)));
+        assert_eq!(state_and_start("77 (a) Z 1 2"), None);
+    }
+
+    #[test]
+    fn only_threads_that_take_no_signal_are_noted() {
+        let (ends, end) = mpsc::channel::<()>();
+        let (sender, receiver) = mpsc::channel();
+        let spawn = |end: Option<mpsc::Receiver<()>>| {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+                // Until the other side hangs up.
+                end.map(|end| end.recv())
+            });
+            receiver.recv().expect("it says its number")
+        };
+        let (more_ends, more_end) = mpsc::channel::<()>();
+        let (program, library) =
+            noting(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
+        let noted = process::lock(&NOTED).clone();
+        assert!(noted.iter().any(|thread| thread.number == library));
+        assert!(noted.iter().all(|thread| thread.number != program));
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(!only_librarys_are_left(own), "the first thread is there");
+        drop((ends, more_ends));
+    }
+}

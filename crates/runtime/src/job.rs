@@ -1,0 +1,142 @@
+//! What this process knows of its job once the library is initialized.
+//!
+//! The first init creates it, and it lives as long as the process, since a job can be finalized and
+//! initialized again. It is not on the path of an access; `memory::address` is. It must not know
+//! what the layers above keep for a job: they own their state.
+
+pub(crate) mod caller;
+pub(crate) mod digest;
+pub mod handle;
+pub(crate) mod in_force;
+pub(crate) mod members;
+
+use crate::call::{Call, fail};
+use crate::job::in_force::InForce;
+use crate::process::{inits, is_child, lock};
+use crate::settings::Settings;
+use core::ffi::c_int;
+use rushmem_bootstrap::{JobSession, NodeMap};
+use rushmem_heap::{Allocator, NodeMemory};
+use rushmem_transport::Pe;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// The job as one PE sees it.
+pub(crate) struct Job {
+    pub(crate) me: Pe,
+    pub(crate) n_pes: u32,
+    /// The PEs that share memory.
+    pub(crate) nodes: NodeMap,
+    /// True if some PE of the job shares its heap with others, but not its static data.
+    pub(crate) statics_apart: bool,
+    /// No other PE shares this one's memory.
+    pub(crate) alone: bool,
+    pub(crate) memory: &'static NodeMemory,
+    /// The symmetric heap's allocator while the library is initialized.
+    pub(crate) allocator: Mutex<Option<Allocator>>,
+    /// The CPUs of each PE of this machine, or 0 if PEs outnumber those that they may use.
+    pub(crate) cpus_per_pe: u32,
+    /// PEs of this machine outnumber the CPUs that they may use.
+    pub(crate) oversubscribed: bool,
+    /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on
+    /// it.
+    pub(crate) oversubscribed_somewhere: bool,
+    /// The symmetric heap has the same address on all PEs.
+    pub(crate) equal_heap_addresses: bool,
+    pub(crate) thread_level: c_int,
+    /// True if several threads may be in the library at once on some PE: the same on all PEs.
+    pub(crate) threads_somewhere: bool,
+    pub(crate) settings: Settings,
+    /// Which algorithm a collective uses where.
+    pub(crate) algorithms: InForce,
+    /// A secret of the PEs of this job.
+    pub(crate) secret: [u8; 32],
+    /// All PEs reach each other over loopback.
+    pub(crate) one_stack: bool,
+    pub(crate) session: Mutex<JobSession>,
+}
+
+impl Job {
+    pub(crate) fn me(&self) -> Pe {
+        self.me
+    }
+
+    /// The allocator; the library is initialized.
+    pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
+        lock(&self.allocator)
+    }
+
+    pub(crate) fn session(&self) -> MutexGuard<'_, JobSession> {
+        lock(&self.session)
+    }
+}
+
+static JOB: OnceLock<Job> = OnceLock::new();
+
+/// The job, whose library is initialized; otherwise a message.
+#[inline]
+pub(crate) fn require(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if inits() > 0 => job,
+        _ => not_initialized(call),
+    }
+}
+
+#[cold]
+fn not_initialized(call: Call) -> ! {
+    match JOB.get() {
+        _ if is_child() => refuse_child(call),
+        // Cause: the first call is not an initialization.
+        None => fail!(call, "called before shmem_init; call shmem_init first"),
+        // Cause: a call behind `shmem_finalize`, perhaps by an exit handler. Remedy: finalize last.
+        Some(_) => fail!(call, "called after the last shmem_finalize"),
+    }
+}
+
+/// The job for a call that queries the identity of this PE, which child processes may do too.
+#[inline]
+pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if inits() > 0 => job,
+        _ => inherited(call),
+    }
+}
+
+#[cold]
+fn inherited(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if is_child() => job,
+        _ => not_initialized(call),
+    }
+}
+
+/// End a child process that called the library; the job continues.
+#[cold]
+pub(crate) fn refuse_child(call: Call) -> ! {
+    // Cause: a child of `fork` calls. Remedy: exchange data in the parent.
+    fail!(
+        call,
+        "only the process that called shmem_init may call the library, not a process that it forked"
+    )
+}
+
+/// The job, with a check that `pe` is one of its PEs.
+pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
+    let job = require(call);
+    if pe < 0 || pe as u32 >= job.n_pes {
+        let (pe, last) = (call.written(pe), job.n_pes - 1);
+        // Cause: the number of the PE is negative or too large, as in `shmem_ptr(x, n_pes)`.
+        // Remedy: pass 0 to `shmem_n_pes() - 1`.
+        fail!(call, "argument {argument}: PE {pe}, but PEs are numbered 0 to {last}");
+    }
+    job
+}
+
+/// The job if there ever was an init.
+pub(crate) fn known() -> Option<&'static Job> {
+    JOB.get()
+}
+
+/// Set by the first init.
+pub(crate) fn set(job: Job) -> &'static Job {
+    JOB.get_or_init(|| job)
+}

@@ -1,0 +1,95 @@
+//! Who calls, and whether the process, the code and the thread may: looked at only with
+//! `SHMEM_CHECK`.
+
+use crate::call::location;
+use crate::call::signal_handler;
+use crate::call::thread;
+use crate::call::warning::warning;
+use crate::call::{Call, fail};
+use crate::constants::SHMEM_THREAD_FUNNELED;
+use crate::job::{self, Job};
+use crate::process;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Warn of something undefined but harmless here, once for each call.
+pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
+    static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
+    if process::lock(&WARNED).insert((call.name(), why)) {
+        warning!("PE {}: {call}: {why}{}", job.me(), location::clause(format_args!("{why}")));
+    }
+}
+
+/// The number of threads that have initialized the library, one after the other.
+static INITIALIZERS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// Which of them this thread is; 0 if it is none.
+    static INITIALIZER: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Records that the calling thread has initialized the library.
+pub(crate) fn initialized_here() {
+    INITIALIZER.set(INITIALIZERS.fetch_add(1, Relaxed) + 1);
+}
+
+/// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
+/// has run in it, or a signal handler does. Warns if the thread level does not allow the calling
+/// thread to call.
+pub(crate) fn check(call: Call, job: &Job) {
+    if !job.settings.checks() {
+        return;
+    }
+    if !process::is_this_process() {
+        job::refuse_child(call);
+    }
+    if signal_handler::calls() {
+        signal_handler::ends_in_time(call, job.me());
+        // Cause: a handler that `signal` or `sigaction` set calls the library.
+        fail!(
+            call,
+            "called by a signal handler, which may have interrupted another call of the library; set a flag \
+             there, and call where the program sees the flag"
+        );
+    }
+    CALLS.fetch_add(1, Relaxed);
+    let is_of_program = thread::carries_out().is_none();
+    if is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
+        // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
+        warn_once(
+            call,
+            job,
+            "called by another thread than the one that initialized the library, but the thread level is below \
+             SHMEM_THREAD_SERIALIZED: this works here as long as no two threads are in the library at once; ask \
+             shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
+        );
+    }
+}
+
+/// Counts the calls that were checked, and more than once those that have several arguments.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// A number that is larger after each checked call of this PE.
+pub(crate) fn calls() -> u64 {
+    CALLS.load(Relaxed)
+}
+
+/// Ends the job with an error if another thread finalizes than the one that initialized.
+pub(crate) fn check_finalizer(call: Call, job: &Job) {
+    if job.settings.checks() && !is_main() {
+        // Cause: `shmem_finalize` in another thread than `shmem_init`. Remedy: finalize in that
+        // thread.
+        fail!(
+            call,
+            "called by another thread than the one that initialized the library, which must finalize it"
+        );
+    }
+}
+
+/// Returns true if the calling thread has initialized the library. Threads that the program numbers
+/// may move between those of the system, so that this is not known of them.
+fn is_main() -> bool {
+    INITIALIZER.get() == INITIALIZERS.load(Relaxed) || thread::are_numbered()
+}

@@ -1,0 +1,16 @@
+//! The memory barriers that fence and quiet need towards mapped peers. The models in `ci/loom` try
+//! every execution that the memory model allows.
+
+use crate::memory::primitive::{Ordering, fence};
+
+/// Order earlier accesses before later stores: a fence.
+#[inline(always)]
+pub(crate) fn release() {
+    fence(Ordering::Release);
+}
+
+/// Order earlier stores before later loads as well: a quiet.
+#[inline(always)]
+pub(crate) fn complete() {
+    fence(Ordering::SeqCst);
+}

@@ -1,0 +1,174 @@
+//! The trace of the job, for `SHMEM_TRACE`: each PE makes its file and finds out how far its clock
+//! is from that of PE 0, and at the last finalize PE 0 makes one trace of all files.
+
+use crate::call::{Call, fail};
+use crate::coll::collectives::{barrier_all, words};
+use crate::job::Job;
+use crate::memory::areas::MIN_LANDING;
+use crate::observers::trace::{self, Ring};
+use crate::observers::{self, Subscriber};
+use crate::process::time::nanoseconds;
+use crate::sync::{backoff, flags};
+use crate::teams::team::teams;
+use rushmem_trace::chrome;
+use rushmem_trace::job::{FILE, JobTrace};
+use rushmem_trace::layout::{RECORD_WORDS, WORD, file_name};
+use rushmem_transport::Pe;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Records that a ring has at least.
+const MIN_RECORDS: usize = 16;
+/// Records of all PEs of which PE 0 makes the trace of the job: it has them in memory, and takes
+/// some seconds.
+const MAX_RECORDS: u64 = 4 << 20;
+/// How often a PE asks for the clock of PE 0.
+const QUESTIONS: u64 = 32;
+/// PEs that ask at the same time.
+const MAX_ASKERS: usize = MIN_LANDING / (3 * WORD);
+
+/// Records from the first init on, if the user asks for it.
+pub(crate) fn start(call: Call, job: &Job) {
+    let Some(folder) = &job.settings.trace else { return };
+    // It distinguishes the files of this job from others in the folder.
+    let number =
+        words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
+    let ring = trace::get().unwrap_or_else(|| {
+        let me = job.me.0;
+        let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
+        let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
+        make(Path::new(folder), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
+            // Cause: the folder cannot be made or written to, or its disk is full.
+            fail!(
+                call,
+                "SHMEM_TRACE: {folder} cannot be used: {error}; name a folder that each PE can \
+                 write to, with room for SHMEM_TRACE_SIZE bytes for each of its PEs"
+            )
+        })
+    });
+    ring.set_clock(false, clock_offset(call, job));
+    observers::add(Subscriber::Trace);
+}
+
+fn make(folder: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
+    fs::create_dir_all(folder)?;
+    let file = folder.join(file_name(me));
+    // A process that still has an older file mapped keeps it.
+    if let Err(error) = fs::remove_file(&file)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let file = File::options().read(true).write(true).create_new(true).open(file)?;
+    trace::start(&file, capacity, own)
+}
+
+/// Ends the trace of this PE, of which all are here; PE 0 writes that of the job.
+pub(crate) fn put_out(call: Call, job: &Job) {
+    let (Some(folder), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
+    observers::remove(Subscriber::Trace);
+    ring.set_clock(true, clock_offset(call, job));
+    // All files are whole behind it.
+    let n_records: u64 = words(call, teams().world(), ring.n_records()).iter().sum();
+    if job.me != Pe(0) {
+        return;
+    }
+    // The program has done its work: what fails now is a warning.
+    let file = Path::new(folder).join(FILE);
+    let warning = if n_records > MAX_RECORDS {
+        format!("there are {n_records} records; run shmem-info trace {folder} for {FILE}")
+    } else {
+        match write(Path::new(folder), &file) {
+            Ok(0) => return,
+            Ok(n) => format!(
+                "the files of {n} PEs on other hosts are not in {folder} here; copy them into it, \
+                 and run shmem-info trace {folder}"
+            ),
+            Err(why) => format!("{} cannot be written: {why}", file.display()),
+        }
+    };
+    // Without a stderr there is no place for the warning.
+    let _ = writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}");
+}
+
+/// Writes the trace of the job, and returns how many PEs are missing in it.
+fn write(folder: &Path, file: &Path) -> Result<u32, String> {
+    let job = JobTrace::of_folder(folder)?;
+    let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
+        chrome::write(&job, &mut out)?;
+        out.flush()
+    });
+    written.map_err(|error| error.to_string())?;
+    Ok(job.missing().0)
+}
+
+/// Returns what is to be added to times of this PE for the clock of PE 0: 0 on its machine, on
+/// whichever virtual node. On each other machine the first PE asks PE 0 many times. The answer of
+/// the fastest exchange is as old as half of it, and wrong by as much at most.
+fn clock_offset(call: Call, job: &Job) -> i64 {
+    let machines = job.session().nodes().clone();
+    let n_askers = machines.n_nodes() as usize - 1;
+    if n_askers == 0 {
+        return 0;
+    }
+    let area = flags::area();
+    // In a landing that nothing uses outside collectives, three words for each asker: the number of
+    // its question, that of the answer, and the answer. Of many askers some share the words: they
+    // ask in turn.
+    let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
+    let machine = machines.node_of(job.me.0);
+    let first = |machine| machines.members(machine).next();
+    let others = (0..machines.n_nodes()).filter(|&machine| machine != machines.node_of(0));
+    let own_asker = others.map(first).position(|pe| pe == Some(job.me.0));
+    let mut offset = 0;
+    for turn in (0..n_askers).step_by(MAX_ASKERS) {
+        let askers = turn..n_askers.min(turn + MAX_ASKERS);
+        askers.clone().for_each(|asker| area.write_own(words_of(asker), &[0; 3]));
+        barrier_all(call);
+        if job.me == Pe(0) {
+            answer(askers.map(words_of).collect());
+        } else if let Some(asker) = own_asker.filter(|asker| askers.contains(asker)) {
+            offset = ask(words_of(asker));
+        }
+        barrier_all(call);
+    }
+    let offsets = words(call, teams().world(), offset.cast_unsigned());
+    first(machine).map_or(0, |pe| offsets[pe as usize].cast_signed())
+}
+
+/// Answers with the clock until each asker has put its last question.
+fn answer(mut askers: Vec<usize>) {
+    let area = flags::area();
+    let mut answer = || {
+        askers.retain(|&at| {
+            let question = area.flag(at);
+            if question != area.flag(at + WORD) {
+                area.write_own(at + 2 * WORD, &[nanoseconds()]);
+                area.raise(Pe(0), at + WORD, question);
+            }
+            question < QUESTIONS
+        });
+        askers.is_empty()
+    };
+    while !backoff::is_seen(&mut answer) {}
+}
+
+/// Returns how far the clock of PE 0 is ahead.
+fn ask(at: usize) -> i64 {
+    let area = flags::area();
+    let exchange = |question| {
+        let before = nanoseconds();
+        area.raise(Pe(0), at, question);
+        loop {
+            let answer = area.range(at + WORD, 2 * WORD).read(Pe(0));
+            let after = nanoseconds();
+            let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| answer[i * WORD + k]));
+            if word(0) == question {
+                let took = after - before;
+                return (took, word(1).wrapping_sub(before + took / 2).cast_signed());
+            }
+        }
+    };
+    (1..=QUESTIONS).map(exchange).min().map_or(0, |(_, ahead)| ahead)
+}

@@ -1,0 +1,109 @@
+//! This process: which PE it is, whether it is a child of the PE, and how often the library was
+//! initialized.
+//!
+//! Messages and the end of a job need this before the job is known, and in processes that have left
+//! it. It must know nothing else of the job.
+
+mod not_forked;
+pub mod stdio;
+pub mod time;
+
+use rushmem_bootstrap::Aborter;
+use rushmem_transport::Pe;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// The number of this PE, how it ends the job, and its process; set before the job is known.
+static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
+/// The number of inits without a finalize yet; 0 in a child process.
+static INITS: AtomicU32 = AtomicU32::new(0);
+/// This process is a child of the one that is the PE.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// A thread initializes the library.
+static STARTS: AtomicBool = AtomicBool::new(false);
+
+/// All PEs of the job have come to their exit without finalize.
+static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Record that this PE and all others are at their exit.
+pub(crate) fn end_job() {
+    JOB_HAS_ENDED.store(true, Ordering::Release);
+}
+
+/// Returns true if this PE and all others are at their exit. Threads that the program did not join
+/// may still call the library.
+pub(crate) fn job_has_ended() -> bool {
+    JOB_HAS_ENDED.load(Ordering::Acquire)
+}
+
+/// Record that this process is a child of the PE, in which the library is not initialized.
+pub(crate) fn become_child() {
+    IS_CHILD.store(true, Ordering::Release);
+    INITS.store(0, Ordering::Release);
+}
+
+/// Returns true if this process is a child of the PE that `fork` made after its first init.
+pub(crate) fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Acquire)
+}
+
+/// Record that a thread begins to initialize the library, or has done so.
+pub(crate) fn set_starts(starts: bool) {
+    STARTS.store(starts, Ordering::Relaxed);
+}
+
+/// Returns true if a thread initializes the library.
+pub(crate) fn starts() -> bool {
+    STARTS.load(Ordering::Relaxed)
+}
+
+/// The number of inits without a finalize yet.
+pub(crate) fn inits() -> u32 {
+    INITS.load(Ordering::Acquire)
+}
+
+/// Count an init.
+pub(crate) fn increment_inits() {
+    INITS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Count a finalize.
+pub(crate) fn decrement_inits() {
+    INITS.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Set the number of this PE and how it ends the job.
+pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
+    rushmem_log::identify(me.0);
+    not_forked::mark();
+    // A second init of the process has the same one.
+    let _ = IDENTITY.set((me, aborter, std::process::id()));
+}
+
+/// Returns true if this process is the PE, and not a child of it, whose exit does not matter to the
+/// job.
+pub(crate) fn is_this_process() -> bool {
+    not_forked::is_marked()
+        || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
+}
+
+/// The handle that ends the job; none before the session is open, and none in a child process,
+/// whose errors end only the child.
+pub(crate) fn aborter() -> Option<&'static Aborter> {
+    IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
+}
+
+/// The name of this PE for messages, if it is known.
+pub(crate) fn pe_for_messages() -> String {
+    match IDENTITY.get() {
+        Some((me, ..)) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),
+        Some((me, ..)) => format!("PE {me}: "),
+        None => String::new(),
+    }
+}
+
+/// Lock data that no panic can leave inconsistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

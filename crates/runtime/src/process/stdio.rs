@@ -1,0 +1,61 @@
+//! Output that the libraries of the program's languages buffer. Under a launcher, little is
+//! buffered; before the library ends the process, because of a misuse or a global exit, all of it
+//! is written.
+//!
+//! This file knows the streams of C; the interfaces of other languages register what else must be
+//! written.
+#![allow(unsafe_code)]
+
+use crate::process;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The time for which it may take to write what is held back.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// Writes what another language holds back.
+static MORE: OnceLock<fn()> = OnceLock::new();
+
+/// Before the library ends the process, `flush` is called beside C's `fflush`, from a thread of its
+/// own.
+pub fn also_flush(flush: fn()) {
+    // It is the same one whenever the program initializes the library.
+    let _ = MORE.set(flush);
+}
+
+/// A launcher's pipe makes the C library hold back what the program prints until there is a lot of
+/// it, and whatever it holds is lost when another PE ends the job. So lines leave as they are
+/// printed.
+pub(crate) fn print_line_by_line() {
+    unsafe extern "C" {
+        #[link_name = "stdout"]
+        static mut STDOUT: *mut libc::FILE;
+    }
+    // SAFETY: the C library's stream, which it sets before the program's main runs.
+    let stream = unsafe { STDOUT };
+    // SAFETY: an open stream, which the call locks; it takes a buffer of its own. Where it refuses,
+    // lines leave later.
+    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
+}
+
+/// Write what is held back. A stream is locked while a thread reads from it, forever if nothing
+/// comes, and the caller itself may have locked one; so this is done in a thread of its own and
+/// waited for no longer than [`LIMIT`]. In a child of the PE nothing is written: what it holds back
+/// is a copy of what the PE will write.
+pub(crate) fn flush() {
+    if process::is_child() {
+        return;
+    }
+    let (done, flushed) = std::sync::mpsc::channel();
+    let flush = move || {
+        MORE.get().inspect(|flush| flush());
+        // SAFETY: null means every stream of the C library.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        // The caller waits no longer when it took too long.
+        let _ = done.send(());
+    };
+    // Without memory for a thread the sender is dropped, and there is nothing to wait for.
+    if std::thread::Builder::new().spawn(flush).is_ok() {
+        let _ = flushed.recv_timeout(LIMIT);
+    }
+}

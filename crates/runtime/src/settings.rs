@@ -1,0 +1,434 @@
+//! The settings of the runtime in one table: names, defaults, meanings, and how a value is parsed.
+//! The struct, its parser, `SHMEM_INFO`, `shmem-info` and docs/settings.md come from it.
+//!
+//! A new setting is a row here. It reads the environment only through the function that it is
+//! given.
+
+use rushmem_bootstrap::{Protocol, env, host_limit, time_limit};
+use rushmem_collectives::choice::{
+    Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
+    ScanAlgorithm, SyncAlgorithm, Table,
+};
+use rushmem_heap::huge_pages::PageSize;
+use rushmem_log::Filter;
+use rushmem_transport::setting::{Invalid, ValueSource, environment};
+use rushmem_transport::{Amos, NicName, Setting};
+use std::fmt;
+use std::time::Duration;
+
+/// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default
+/// where none is set.
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])+
+        $field:ident: $type:ty = $name:expr, $old:expr, $default:expr;
+        $meaning:literal; $parse:expr, $expected:expr;
+    )*) => {
+        /// What the environment asks for.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Settings {
+            $($(#[doc = $doc])+ pub $field: $type,)*
+        }
+
+        /// The rows, in the order of `SHMEM_INFO`.
+        pub const ALL: &[Setting] = &[$(Setting {
+            name: $name,
+            old_names: $old,
+            default: $default,
+            meaning: $meaning,
+        }),*];
+
+        impl Settings {
+            /// Reads the environment through `lookup`.
+            ///
+            /// # Errors
+            /// When a variable has a value that it may not have.
+            pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
+                let row = |name: &str| ALL.iter().find(|row| row.name == name);
+                let find = |name| row(name).and_then(|row| row.set(&lookup));
+                Ok(Settings {
+                    $($field: {
+                        let parse: fn(Option<&str>) -> Option<$type> = $parse;
+                        let found = find($name);
+                        let value = found.as_ref().map(|(_, value)| value.as_str()).or($default);
+                        match parse(value) {
+                            Some(value) => value,
+                            None => {
+                                let (name, value) = found.unwrap_or(($name, String::new()));
+                                return Err(Invalid { name, value, expected: $expected });
+                            }
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+settings! {
+    /// Print the version.
+    version: bool = "SHMEM_VERSION", &["SMA_VERSION"], None;
+        "any value: print the version of the library at start-up"; is_set, "anything";
+    /// Print the settings.
+    info: bool = "SHMEM_INFO", &["SMA_INFO"], None;
+        "any value: print the settings with their values at start-up"; is_set, "anything";
+    /// Print what the library does.
+    debug: Option<Filter> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
+        "what the library does, on standard error: 1 or info: how PEs reach each other, and why heaps differ, if they do (lines of PE 0); \
+         2, debug or any other word: also what it finds and chooses, and each connection; 3 or trace: also what it does often; \
+         or levels of single modules, such as transport=debug,runtime::start=trace (docs/rust.md)";
+        |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
+    /// Make checks that cost time.
+    check: Checks = "SHMEM_CHECK", &[], Some("0");
+        "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
+         arguments, that arrays of a collective do not overlap, that the rules of private contexts and thread levels are \
+         followed, and that no access goes beyond a block of the symmetric heap; races: also look for accesses that nothing orders \
+         (docs/races.md); 0: do not; it must be the same on all PEs";
+        |value| Checks::parse(value?), "0, 1 or races";
+    /// A file for reports of races.
+    races_json: Option<String> = "SHMEM_RACES_JSON", &[], None;
+        "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (docs/races.md)";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
+    /// A file that says which races are not reported.
+    races_suppressions: Option<String> = "SHMEM_RACES_SUPPRESSIONS", &[], None;
+        "a file whose lines function:NAME and object:NAME say which races SHMEM_CHECK=races does not report: those with an access in \
+         this function, or to this variable";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
+    /// The exit status of a PE that would end well although there is a race.
+    races_status: u8 = "SHMEM_RACES_STATUS", &[], Some("66");
+        "the exit status of PEs that would end with 0 although SHMEM_CHECK=races has found a race";
+        |value| value?.parse().ok(), "a number from 0 to 255";
+    /// Count what is sent.
+    statistics: Statistics = "SHMEM_STATS", &[], Some("0");
+        "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \
+         table with the minimum, the median and the maximum of all PEs; json:FILE: write the counters of every PE, by context \
+         and by target, to this file instead; 0: do not count; it must be set on all PEs or on none";
+        |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
+    /// A folder for the trace.
+    trace: Option<String> = "SHMEM_TRACE", &[], None;
+        "a folder, made if it is absent, into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
+         trace.json, which Perfetto opens; what a PE has recorded survives it: shmem-info trace makes the trace of a job that \
+         has died; it must be set on all PEs or on none";
+        |value| Some(value.map(str::to_owned)), "the name of a folder";
+    /// Bytes of the trace of a PE.
+    trace_size: u64 = "SHMEM_TRACE_SIZE", &[], Some("8MiB");
+        "bytes of the trace of each PE with SHMEM_TRACE, 64 for each call or access; later records replace the oldest ones";
+        |value| size(value?).filter(|&nbytes| nbytes <= 1 << 40), "a number of bytes of at most 1t, such as 8m";
+    /// Bytes of the symmetric heap.
+    symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512MiB");
+        "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
+         is taken when it is first touched";
+        |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";
+    /// Which pages symmetric memory has.
+    huge_pages: HugePages = "SHMEM_HUGE_PAGES", &[], Some("auto");
+        "huge pages for symmetric memory, the same on all PEs: auto (for blocks of 64 MiB and more, if the kernel has them at once), \
+         on (for every block of 2 MiB and more, and static data, also if the kernel must make room), off, or 2m or 1g (the heap \
+         consists of pages of this size that the administrator has reserved)";
+        |value| match value? {
+            "auto" => Some(HugePages::Auto),
+            "on" => Some(HugePages::On),
+            "off" => Some(HugePages::Off),
+            "2m" => Some(HugePages::Reserved(PageSize::Mib2)),
+            "1g" => Some(HugePages::Reserved(PageSize::Gib1)),
+            _ => None,
+        }, "auto, on, off, 2m or 1g";
+    /// Whether PEs of a node share their memory.
+    onnode: bool = "SHMEM_ONNODE", &[], Some("on");
+        "on: PEs of one machine reach each other's memory directly; off: they use a transport";
+        |value| match value? {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        }, "on or off";
+    /// How one machine is split.
+    virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", &[], None;
+        "split one machine into nodes that share no memory with each other: the number of nodes, or the PEs of each, such as \
+         1+2+3; by default it is one node";
+        |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
+        "a number of nodes, or the PEs of each node such as 1+2+3";
+    /// Whether every context is in a session of small operations.
+    aggregate: bool = "SHMEM_AGGREGATE", &[], Some("off");
+        "on: every context is in a session with SHMEM_CTX_SESSION_BATCH (shmem_ctx_session_start), so that small operations over \
+         a network travel in large messages, one to each node; off: only while the program says so";
+        |value| match value? {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        }, "on or off";
+    /// Name of the transport; `None` for the best that there is.
+    transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
+        "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
+        |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
+    /// Who carries out atomic operations between PEs; `None` for the best way that there is.
+    amos: Option<Amos> = "SHMEM_AMOS", &["SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"], Some("auto");
+        "who carries out atomic operations of jobs on several nodes, the same on all PEs: software (the target's CPU), network, or \
+         auto (the network if its hardware does, otherwise software); the older names have the values software and network";
+        |value| match value? {
+            "auto" => Some(None),
+            name => Amos::named(name).map(Some),
+        }, "auto, software or network";
+    /// The NIC that this PE should prefer.
+    nic: NicPreference = rushmem_topology::NIC_VARIABLE, &[], None;
+        "the NIC that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any leaves the choice to the library of the network; by \
+         default the nearest NIC, such that all NICs of a machine serve the same number of PEs";
+        |value| match value {
+            None => Some(NicPreference::Nearest),
+            Some("any") => Some(NicPreference::Any),
+            Some(value) => NicName::parse(value).map(NicPreference::Named),
+        }, "a NIC such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
+    /// How to join the job.
+    bootstrap: Protocol = env::BOOTSTRAP, &[], Some("auto");
+        "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
+        |value| Protocol::parse(value?), Protocol::EXPECTED;
+    /// How long another host may be silent before the job has ended everywhere.
+    host_limit: Duration = host_limit::VARIABLE, &[], Some(host_limit::DEFAULT);
+        "how long another host may be silent before the job has ended everywhere";
+        |value| time_limit::parse(value?), time_limit::EXPECTED;
+    /// How long a call may wait before the first PE of its node explains why; `None` for any time.
+    watchdog: Option<Duration> = "SHMEM_WATCHDOG", &[], Some("off");
+        "how long a call may wait, such as 30s or 5m, before the first PE of the machine prints on standard error which PEs of \
+         the machine wait for which others; off: it does not";
+        |value| match value? {
+            "off" => Some(None),
+            limit => time_limit::parse(limit).map(Some),
+        }, "off, or a time above 0 such as 30s or 5m";
+    /// How members sync; `None` for the best algorithm.
+    sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
+        "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
+         central or two_level";
+        |value| forced(value?), "auto, dissemination, binomial, central or two_level";
+    /// How a broadcast is done; `None` for the best algorithm.
+    broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
+        "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial or scatter_all_gather";
+        |value| forced(value?), "auto, binomial or scatter_all_gather";
+    /// How vectors are reduced; `None` for the best algorithm.
+    reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
+        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \
+         ring, direct, central or two_level";
+        |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
+    /// How blocks are collected; `None` for the best algorithm.
+    collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
+        "the algorithm of collect and fcollect, the same on all PEs: auto, bruck, recursive_doubling, ring or neighbor_exchange";
+        |value| forced(value?), "auto, bruck, recursive_doubling, ring or neighbor_exchange";
+    /// How blocks are exchanged; `None` for the best algorithm.
+    alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
+        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, pairwise or bruck";
+        |value| forced(value?), "auto, pairwise or bruck";
+    /// How scans are done; `None` for the best algorithm.
+    scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
+        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
+        |value| forced(value?), "auto, recursive_doubling or direct";
+    /// A file that says which algorithm is used where.
+    coll_tuning: Option<String> = "SHMEM_COLL_TUNING", &[], None;
+        "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \
+         built in";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
+}
+
+impl Settings {
+    /// Returns true if arguments and calls are checked.
+    pub(crate) fn checks(&self) -> bool {
+        self.check != Checks::No
+    }
+
+    /// Append rows for the algorithms that the user forces.
+    pub(crate) fn force(&self, table: &mut Table) {
+        table.force(self.sync_algorithm);
+        table.force(self.broadcast_algorithm);
+        table.force(self.reduce_algorithm);
+        table.force(self.collect_algorithm);
+        table.force(self.alltoall_algorithm);
+        table.force(self.scan_algorithm);
+    }
+}
+
+/// An algorithm, or the best one.
+fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
+    if value == "auto" { Some(None) } else { A::named(value).map(Some) }
+}
+
+/// The value of a setting of the runtime or of a provider in this process, and where it comes from.
+pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
+    row.now(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+}
+
+/// The same as text.
+pub fn state(row: &Setting) -> String {
+    row.state(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
+fn is_set(value: Option<&str>) -> Option<bool> {
+    Some(value.is_some())
+}
+
+/// Which checks are made that cost time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// None.
+    No,
+    /// Those of arguments and calls.
+    Calls,
+    /// These, and races.
+    Races,
+}
+
+impl Checks {
+    fn parse(text: &str) -> Option<Checks> {
+        [Checks::No, Checks::Calls, Checks::Races].into_iter().find(|one| one.to_string() == text)
+    }
+}
+
+/// The value of the setting.
+impl fmt::Display for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Checks::No => "0",
+            Checks::Calls => "1",
+            Checks::Races => "races",
+        })
+    }
+}
+
+/// Which pages symmetric memory should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugePages {
+    /// Huge ones for large blocks.
+    Auto,
+    /// Huge ones wherever possible.
+    On,
+    /// Small ones.
+    Off,
+    /// Huge ones of this size, which the administrator has reserved.
+    Reserved(PageSize),
+}
+
+impl HugePages {
+    /// The size of reserved pages, if they may be used.
+    pub fn page_size(self) -> Option<PageSize> {
+        match self {
+            HugePages::Off => None,
+            HugePages::Auto | HugePages::On => Some(PageSize::Mib2),
+            HugePages::Reserved(size) => Some(size),
+        }
+    }
+}
+
+/// The value of the setting.
+impl fmt::Display for HugePages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HugePages::Auto => "auto",
+            HugePages::On => "on",
+            HugePages::Off => "off",
+            HugePages::Reserved(PageSize::Mib2) => "2m",
+            HugePages::Reserved(PageSize::Gib1) => "1g",
+        })
+    }
+}
+
+/// Which NIC a PE should prefer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NicPreference {
+    /// The nearest, if the machine has several.
+    Nearest,
+    /// None: the network's library chooses.
+    Any,
+    /// This one.
+    Named(NicName),
+}
+
+/// What becomes of the counters of the PEs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statistics {
+    /// There are none.
+    No,
+    /// A table.
+    Table,
+    /// A file.
+    Json(String),
+}
+
+impl Statistics {
+    fn parse(text: &str) -> Option<Statistics> {
+        match text {
+            "0" => Some(Statistics::No),
+            "1" => Some(Statistics::Table),
+            _ => text
+                .strip_prefix("json:")
+                .filter(|file| !file.is_empty())
+                .map(|file| Statistics::Json(file.to_owned())),
+        }
+    }
+}
+
+/// How one machine is split into nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VirtualNodes {
+    /// It is one node.
+    No,
+    /// Into this number of blocks of PEs, of sizes as equal as possible.
+    Blocks(u32),
+    /// Into blocks of this number of PEs each.
+    Sizes(Vec<u32>),
+}
+
+impl VirtualNodes {
+    /// Returns how many PEs each node has; `None` when `n_pes` cannot be split so.
+    pub fn sizes(&self, n_pes: u32) -> Option<Vec<u32>> {
+        match self {
+            VirtualNodes::No => Some(vec![n_pes]),
+            VirtualNodes::Blocks(k) => {
+                let (least, more) = (n_pes / k, n_pes % k);
+                (least > 0).then(|| (0..*k).map(|i| least + u32::from(i < more)).collect())
+            }
+            VirtualNodes::Sizes(sizes) => {
+                let sum: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
+                (sum == u64::from(n_pes)).then(|| sizes.clone())
+            }
+        }
+    }
+
+    fn parse(text: &str) -> Option<VirtualNodes> {
+        let positive = |text: &str| text.parse().ok().filter(|&number: &u32| number > 0);
+        if text.contains('+') {
+            text.split('+').map(positive).collect::<Option<_>>().map(VirtualNodes::Sizes)
+        } else {
+            positive(text).map(VirtualNodes::Blocks)
+        }
+    }
+}
+
+/// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an
+/// optional suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed in
+/// integers, so that no size loses a byte. `None` for anything else, and for what exceeds 64 bits.
+fn size(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, rest) = text.split_at(digits(text));
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(digits(rest)),
+        None => ("", rest),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let shift = match rest.bytes().next() {
+        None => 0,
+        Some(b'k' | b'K') => 10,
+        Some(b'm' | b'M') => 20,
+        Some(b'g' | b'G') => 30,
+        Some(b't' | b'T') => 40,
+        Some(_) => return None,
+    };
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
+    // Digits beyond the 18th are worth less than a byte at any suffix: they only round up.
+    let (counted, tail) = fraction.split_at(fraction.len().min(18));
+    let numerator = if counted.is_empty() { 0 } else { counted.parse::<u128>().ok()? };
+    let numerator = (numerator << shift) + u128::from(tail.bytes().any(|b| b != b'0'));
+    let part = numerator.div_ceil(10u128.pow(counted.len() as u32));
+    u64::try_from((u128::from(whole) << shift) + part).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! How a PE becomes part of its job: [`init`] lists the steps, [`join`] exchanges records with all
+//! PEs and maps the memory of the node, [`connect`] opens a transport to the PEs of other nodes.
+
+mod addresses;
+mod algorithms;
+mod child;
+pub(crate) mod connect;
+mod cpus;
+pub(crate) mod diagnose;
+pub(crate) mod init;
+mod join;
+mod locality;
+mod mistakes;
+mod record;
+mod warnings;

@@ -1,0 +1,71 @@
+//! The table of algorithms of a job: what the environment forces, then the rows of the file that it
+//! names, then what is built in. Digests of the first two show whether all PEs have the same.
+
+use crate::job::digest::digest;
+use crate::settings::Settings;
+use rushmem_collectives::choice::{ChoiceFacts, RowOrigin, Table};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The largest file of rows, far more than `shmem-perf tune` writes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Returns what settings ask for.
+///
+/// # Errors
+/// When the file cannot be read or is no table.
+pub(super) fn table(settings: &Settings) -> Result<Table, String> {
+    let mut table = Table::default();
+    settings.force(&mut table);
+    if let Some(file) = &settings.coll_tuning {
+        let text = read(file).map_err(|error| {
+            format!(
+                "SHMEM_COLL_TUNING: {file} cannot be read: {error}; every PE reads it, so each host needs a copy at that place"
+            )
+        })?;
+        table.read(&text).map_err(|mistake| format!("SHMEM_COLL_TUNING: {file}, {mistake}"))?;
+    }
+    table.complete();
+    Ok(table)
+}
+
+/// The text of a regular file. Another kind of file may block the PE forever or have no end.
+fn read(file: &str) -> io::Result<String> {
+    // Opening a FIFO without this flag waits for a writer.
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    match file.take(MAX_FILE + 1).read_to_string(&mut text)? as u64 {
+        0..=MAX_FILE => Ok(text),
+        _ => Err(io::Error::other(format!("it is larger than {MAX_FILE} bytes"))),
+    }
+}
+
+/// A digest of what is forced.
+pub(super) fn forced(table: &Table) -> u64 {
+    rows(table, |origin| origin == RowOrigin::Forced)
+}
+
+/// A digest of the rows of the file.
+pub(super) fn tuned(table: &Table) -> u64 {
+    rows(table, |origin| matches!(origin, RowOrigin::File(_)))
+}
+
+fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
+    let rows = table.rows().filter(|&(_, origin)| of(origin));
+    let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
+    digest(&bytes.map(u64::from).collect::<Vec<u64>>())
+}
+
+/// Reports the algorithms that are chosen with these facts.
+pub(super) fn show(table: &Table, facts: &ChoiceFacts) {
+    if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
+        for (operation, rows) in table.described(facts) {
+            rushmem_log::debug!("{operation} of all PEs: {rows}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Children of `fork`. They have the memory and the descriptors of a PE, but are not the PE:
+//! whatever they sent to the launcher or to a peer would look like a message of the PE, and no
+//! thread of a transport runs in them.
+//!
+//! Therefore the library is not initialized in a child, whatever its state in the parent. The check
+//! uses the state that every call reads anyway, so it makes no call slower.
+#![allow(unsafe_code)]
+
+use crate::call::{Call, fail};
+use crate::memory::address;
+use crate::memory::statics;
+use crate::net::network;
+use crate::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Recognize children that are forked from now on.
+pub(super) fn watch(call: Call) {
+    static WATCHING: AtomicBool = AtomicBool::new(false);
+    if WATCHING.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    // SAFETY: a function that lives as long as the process, since the library is never unloaded.
+    if unsafe { libc::pthread_atfork(None, None, Some(in_child)) } != 0 {
+        // Cause: the process is out of memory. Remedy: give the job more memory.
+        fail!(call, "no memory to register a handler for fork");
+    }
+}
+
+/// Makes only stores: other threads of the parent may have held any lock.
+extern "C" fn in_child() {
+    // If this file's variables are static data of the program, the child has a copy of them by now,
+    // since the handler that makes the copy was registered first. Without a copy they would be
+    // those of the parent.
+    if statics::are_shared() {
+        return;
+    }
+    process::become_child();
+    address::close();
+    network::refuse_calls();
+}

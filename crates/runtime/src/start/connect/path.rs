@@ -1,0 +1,80 @@
+//! How the PEs of the job reach each other, and why, in one line: for `SHMEM_DEBUG` and for tools
+//! that show it.
+
+use std::ffi::{CStr, CString};
+use std::sync::{PoisonError, RwLock};
+
+use super::amos::AmoPath;
+use crate::call::Call;
+use crate::job::{self, Job};
+use rushmem_transport::Pe;
+
+/// The path, from the first init on.
+static PATH: RwLock<Option<&'static CStr>> = RwLock::new(None);
+
+/// The transport of a job that needs one.
+pub(crate) struct Chosen<'a> {
+    pub(crate) name: &'a str,
+    /// Why it was chosen.
+    pub(crate) why: String,
+    /// Who carries out atomic operations.
+    pub(super) way: &'a AmoPath,
+}
+
+/// Keeps the path for [`transport`]; PE 0 prints it with `SHMEM_DEBUG`.
+pub(crate) fn note(job: &Job, chosen: Option<Chosen<'_>>) {
+    let (n_pes, n_nodes) = (job.n_pes, job.nodes.n_nodes());
+    let (path, amos) = match &chosen {
+        None => (within_one_node(n_pes).to_owned(), "by the CPU".to_owned()),
+        Some(Chosen { name, why, way }) => {
+            (format!("{}: {why}", scope(name, n_pes, n_nodes)), way.describe())
+        }
+    };
+    if job.me == Pe(0) {
+        rushmem_log::info!(n_pes, n_nodes, "{path}; atomic operations are carried out {amos}");
+    }
+    let mut kept = PATH.write().unwrap_or_else(PoisonError::into_inner);
+    if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
+        // Leaked, since a program may keep the pointer. A later init finds the same path unless a
+        // network has failed.
+        let path = CString::new(path).unwrap_or_default();
+        *kept = Some(Box::leak(path.into_boxed_c_str()));
+    }
+}
+
+/// `shmemx_transport`: how the PEs of the job reach each other, a colon, and the reason. The text
+/// stays valid for the life of the process.
+pub fn transport(call: Call) -> &'static CStr {
+    job::require(call);
+    PATH.read().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
+}
+
+fn within_one_node(n_pes: u32) -> &'static str {
+    match n_pes {
+        1 => "shared memory: the job has one PE",
+        _ => "shared memory: all PEs are on one node",
+    }
+}
+
+/// Between which PEs the transport `name` is used.
+fn scope(name: &str, n_pes: u32, n_nodes: u32) -> String {
+    match n_nodes {
+        1 => format!("shared memory, with {name} for static data"),
+        n if n == n_pes => name.to_owned(),
+        _ => format!("shared memory on a node, {name} between nodes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_names_what_lies_between_which_pes() {
+        assert_eq!(within_one_node(1), "shared memory: the job has one PE");
+        assert_eq!(within_one_node(4), "shared memory: all PEs are on one node");
+        assert_eq!(scope("tcp", 4, 4), "tcp");
+        assert_eq!(scope("ucx", 4, 2), "shared memory on a node, ucx between nodes");
+        assert_eq!(scope("tcp", 4, 1), "shared memory, with tcp for static data");
+    }
+}

@@ -1,0 +1,122 @@
+//! A transfer of every kind to a peer, whose outcome decides whether a transport works.
+//!
+//! It goes to a line of the peer's internal area that this PE alone writes. It has a time limit,
+//! since a provider may try forever to connect and report nothing.
+#![allow(unsafe_code)]
+
+use crate::call::Call;
+use crate::memory::areas::Areas;
+use rushmem_transport::thread::{self, without_signals};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Segment, Transport,
+};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{Builder, scope};
+use std::time::Duration;
+
+/// Words that are put and read back.
+const WORDS: usize = 4;
+
+/// The time limit is counted in sleeps of this length, so that the time of a process that is
+/// stopped does not count.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs a `test` that waits for `pe`. If it is not over after `limit`, the transport gives the PE
+/// up, which ends the test with an error; a test that does not end even then is within a call of
+/// the provider, and the job ends.
+///
+/// # Errors
+/// Those of the test, or when the kernel refuses a thread.
+pub(super) fn limited(
+    call: Call,
+    transport: &dyn Transport,
+    (pe, limit): (Pe, Duration),
+    test: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    let (over, is_over) = mpsc::channel();
+    let watch = move || {
+        if sleeps(limit, &is_over) {
+            let why =
+                format!("a transfer to try it out is not over after {} s", limit.as_secs_f64());
+            transport.lose(pe, &why);
+            if sleeps(limit, &is_over) {
+                // Cause: the library of a network hangs during the test at the start.
+                call.fail(format_args!(
+                    "{why}: this PE has given PE {pe} up, but its network library does not \
+                     return; choose another one by SHMEM_TRANSPORT"
+                ));
+            }
+        }
+    };
+    scope(|scope| {
+        let watching = without_signals(|| {
+            Builder::new().name("rushmem-probe".to_owned()).spawn_scoped(scope, watch)
+        });
+        watching.map_err(|error| thread::refused(&error))?;
+        let tested = test();
+        drop::<mpsc::Sender<()>>(over);
+        tested
+    })
+}
+
+/// Sleeps for as long as this; false if the test is over before.
+fn sleeps(limit: Duration, is_over: &Receiver<()>) -> bool {
+    let mut left = limit;
+    while !left.is_zero() {
+        let tick = left.min(TICK);
+        if is_over.recv_timeout(tick) != Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        left -= tick;
+    }
+    true
+}
+
+/// Put, get, an atomic operation and what completes them, between this PE and `pe`.
+///
+/// # Errors
+/// What failed, in words.
+pub(super) fn transfer(
+    endpoint: &mut dyn Endpoint,
+    areas: &Areas,
+    me: Pe,
+    pe: Pe,
+) -> Result<(), String> {
+    let failed = |what: &'static str| {
+        move |error: Error| format!("{what} PE {pe} to try it out failed: {error}")
+    };
+    let at = |word: usize| {
+        let offset = (areas.probe(me) + word * 8) as u64;
+        RemoteAddr { segment: Segment::Internal, offset }
+    };
+    // Other numbers for each pair, so that no other's are taken for them.
+    let seed = (u64::from(me.0) << 32 | u64::from(pe.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let sent: [u64; WORDS] = std::array::from_fn(|i| seed ^ (i as u64 + 1));
+    let mut found = [0u64; WORDS];
+    let completion = Completion::Now;
+    let source = LocalBuf::source(sent.as_ptr().cast(), size_of_val(&sent));
+    let put = Put { dest: at(0), source, completion };
+    // SAFETY: a local array.
+    unsafe { endpoint.put(pe, put) }.map_err(failed("a put to"))?;
+    endpoint.quiet().map_err(failed("a put to"))?;
+    let dest = LocalBuf { base: found.as_mut_ptr().cast(), nbytes: size_of_val(&found) };
+    // SAFETY: a local array.
+    unsafe { endpoint.get(pe, Get { dest, source: at(0), completion }) }
+        .map_err(failed("a get from"))?;
+    if found != sent {
+        return Err(format!("PE {pe} does not hold what was put there to try it out"));
+    }
+    let mut amo = |op, operand| {
+        let (dest, width, old) = (at(WORDS), AmoWidth::Eight, OldValue::Returned);
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value is returned.
+        unsafe { endpoint.amo(pe, request) }.map_err(failed("an atomic operation on"))
+    };
+    amo(AmoOp::Swap, seed)?;
+    let (added, last) = (amo(AmoOp::Add, 1)?, amo(AmoOp::Fetch, 0)?);
+    if (added, last) != (seed, seed.wrapping_add(1)) {
+        return Err(format!("an atomic operation on PE {pe} to try it out fetched a wrong value"));
+    }
+    endpoint.quiet().map_err(failed("the completion of operations on"))
+}

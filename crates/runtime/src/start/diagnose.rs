@@ -1,0 +1,46 @@
+//! What a provider says of this machine, for `shmem-info --doctor`.
+
+use crate::memory::available;
+use crate::net::network::ProcessHost;
+use crate::settings::Settings;
+use rushmem_transport::kit::heap_blocks::FIRST;
+use rushmem_transport::kit::heap_probe::{self, RegisteredBlocks};
+use rushmem_transport::thread::without_signals;
+use rushmem_transport::{Amos, Diagnosis, Error, Open, Pe, Provider};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a provider says.
+pub struct Diagnosed {
+    /// Its parts.
+    pub parts: Vec<Diagnosis>,
+    /// What it registers of a heap, if in blocks, or why it does not.
+    pub registered: Option<Result<RegisteredBlocks, Error>>,
+}
+
+/// Returns what a provider says of this machine, for a job of several. If it has parts, only `part`
+/// is opened.
+pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) -> Diagnosed {
+    let with = Open {
+        pe: Pe(0),
+        n_pes: 2,
+        secret: [0; 32],
+        one_machine: false,
+        cpus_per_pe: 0,
+        amos: settings.amos.unwrap_or(Amos::Software),
+        part: part.map(str::to_owned),
+        host: Arc::new(ProcessHost::default()),
+    };
+    let parts = (provider.diagnose)(&with);
+    let is_opened = provider.parts.is_none() || part.is_some();
+    let registered = is_opened.then(|| registered(provider, &with)).flatten();
+    Diagnosed { parts, registered }
+}
+
+/// Returns what a network registers of a heap within a second, and of no more than half of the
+/// memory that is available, since it may lock it.
+fn registered(provider: &Provider, with: &Open) -> Option<Result<RegisteredBlocks, Error>> {
+    let most = available::bytes().map_or(FIRST, |nbytes| nbytes as usize / 2);
+    let transport = without_signals(|| (provider.open)(with)).ok()?;
+    heap_probe::probe(transport, most, Duration::from_secs(1)).transpose()
+}

@@ -1,0 +1,120 @@
+//! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
+#![allow(unsafe_code)]
+
+use super::{connect, join};
+use crate::call::{Call, call, fail};
+use crate::coll::collectives::barrier_all;
+use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
+use crate::end::{crash, finalize, leave, threads};
+use crate::job::caller;
+use crate::job::{self, Job};
+use crate::memory::address;
+use crate::observers::counters::statistics;
+use crate::observers::races::detector;
+use crate::observers::trace;
+use crate::observers::{self, Subscriber, writes};
+use crate::process;
+use crate::settings::{Checks, Statistics};
+use crate::sync::watchdog;
+use crate::sync::{flags, status};
+use core::ffi::{c_int, c_void};
+use rushmem_explain::status::Stage;
+use rushmem_heap::Allocator;
+use rushmem_transport::Provider;
+use std::sync::Mutex;
+
+/// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
+pub fn init(call: Call, providers: &[Provider]) {
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+}
+
+/// `shmem_init_thread` (§9.2.1): as init. Returns the level that is provided, which is the one that
+/// the first init requested; `None` if `requested` is not a level.
+pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
+    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
+    levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
+}
+
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do
+/// nothing. A child process that exits is not the program. A PE that exits with another status than
+/// 0 while others go on does not finalize: that is a failure, which ends the job.
+pub fn start_pes(call: Call, providers: &[Provider]) {
+    if process::inits() > 0 {
+        return;
+    }
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+    extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
+        if leave::may_finalize(status) {
+            finalize::close(call!("start_pes (at exit)"));
+        }
+    }
+    leave::starts(finalize_at_exit);
+}
+
+/// Count an init; the first one joins the job, the first one after a last finalize returns to it.
+fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    if process::is_child() {
+        job::refuse_child(call);
+    }
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _entering = process::lock(&ONE_AT_A_TIME);
+    if process::inits() > 0 {
+        process::increment_inits();
+        return job::require(call);
+    }
+    process::set_starts(true);
+    let job = threads::noting(|| open(call, providers, thread_level));
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
+    let counted = job.settings.statistics != Statistics::No;
+    if job.settings.checks() {
+        observers::add(Subscriber::Checks);
+    }
+    if job.settings.check == Checks::Races {
+        detector::open(call, job);
+    }
+    let traced = job.settings.trace.is_some();
+    let observed = job.settings.checks() || counted || traced || writes::are_wanted(&job.settings);
+    if observed {
+        writes::start(flags::area().writes());
+        observers::add(Subscriber::Writes);
+        status::locate_waits();
+    }
+    address::count_polls(job.oversubscribed);
+    address::open(heap, heap_bytes, observed);
+    caller::initialized_here();
+    process::increment_inits();
+    // Other PEs may enter by another routine.
+    barrier_all(call!("shmem_init"));
+    status::enter(Stage::Initialized);
+    statistics::start(call, job);
+    trace::job::start(call, job);
+    process::set_starts(false);
+    job
+}
+
+/// Join the job, or return to it, and connect to its PEs.
+fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    let job = match job::known() {
+        Some(job) => {
+            status::enter(Stage::Starting);
+            if let Err(error) = job.session().resumed() {
+                fail!(call, "{error}");
+            }
+            job
+        }
+        None => {
+            let job = job::set(join::join(call, providers, thread_level));
+            watchdog::start(job);
+            job
+        }
+    };
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
+    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are
+    // the blocks that it handed out.
+    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
+    *job.allocator() = Some(if job.settings.checks() { allocator.guarded() } else { allocator });
+    connect::connect(call, job, providers);
+    // Behind the handlers of the libraries that transports have opened.
+    crash::install(job);
+    job
+}

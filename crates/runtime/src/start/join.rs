@@ -1,0 +1,495 @@
+//! How a PE joins its job, from top to bottom: it identifies itself, exchanges records with all
+//! PEs, checks that they are compatible, maps the memory of its machine, publishes what its node
+//! may access, and describes the job.
+//!
+//! Each step consumes the result of the one before it, so that no step can be forgotten or come too
+//! early. A step that fails ends the job with a message. The transport is opened later, by
+//! `connect`, because a PE that initializes the library again also connects again.
+
+use super::record::{self, StartupRecord};
+use super::{addresses, algorithms, child, cpus, locality, warnings};
+use crate::api::lock;
+use crate::call::{Call, fail};
+use crate::constants::SHMEM_THREAD_MULTIPLE;
+use crate::end::leave;
+use crate::job::Job;
+use crate::job::digest::digest;
+use crate::job::in_force::InForce;
+use crate::job::members::Members;
+use crate::memory::address;
+use crate::memory::areas::{Areas, LANDING_SETS};
+use crate::memory::{available, huge_pages, statics};
+use crate::process;
+use crate::process::stdio;
+use crate::settings::{Settings, Statistics, VirtualNodes};
+use crate::sync::flags::{self, FlagArea};
+use crate::sync::status;
+use crate::teams::team::{self, Teams};
+use core::ffi::c_int;
+use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
+use rushmem_collectives::choice::{ChoiceFacts, Table};
+use rushmem_collectives::landing;
+use rushmem_heap::huge_pages::PageSize;
+use rushmem_heap::statics::PeerStatics;
+use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
+use rushmem_transport::setting::environment;
+use rushmem_transport::{Directory, Pe, Provider};
+use std::convert::Infallible;
+use std::sync::Mutex;
+
+/// Joins the job that the environment and the launcher name.
+pub(super) fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
+    identify(call, providers, thread_level).exchange().agree().map().publish().job()
+}
+
+/// A PE that knows its number, its settings and who shares memory with whom.
+struct Identified {
+    call: Call,
+    session: JobSession,
+    settings: Settings,
+    me: Pe,
+    n_pes: u32,
+    thread_level: c_int,
+    algorithms: Table,
+    machines: NodeMap,
+    /// The PEs that share memory: those of a machine, unless the environment splits it.
+    nodes: NodeMap,
+    /// The machine of this PE, how many PEs it has, and the place of this PE among them.
+    machine: u32,
+    n_local: u32,
+    local: u32,
+    areas: Areas,
+    /// `None` if the heap does not fit into an address space.
+    layout: Option<Layout>,
+}
+
+/// Reads the environment, learns from the launcher which PE this is, and sets up what a process
+/// needs from then on: its identity in messages, its exit, its log.
+fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
+    let settings = Settings::read(environment);
+    if let Ok(Settings { debug: Some(filter), .. }) = &settings {
+        rushmem_log::print(filter);
+    }
+    let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
+    let opens_libraries = !statics::own().of_static_program();
+    let file = statics::remapped().and_then(|remapped| remapped.file());
+    let opened = JobSession::open(protocol, opens_libraries, file, |pe, aborter| {
+        process::set_identity(Pe(pe), aborter);
+    });
+    // Reported only now, since a PE that has joined names itself and ends the whole job.
+    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
+    if !session.is_launched() && statics::were_offered_a_place() {
+        // Cause: the environment was cleared, or two copies of the library are in one process.
+        fail!(
+            call,
+            "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
+             another copy of the library in this process has joined the job; keep the environment, and link one copy alone \
+             (docs/rust.md says how Rust and C share one)"
+        );
+    }
+    child::watch(call);
+    if session.is_launched() {
+        stdio::print_line_by_line();
+        leave::at_exit();
+    }
+    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
+    if me == Pe(0) {
+        warnings::print(&settings, providers);
+    }
+    let algorithms = algorithms::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
+    let machines = session.nodes().clone();
+    let nodes = who_shares_memory(call, &settings, &machines);
+    let machine = machines.node_of(me.0);
+    let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
+    let mut identified = Identified {
+        call,
+        session,
+        settings,
+        me,
+        n_pes,
+        thread_level,
+        algorithms,
+        machines,
+        nodes,
+        machine,
+        n_local,
+        local,
+        areas: Areas::new(n_pes, 1),
+        layout: None,
+    };
+    identified.lay_out(thread_level >= SHMEM_THREAD_MULTIPLE);
+    identified
+}
+
+impl Identified {
+    /// Lays out this PE's memory; with landings of single teams where `threads` of every PE may be
+    /// in several collectives at once.
+    fn lay_out(&mut self, threads: bool) {
+        let page = self.settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
+        self.areas = Areas::new(self.n_pes, if threads { LANDING_SETS } else { 1 });
+        self.layout = Layout::new(self.settings.symmetric_size, self.areas.nbytes(), page);
+    }
+
+    /// Sends the record of this PE to all PEs, and receives theirs.
+    fn exchange(mut self) -> Exchanged {
+        let call = self.call;
+        let mut secret = [0; 32];
+        if let Err(error) = getrandom::fill(&mut secret) {
+            // Cause: `getrandom` is not allowed. Remedy: allow it in the container.
+            fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
+        }
+        let place = (self.n_local, self.local);
+        let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
+        let pages =
+            self.layout.and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
+        let own = StartupRecord {
+            symmetric_size: self.settings.symmetric_size,
+            huge_pages: self.settings.huge_pages.to_string(),
+            check: self.settings.check.to_string(),
+            statistics: self.settings.statistics != Statistics::No,
+            traced: self.settings.trace.is_some(),
+            forced: algorithms::forced(&self.algorithms),
+            tuned: algorithms::tuned(&self.algorithms),
+            stack: record::stack(),
+            secret: (self.me == Pe(0)).then_some(secret),
+            cpus: cpus::usable(),
+            thread_level: self.thread_level,
+            statics: digest(statics::own().fingerprint()),
+            statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
+            statics_start: addresses::are_shown().then(|| statics::own().start()),
+            reserved: reserved.iter().map(Reservation::slice).collect(),
+            reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
+        };
+        let records = match self.session.exchange(&own.encode()) {
+            Ok(records) => records,
+            Err(error) => fail!(call, "{error}"),
+        };
+        let records = match records.try_map(|bytes| StartupRecord::decode(&bytes)) {
+            Ok(records) => records,
+            // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
+            // installation.
+            Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
+        };
+        let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
+        if records.position(|record| threads(record) != threads(&own)).is_some() {
+            // Some PEs have reserved memory for larger areas than others.
+            self.lay_out(false);
+            let without =
+                |record| StartupRecord { reserved: Vec::new(), reserved_pages: None, ..record };
+            let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(without(record)));
+            return Exchanged { identified: self, reserved: Vec::new(), pages: None, records };
+        }
+        let pages = self.share(pages, &records);
+        Exchanged { identified: self, reserved, pages, records }
+    }
+
+    /// The reserved pages for the heaps of this machine, if all of its PEs can open them.
+    fn share(
+        &mut self,
+        own: Option<ReservedPages>,
+        records: &Records<StartupRecord>,
+    ) -> Option<ReservedPages> {
+        records.position(|record| record.reserved_pages.is_some())?;
+        let first = self.machines.members(self.machine).next()?;
+        let at = records[first].reserved_pages;
+        let pages = own.or_else(|| {
+            let opened = ReservedPages::open(&self.layout?, at?);
+            opened.inspect_err(|why| rushmem_log::debug!(%why, "cannot open reserved pages")).ok()
+        });
+        let opened = match self.session.exchange(&[u8::from(pages.is_some())]) {
+            Ok(opened) => opened,
+            Err(error) => fail!(self.call, "{error}"),
+        };
+        let all = self.machines.members(self.machine).all(|pe| opened[pe] == [1]);
+        pages.filter(|_| all)
+    }
+
+    /// Returns how many CPUs the PEs of a machine may use together.
+    fn usable_cpus(&self, machine: u32, records: &Records<StartupRecord>) -> usize {
+        cpus::of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
+    }
+
+    /// The share of each of them, or 0 if they outnumber these CPUs.
+    fn cpus_per_pe(&self, machine: u32, records: &Records<StartupRecord>) -> u32 {
+        let share = self.usable_cpus(machine, records) / self.machines.size(machine) as usize;
+        u32::try_from(share).unwrap_or(u32::MAX)
+    }
+}
+
+/// A PE that knows the records of all PEs.
+struct Exchanged {
+    identified: Identified,
+    reserved: Vec<Reservation>,
+    pages: Option<ReservedPages>,
+    records: Records<StartupRecord>,
+}
+
+impl Exchanged {
+    /// Ends the job if a value that must be equal differs between PEs; otherwise looks for an
+    /// address at which all can have the heap.
+    fn agree(self) -> Compatible {
+        let Exchanged { identified, reserved, pages, records } = self;
+        let (call, me) = (identified.call, identified.me);
+        let own = &records[me.0];
+        if let Some(pe) = records.position(|r| r.symmetric_size != own.symmetric_size) {
+            // Cause: the launcher does not pass the variable to all PEs.
+            fail!(
+                call,
+                "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
+                own.symmetric_size,
+                records[pe].symmetric_size
+            );
+        }
+        if let Some(pe) = records.position(|r| r.check != own.check) {
+            let (here, there) = (&own.check, &records[pe].check);
+            // Cause: the launcher does not pass the variable to all PEs.
+            fail!(
+                call,
+                "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
+            );
+        }
+        let observers = |record: &StartupRecord| {
+            [("SHMEM_STATS", record.statistics), ("SHMEM_TRACE", record.traced)]
+        };
+        for (i, (name, here)) in observers(own).into_iter().enumerate() {
+            if let Some(pe) = records.position(|r| observers(r)[i].1 != here) {
+                let [here, there] =
+                    [here, !here].map(|is_set| if is_set { "set" } else { "not set" });
+                // Cause: the launcher does not pass the variable to all PEs.
+                fail!(
+                    call,
+                    "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
+                );
+            }
+        }
+        if let Some(pe) = records.position(|r| r.huge_pages != own.huge_pages) {
+            let (here, there) = (&own.huge_pages, &records[pe].huge_pages);
+            // Cause: the launcher does not pass the variable to all PEs.
+            fail!(
+                call,
+                "SHMEM_HUGE_PAGES is {here} here and {there} on PE {pe}; it must be the same on all"
+            );
+        }
+        if let Some(pe) = records.position(|r| r.forced != own.forced) {
+            // Cause: the launcher does not pass the variables to all PEs.
+            fail!(
+                call,
+                "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
+            );
+        }
+        if let Some(pe) = records.position(|r| r.tuned != own.tuned) {
+            // Cause: hosts have other files of this name.
+            fail!(
+                call,
+                "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
+            );
+        }
+        if let Some(pe) = records.position(|r| r.statics != own.statics) {
+            // Cause: hosts have other builds of the program.
+            fail!(
+                call,
+                "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
+                 start all PEs with the same executable"
+            );
+        }
+        let heap_address = addresses::of_heap(&records);
+        let reserved = addresses::keep(reserved, heap_address);
+        addresses::report(me, &records, heap_address);
+        let equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
+        Compatible { identified, reserved, pages, equal_heap_addresses, records }
+    }
+}
+
+/// A PE that fits the others.
+struct Compatible {
+    identified: Identified,
+    /// The reserved range at the address that all PEs use for the heap, if there is one.
+    reserved: Option<Reservation>,
+    pages: Option<ReservedPages>,
+    equal_heap_addresses: bool,
+    records: Records<StartupRecord>,
+}
+
+impl Compatible {
+    /// Maps the memory of all PEs of the machine.
+    fn map(self) -> Mapped {
+        let Compatible { identified: mut pe, reserved, pages, equal_heap_addresses, records } =
+            self;
+        let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
+        let mut files = pe.session.take_node_files().into_iter();
+        let peers = pe.machines.members(pe.machine).map(|pe| {
+            let file = files.next().flatten();
+            records[pe].statics_in_slot.map(|in_slot| PeerStatics { in_slot, file })
+        });
+        let peers: Vec<Option<PeerStatics>> = peers.collect();
+        let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
+        let map = |layout| {
+            let memory = pe.session.take_node_memory();
+            let statics = (statics::own(), &peers[..]);
+            let place = (n_local, pe.local);
+            let pages = pages.as_ref();
+            NodeMemory::map(memory, layout, place, reserved, pages, directory, statics)
+        };
+        let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
+            Ok(memory) => Box::leak(Box::new(memory)),
+            // Cause: there is no room for the heaps of the host's PEs. Remedy: the message ends
+            // with it.
+            Err(error) => fail!(
+                pe.call,
+                "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: {error}; {}",
+                error.remedy()
+            ),
+        };
+        locality::place_memory(memory, &records[pe.me.0].cpus);
+        huge_pages::begin(memory, &pe.settings, pe.me);
+        if pe.local == 0 && !memory.has_reserved_pages() {
+            available::note(symmetric_size, n_local);
+        }
+        Mapped { identified: pe, memory, equal_heap_addresses, records }
+    }
+}
+
+/// A PE that has the memory of its machine.
+struct Mapped {
+    identified: Identified,
+    memory: &'static NodeMemory,
+    equal_heap_addresses: bool,
+    records: Records<StartupRecord>,
+}
+
+impl Mapped {
+    /// Makes the memory of this node's PEs known to accesses and flags, and chooses a NIC if some
+    /// memory of peers is not mapped.
+    fn publish(self) -> Published {
+        let Mapped { identified: pe, memory, equal_heap_addresses, records } = self;
+        let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
+        let node = nodes.node_of(me.0);
+        let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
+            let mapped = |pe| nodes.node_of(pe) == node;
+            (0..pe.n_pes).map(|pe| of(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
+        };
+        let heap_deltas = deltas(&|local| Some(memory.delta(local)));
+        address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
+        let statics_apart = statics_apart(nodes, &records);
+        if nodes.n_nodes() > 1 || statics_apart {
+            let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
+            locality::choose_nic(&pe.settings.nic, beside, pe.local);
+        }
+        if let Some(why) = statics::refusal() {
+            rushmem_log::debug!("the static data of this PE are not in shared memory: {why}");
+        }
+        let usable_cpus = pe.usable_cpus(pe.machine, &records);
+        rushmem_log::debug!(
+            n_pes = pe.n_pes,
+            n_local = pe.n_local,
+            usable_cpus,
+            heap_bytes = memory.layout().heap_bytes(),
+            n_nodes = nodes.n_nodes(),
+            static_bytes = statics::own().nbytes(),
+            static_data = if statics_apart { "by the transport" } else { "like the heap" },
+            "joined the job"
+        );
+        let areas = pe.areas;
+        flags::set(FlagArea::new(memory, areas));
+        status::begin(lock::held);
+        let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
+        let stride = memory.layout().stride() as u64;
+        if let Err(error) = pe.session.statuses_are(stride, in_slice as u64) {
+            fail!(pe.call, "{error}");
+        }
+        Published { identified: pe, memory, equal_heap_addresses, records }
+    }
+}
+
+/// A PE that can access the memory of its node.
+struct Published {
+    identified: Identified,
+    memory: &'static NodeMemory,
+    equal_heap_addresses: bool,
+    records: Records<StartupRecord>,
+}
+
+impl Published {
+    /// Returns what the PE knows of its job, with the predefined teams.
+    fn job(self) -> Job {
+        let Published { identified: mut pe, memory, equal_heap_addresses, records } = self;
+        let (me, n_pes) = (pe.me, pe.n_pes);
+        let world = Members::world(n_pes);
+        let cpus_per_pe = pe.cpus_per_pe(pe.machine, &records);
+        let oversubscribed_somewhere =
+            (0..pe.machines.n_nodes()).any(|machine| pe.cpus_per_pe(machine, &records) == 0);
+        let threads_somewhere =
+            records.position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE).is_some();
+        let facts = ChoiceFacts {
+            members: n_pes,
+            per_node: world.per_node(&pe.nodes),
+            oversubscribed: oversubscribed_somewhere,
+            landing_bytes: landing::nbytes(n_pes),
+            pair_flags: true,
+        };
+        pe.algorithms.retain_for(&facts);
+        if me == Pe(0) {
+            algorithms::show(&pe.algorithms, &facts);
+        }
+        let predefined = [world, beside(&pe.nodes, me), beside(&pe.machines, me)];
+        team::set(Teams::new(me, &pe.nodes, predefined));
+        let stack = records[me.0].stack;
+        Job {
+            me,
+            n_pes,
+            statics_apart: statics_apart(&pe.nodes, &records),
+            alone: pe.nodes.size(pe.nodes.node_of(me.0)) == 1,
+            nodes: pe.nodes,
+            memory,
+            allocator: Mutex::new(None),
+            cpus_per_pe,
+            oversubscribed: cpus_per_pe == 0,
+            oversubscribed_somewhere,
+            equal_heap_addresses,
+            thread_level: pe.thread_level,
+            threads_somewhere,
+            secret: records[0].secret.unwrap_or_default(),
+            one_stack: records.position(|record| record.stack != stack).is_none(),
+            settings: pe.settings,
+            algorithms: InForce::new(pe.algorithms),
+            session: Mutex::new(pe.session),
+        }
+    }
+}
+
+/// Returns whether some PE's static data are not in shared memory although it shares a node with
+/// others, which therefore need a transport.
+fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
+    let is_apart = |pe| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
+    (0..nodes.n_pes()).any(is_apart)
+}
+
+/// Returns who shares memory with whom: the PEs of a machine, unless the environment splits it.
+fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
+    let n_pes = machines.n_pes();
+    let sizes = match settings.onnode {
+        false => vec![1; n_pes as usize],
+        true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
+        true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
+            // Cause: the variable asks for more nodes than PEs, or for another number of PEs.
+            // Remedy: make the numbers fit.
+            fail!(
+                call,
+                "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
+                 and a list must add up to them"
+            )
+        }),
+    };
+    if settings.onnode && machines.n_nodes() > 1 {
+        // Cause: the variable is set for a job on several hosts. Remedy: unset it.
+        fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
+    }
+    let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
+    NodeMap::from_runs(runs).expect("no node is empty")
+}
+
+/// The PEs on this PE's node, including itself.
+fn beside(nodes: &NodeMap, me: Pe) -> Members {
+    Members::listed(nodes.members(nodes.node_of(me.0)).collect())
+}

@@ -1,0 +1,171 @@
+//! Warnings about variables that have no effect: their names are misspelled, or they name what this
+//! machine does not have.
+//!
+//! PE 0 prints them once for the job. A name that is not ours is only mentioned if it is nearly one
+//! of ours, since programs and other OpenSHMEM libraries have variables of the same form.
+
+use crate::settings;
+use rushmem_bootstrap::env;
+use rushmem_transport::setting::{ValueSource, is_blank};
+use rushmem_transport::{NicName, Setting};
+use std::path::Path;
+
+/// The prefixes of our variables, the present and the deprecated one.
+const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
+
+/// A variable of SOS that is nearly one of ours.
+const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
+
+/// The interfaces that sockets may use.
+const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
+
+/// A warning for each mistake among the variables of this process.
+pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
+    let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
+    let rows = || runtime.clone().chain(providers.iter().copied());
+    let known: Vec<&str> = rows()
+        .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
+        .chain([env::LOCAL_ID])
+        .collect();
+    let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut warnings = misspelled(&known, set);
+    let of_user = |row: &Setting| match settings::now(row) {
+        Some((value, ValueSource::Environment(name))) => Some((name, value)),
+        _ => None,
+    };
+    let blank = providers.iter().filter_map(|row| of_user(row)).filter(|(_, it)| is_blank(it));
+    warnings
+        .extend(blank.map(|(name, _)| format!("{name} is empty, which is as if it were not set")));
+    let class = |class: &str| entries(&Path::new("/sys/class").join(class));
+    for (name, value) in rows().filter_map(of_user) {
+        if name == INTERFACES {
+            let interfaces = class("net");
+            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+            warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
+        } else if name == rushmem_topology::NIC_VARIABLE
+            && let Some(nic) = NicName::parse(&value).filter(|_| value != "any")
+        {
+            let interfaces = class("net");
+            let devices = [class("infiniband"), class("cxi"), interfaces.clone()].concat();
+            warnings.extend(absent(name, &nic.name, &devices));
+            let interface = nic.interface.as_deref();
+            warnings.extend(interface.and_then(|named| absent(name, named, &interfaces)));
+        }
+    }
+    warnings
+}
+
+/// A warning for each name that is nearly a known one.
+fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
+    let mut unknown: Vec<String> = set
+        .filter(|name| rest(name).is_some() && !known.contains(&name.as_str()) && name != FOREIGN)
+        .collect();
+    unknown.sort_unstable();
+    let warning = |name: String| {
+        let likely = likely(rest(&name)?, known.iter().copied(), |known| rest(known))?;
+        // Cause: the name of a variable is misspelled. Remedy: set the one that the message names.
+        Some(format!("{name} is set, but there is no such setting; did you mean {likely}?"))
+    };
+    unknown.into_iter().filter_map(warning).collect()
+}
+
+/// A warning if `named`, which the variable `variable` names, is not among those that are there.
+/// Where the kernel shows none, nothing is known.
+fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
+    if there.is_empty() || there.iter().any(|name| name == named) {
+        return None;
+    }
+    let likely = likely(named, there.iter().map(String::as_str), Some);
+    let likely = likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"));
+    let there = there.join(", ");
+    // Cause: an interface or a NIC is misspelled, or only other hosts have it. Remedy: set one of
+    // those that it has.
+    Some(format!(
+        "{variable} names {named}, which the host of PE 0 does not have: it has {there}{likely}"
+    ))
+}
+
+/// The one that is most similar to `name`, if one is similar enough for a misspelling. `part` is
+/// what is compared of each.
+fn likely<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    part: impl Fn(&'a str) -> Option<&'a str>,
+) -> Option<&'a str> {
+    let distance = |known| Some((strsim::osa_distance(name, part(known)?), known));
+    let (distance, likely) = known.filter_map(distance).min_by_key(|(distance, _)| *distance)?;
+    let most = if name.len() < 8 { 1 } else { 2 };
+    (distance <= most).then_some(likely)
+}
+
+/// Returns what follows the prefix of a variable like ours.
+fn rest(name: &str) -> Option<&str> {
+    PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 6] = [
+        "SHMEM_TRANSPORT",
+        "SHMEM_NIC",
+        "SHMEM_SYMMETRIC_SIZE",
+        "SMA_SYMMETRIC_SIZE",
+        "SHMEM_COLLECT_ALGORITHM",
+        "SHMEM_AMOS",
+    ];
+
+    fn warnings(names: &[&str]) -> Vec<String> {
+        misspelled(&KNOWN, names.iter().map(|name| (*name).to_owned()))
+    }
+
+    #[test]
+    fn a_misspelled_name_is_shown_with_the_likely_one() {
+        for (name, likely) in [
+            ("SHMEM_TRANSPROT", "SHMEM_TRANSPORT"),
+            ("SHMEM_SYMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"),
+            ("SHMEM_NICS", "SHMEM_NIC"),
+            ("SHMEM_AMO", "SHMEM_AMOS"),
+            ("SMA_TRANSPORT", "SHMEM_TRANSPORT"),
+        ] {
+            let said =
+                format!("{name} is set, but there is no such setting; did you mean {likely}?");
+            assert_eq!(warnings(&[name]), [said]);
+        }
+    }
+
+    #[test]
+    fn what_is_ours_or_of_others_is_not_mentioned() {
+        assert_eq!(warnings(&KNOWN), [""; 0]);
+        let others = include_str!("../../../../ci/spec/env.csv").lines();
+        let others: Vec<&str> = others.filter_map(|line| line.split(',').next()).collect();
+        let known: Vec<&str> = settings::ALL.iter().map(|row| row.name).chain(KNOWN).collect();
+        let unlike = |name: &&str| !known.contains(name) && !name.starts_with("SMA_");
+        let others = others.into_iter().filter(unlike).map(str::to_owned);
+        assert_eq!(misspelled(&known, others), [""; 0]);
+        assert_eq!(
+            warnings(&["SHMEM_MINE", "SHMEM_USE_HUGEPAGES", "TRANSPORT", "SHMEM_"]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn what_a_machine_does_not_have_is_shown_with_what_it_has() {
+        let there = ["eth0", "eth1", "lo"].map(str::to_owned);
+        assert_eq!(absent("X", "lo", &there), None);
+        assert_eq!(absent("X", "lo", &[]), None);
+        let said = "X names ib0, which the host of PE 0 does not have: it has eth0, eth1, lo";
+        assert_eq!(absent("X", "ib0", &there).as_deref(), Some(said));
+        let likely = absent("X", "eth", &there).expect("it is not there");
+        assert!(likely.ends_with("; did you mean eth0?"), "{likely}");
+    }
+}

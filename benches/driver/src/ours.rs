@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use workbench::workspace::{Install, Workspace};
+use task_support::workspace::{Install, Workspace};
 
 /// `named`, or the release built and installed below `folder`.
 pub fn bin(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use workbench::process;
+use task_support::process;
 
 /// Compiles `source` by the `oshcc` of `bin` to the file `name` of `folder`, optimized and with
 /// `flags`.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use shmem_perf::statistics::Spread;
-use workbench::process;
-use workbench::workspace::{Install, Workspace};
+use task_support::process;
+use task_support::workspace::{Install, Workspace};
 
 use crate::ours;
 use crate::program::{self, value};

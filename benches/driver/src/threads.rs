@@ -13,8 +13,8 @@ use anyhow::{Context, Error, Result, ensure};
 use shmem_perf::load;
 use shmem_perf::record::{Measure, Record};
 use shmem_perf::statistics::Spread;
-use workbench::process;
-use workbench::workspace::{Install, Workspace};
+use task_support::process;
+use task_support::workspace::{Install, Workspace};
 
 use crate::ours;
 

@@ -39,7 +39,7 @@ struct Invocation<'a> {
 
 /// The program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
-    if documents::printed(PerfOptions::command) {
+    if man_pages::printed(PerfOptions::command) {
         return 0;
     }
     let invocation =

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use workbench::process;
-use workbench::workspace::Workspace;
+use task_support::process;
+use task_support::workspace::Workspace;
 
 use super::jobs::GuestJob;
 use super::kernel;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use workbench::workspace::Workspace;
+use task_support::workspace::Workspace;
 
 pub struct GuestJob {
     pub name: String,

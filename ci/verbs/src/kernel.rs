@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use workbench::process;
+use task_support::process;
 
 /// A folder with `boot/vmlinuz*` and `lib/modules`, to be used instead.
 const KERNEL: &str = "RUSHMEM_VERBS_KERNEL";

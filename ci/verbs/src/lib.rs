@@ -19,11 +19,11 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
-use workbench::needs::{
+use task_support::needs::{
     BUSYBOX, C_COMPILER, CPIO, HYDRA, IBVERBS, IPROUTE, KMOD, LIBFABRIC, QEMU, UCX,
 };
-use workbench::workspace::{Install, Workspace};
-use workbench::{needs, process};
+use task_support::workspace::{Install, Workspace};
+use task_support::{needs, process};
 
 use guest::Bed;
 use jobs::{GuestJob, Libraries};

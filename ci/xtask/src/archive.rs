@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use spec::Exports;
-use workbench::process::run;
+use task_support::process::run;
 
 use crate::toolchain::Toolchain;
 

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use workbench::process;
-use workbench::workspace::Workspace;
+use task_support::process;
+use task_support::workspace::Workspace;
 
 /// One crate's bindings.
 struct Bindings {

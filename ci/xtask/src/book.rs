@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use workbench::process::{self, capture, run};
-use workbench::workspace::Workspace;
+use task_support::process::{self, capture, run};
+use task_support::workspace::Workspace;
 
 use crate::codegen::manual;
 use crate::install::place_tree;

@@ -9,7 +9,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use workbench::workspace::Workspace;
+use task_support::workspace::Workspace;
 
 /// Writes the generated files, or with `check` says which of them are stale.
 pub fn run(check: bool) -> Result<()> {

@@ -13,9 +13,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use workbench::needs::{self, LIBFABRIC, VALGRIND};
-use workbench::process;
-use workbench::workspace::Workspace;
+use task_support::needs::{self, LIBFABRIC, VALGRIND};
+use task_support::process;
+use task_support::workspace::Workspace;
 
 use crate::install::{self, Release};
 

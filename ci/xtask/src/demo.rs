@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
-use workbench::workspace::Workspace;
-use workbench::{needs, process};
+use task_support::workspace::Workspace;
+use task_support::{needs, process};
 
 use crate::install;
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use workbench::process::{self, capture};
-use workbench::workspace::Workspace;
+use task_support::process::{self, capture};
+use task_support::workspace::Workspace;
 
 use crate::install::{self, Release};
 use crate::toolchain::Toolchain;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use spec::Exports;
-use workbench::process::run;
+use task_support::process::run;
 
 /// The version of all symbols. It changes with the soname, when a program that was linked with an
 /// older library would no longer work; docs/installing.md has the policy.

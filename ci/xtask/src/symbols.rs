@@ -13,8 +13,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 use spec::Exports;
-use workbench::process::capture;
-use workbench::workspace::Workspace;
+use task_support::process::capture;
+use task_support::workspace::Workspace;
 
 use crate::archive::WRAPPED;
 use crate::shared::VERSION as ABI;

@@ -23,7 +23,7 @@ use crate::daemons::agent::DaemonCommand;
 use crate::daemons::messages::HostEvent;
 use crate::daemons::orders::{HostPes, JobSpec};
 use crate::ends::watchdog::StartLimit;
-use crate::explain::collection::{Explainer, Purpose};
+use crate::hang_report::collection::{Explainer, Purpose};
 use crate::hosts;
 use crate::input::JobInput;
 use crate::options::Options;

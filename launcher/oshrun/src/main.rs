@@ -6,7 +6,7 @@
 //! - `pes`: the PEs of this host. `daemons`: those of other hosts. `supervisor`: both.
 //! - `output` and `input`: the streams of PEs.
 //! - `ends`: ends all processes of a job, also if oshrun itself is killed.
-//! - `explain`: what a job that hangs waits for.
+//! - `hang_report`: what a job that hangs waits for.
 //! - `job`: applies the rules of `rushmem_bootstrap::server` to events and signals.
 //!
 //! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard
@@ -14,7 +14,7 @@
 
 mod daemons;
 mod ends;
-mod explain;
+mod hang_report;
 mod hosts;
 mod input;
 mod job;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<i32, StartFailure> {
-    if documents::printed(options::command) {
+    if man_pages::printed(options::command) {
         return Ok(0);
     }
     let Some(options) = options::parse(std::env::args_os())? else {

@@ -20,7 +20,7 @@ use self::memory_kills::MemoryKills;
 use self::socket::PeSocket;
 use crate::daemons::messages::HostEvent;
 use crate::ends::processes::{Child, Processes};
-use crate::explain::survey::{NodeCollector, NodeMemfd};
+use crate::hang_report::survey::{NodeCollector, NodeMemfd};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::report::failure::{StartFailure, reason};

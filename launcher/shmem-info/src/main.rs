@@ -28,7 +28,7 @@ use crate::args::{InfoCommand, InfoFlags};
 use crate::map::MachineMap;
 
 fn main() -> ExitCode {
-    if documents::printed(InfoFlags::command) {
+    if man_pages::printed(InfoFlags::command) {
         return ExitCode::SUCCESS;
     }
     let flags = InfoFlags::parse();

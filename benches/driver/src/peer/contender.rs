@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result, bail};
 use shmem_perf::statistics::Spread;
 use shmem_perf::{compile, load};
-use workbench::process;
+use task_support::process;
 
 use super::suite::{Measured, Suite};
 use super::{carrier, figures};

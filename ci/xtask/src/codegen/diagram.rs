@@ -9,7 +9,7 @@ use layout::core::geometry::Point;
 use layout::core::style::StyleAttr;
 use layout::std_shapes::shapes::{Arrow, Element, ShapeKind};
 use layout::topo::layout::VisualGraph;
-use workbench::workspace::Package;
+use task_support::workspace::Package;
 
 /// Folders whose crates only measure or test the others.
 const OMITTED: &[&str] = &["benches/", "ci/"];

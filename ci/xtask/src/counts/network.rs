@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use workbench::process;
-use workbench::workspace::Workspace;
+use task_support::process;
+use task_support::workspace::Workspace;
 
 /// The routines that are counted, by their default and by a private context; benches/counts.c knows
 /// how to call each.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use workbench::process::run;
-use workbench::workspace::Workspace;
+use task_support::process::run;
+use task_support::workspace::Workspace;
 
 use super::release::{VERSION, done, empty_folder};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use workbench::process::capture;
+use task_support::process::capture;
 
 use crate::toolchain::Toolchain;
 

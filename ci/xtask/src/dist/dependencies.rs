@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use workbench::process::{self, capture, run};
-use workbench::workspace::Workspace;
+use task_support::process::{self, capture, run};
+use task_support::workspace::Workspace;
 
 use super::release::done;
 use crate::install;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use workbench::process::{capture, run};
-use workbench::workspace::Workspace;
+use task_support::process::{capture, run};
+use task_support::workspace::Workspace;
 
 use super::release::{HOMEPAGE, VERSION, done, empty_folder};
 

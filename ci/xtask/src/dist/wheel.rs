@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use workbench::process::run;
+use task_support::process::run;
 
 use super::release::{GLIBC, HOMEPAGE, VERSION, done, empty_folder};
 use crate::install::place;

@@ -5,7 +5,7 @@
 //! the user's program, whose compiler has written its own.
 
 use anyhow::Result;
-use workbench::process::run;
+use task_support::process::run;
 
 use super::files::Prefix;
 use crate::toolchain::Toolchain;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use workbench::process::{capture, run};
-use workbench::workspace::Workspace;
+use task_support::process::{capture, run};
+use task_support::workspace::Workspace;
 
 /// The interface of librushmem.so.1.
 const PROMISED: &str = "ci/spec/abi-1.txt";

@@ -2,7 +2,7 @@
 //! x86-64: compiled for it, and run by an emulator of user programs (QEMU).
 
 use anyhow::Result;
-use workbench::process;
+use task_support::process;
 
 use super::outcome::StepOutcome;
 use super::session::TestSession;

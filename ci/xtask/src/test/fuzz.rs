@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use workbench::needs::CXX_COMPILER;
-use workbench::process;
+use task_support::needs::CXX_COMPILER;
+use task_support::process;
 
 use super::outcome::StepOutcome;
 use super::session::TestSession;

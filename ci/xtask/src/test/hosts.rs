@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use workbench::needs::SSH;
-use workbench::workspace::TestProgram;
-use workbench::{needs, process};
+use task_support::needs::SSH;
+use task_support::workspace::TestProgram;
+use task_support::{needs, process};
 
 use super::outcome::StepOutcome;
 use super::session::TestSession;

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use workbench::{needs, process};
+use task_support::{needs, process};
 
 use super::outcome::StepOutcome;
 use super::session::TestSession;

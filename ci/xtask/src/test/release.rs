@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use workbench::process;
+use task_support::process;
 
 use super::outcome::StepOutcome;
 use super::session::TestSession;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use workbench::workspace::Workspace;
+use task_support::workspace::Workspace;
 
 use super::suites::Suites;
 

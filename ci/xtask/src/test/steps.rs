@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
-use workbench::needs::{
+use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, STRACE, UCX, VALGRIND,
 };
-use workbench::workspace::TestProgram;
-use workbench::{needs, process};
+use task_support::workspace::TestProgram;
+use task_support::{needs, process};
 
 use super::outcome::StepOutcome;
 use super::sanitizer;

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use workbench::process;
-use workbench::workspace::{TestProgram, Workspace};
+use task_support::process;
+use task_support::workspace::{TestProgram, Workspace};
 
 use super::outcome::StepOutcome;
 use super::tools::{self, TestTally};

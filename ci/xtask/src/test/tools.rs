@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use workbench::process;
+use task_support::process;
 
 use super::outcome::StepOutcome;
 

@@ -1,6 +1,6 @@
 //! Who may import whom.
 
-use workbench::workspace::{Dependency, Package};
+use task_support::workspace::{Dependency, Package};
 
 use super::tree::Tree;
 
@@ -46,16 +46,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/librushmem-race", &["crates/race", "crates/race-interface"]),
     ("sys/*", &[]),
     ("launcher/charts", &[]),
-    ("launcher/documents", &[]),
+    ("launcher/man-pages", &[]),
     (
         "launcher/oshrun",
-        &["launcher/documents", "crates/bootstrap", "crates/explain", "crates/topology"],
+        &["launcher/man-pages", "crates/bootstrap", "crates/explain", "crates/topology"],
     ),
     (
         "launcher/shmem-info",
         &[
             "launcher/charts",
-            "launcher/documents",
+            "launcher/man-pages",
             "crates/runtime",
             "crates/providers",
             "crates/collectives",
@@ -68,16 +68,19 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("benches/batches", &["crates/transport"]),
     ("benches/counts", &["crates/shmem"]),
-    ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
+    ("benches/driver", &["ci/task-support", "benches/shmem-perf"]),
     ("benches/scale", &["crates/collectives", "benches/shmem-perf"]),
     (
         "benches/shmem-perf",
-        &["launcher/charts", "launcher/documents", "sys/ucx-sys", "sys/libfabric-sys"],
+        &["launcher/charts", "launcher/man-pages", "sys/ucx-sys", "sys/libfabric-sys"],
     ),
-    ("ci/workbench", &[]),
-    ("ci/verbs", &["ci/workbench"]),
+    ("ci/task-support", &[]),
+    ("ci/verbs", &["ci/task-support"]),
     ("ci/spec", &[]),
-    ("ci/xtask", &["ci/spec", "ci/workbench", "ci/verbs", "benches/driver", "benches/shmem-perf"]),
+    (
+        "ci/xtask",
+        &["ci/spec", "ci/task-support", "ci/verbs", "benches/driver", "benches/shmem-perf"],
+    ),
     ("ci/testkit", &[]),
     ("ci/faults", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),

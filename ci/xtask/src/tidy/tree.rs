@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use workbench::workspace::Package;
+use task_support::workspace::Package;
 
 /// Every text file of the repository, and its packages.
 pub struct Tree {

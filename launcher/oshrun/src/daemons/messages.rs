@@ -12,7 +12,7 @@ use rushmem_explain::snapshot::WaitId;
 use serde::{Deserialize, Serialize};
 
 use super::orders::HostJob;
-use crate::explain::survey::{Inquiry, SurveyResult};
+use crate::hang_report::survey::{Inquiry, SurveyResult};
 
 /// Maximum size of a message to oshrun: a piece of output or of frames, and a header.
 pub const MAX_EVENT: usize = 512 * 1024;

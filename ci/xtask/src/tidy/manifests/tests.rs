@@ -1,6 +1,6 @@
 //! Unit tests of `manifests`.
 
-use workbench::workspace::Package;
+use task_support::workspace::Package;
 
 use super::*;
 use crate::tidy::tree::tree;

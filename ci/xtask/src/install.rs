@@ -3,16 +3,16 @@
 //! This file says what lies where; [`files`] puts it there.
 
 mod debug;
-mod documents;
 mod files;
+mod man_pages;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use shmem_perf::compile;
-use workbench::process;
-use workbench::workspace::Workspace;
+use task_support::process;
+use task_support::workspace::Workspace;
 
 use crate::toolchain::Toolchain;
 use crate::{archive, codegen, shared};
@@ -218,20 +218,20 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
 /// Man pages and completions.
 fn documents(workspace: &Workspace, prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     for name in PROGRAMS.into_iter().chain([PERF]) {
-        documents::of_program(prefix, name, tools)?;
+        man_pages::of_program(prefix, name, tools)?;
     }
     let [wrapper, others @ ..] = WRAPPERS;
     for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
         let page = format!("{name}.{section}");
         let template = read(workspace, &page)?;
-        documents::page(prefix, &format!("share/man/man{section}/{page}"), &template, tools)?;
+        man_pages::page(prefix, &format!("share/man/man{section}/{page}"), &template, tools)?;
     }
     for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
     }
     for page in codegen::manual::pages() {
         let file = |name: &str| format!("share/man/man3/{name}.3");
-        documents::page(prefix, &file(&page.name), &page.text, tools)?;
+        man_pages::page(prefix, &file(&page.name), &page.text, tools)?;
         for routine in page.routines {
             prefix.link(&format!("{}.3", page.name), &file(&routine))?;
         }

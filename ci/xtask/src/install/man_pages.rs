@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 use roff::{Roff, bold, roman};
-use workbench::process;
+use task_support::process;
 
 use super::files::Prefix;
 use crate::toolchain::Toolchain;

@@ -16,7 +16,7 @@ mod prose;
 mod tree;
 
 use anyhow::{Result, bail};
-use workbench::workspace::Workspace;
+use task_support::workspace::Workspace;
 
 use tree::{Tree, read};
 

@@ -24,8 +24,8 @@ use std::process::Command;
 
 use anyhow::{Context, Error, Result};
 use shmem_perf::{compile, report};
-use workbench::workspace::{Install, Workspace};
-use workbench::{needs, process};
+use task_support::workspace::{Install, Workspace};
+use task_support::{needs, process};
 
 use crate::ours;
 use contender::Contender;

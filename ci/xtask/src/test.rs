@@ -19,7 +19,7 @@ mod tools;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use workbench::workspace::Workspace;
+use task_support::workspace::Workspace;
 
 use outcome::StepOutcome;
 use session::TestSession;

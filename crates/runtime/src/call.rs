@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call(pub &'static CallName);
 
-/// What is known of a function.
+/// The facts about a function that messages need.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallName {
     /// Its name, such as `shmem_long_put`.

@@ -1,4 +1,4 @@
-//! How a PE ends: [`finalize`], [`leave`] for an exit without it, [`crash`] for a signal, and
+//! The end of a PE: [`finalize`], [`leave`] for an exit without it, [`crash`] for a signal, and
 //! [`threads`] when only threads of the library are left.
 
 pub(crate) mod crash;

@@ -1,4 +1,4 @@
-//! What this process knows of its job once the library is initialized.
+//! The facts that this process knows about its job once the library is initialized.
 //!
 //! The first init creates it, and it lives as long as the process, since a job can be finalized and
 //! initialized again. It is not on the path of an access; `memory::address` is. It must not know
@@ -37,8 +37,8 @@ pub(crate) struct Job {
     pub(crate) cpus_per_pe: u32,
     /// PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
-    /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on
-    /// it.
+    /// True if the PEs of some machine of the job outnumber its CPUs. It is equal on all PEs, so
+    /// algorithms can depend on it.
     pub(crate) oversubscribed_somewhere: bool,
     /// The symmetric heap has the same address on all PEs.
     pub(crate) equal_heap_addresses: bool,

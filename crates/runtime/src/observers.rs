@@ -23,7 +23,7 @@ use core::ffi::c_int;
 use event::Mark;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Who listens: a bit of the word.
+/// The observers: each is a bit of the word.
 #[derive(Clone, Copy)]
 pub(crate) enum Subscriber {
     /// `SHMEM_STATS`
@@ -47,7 +47,7 @@ const OBSERVERS: [&dyn Observer; 5] = [
     &writes::RecordingWrites,
 ];
 
-/// Those that listen, as a sum. Written at init and finalize.
+/// The observers that listen, as a sum of their bits. Written at init and finalize.
 static LISTENERS: AtomicU32 = AtomicU32::new(0);
 
 /// Adds a listener.

@@ -24,7 +24,7 @@ macro_rules! settings {
         $field:ident: $type:ty = $name:expr, $old:expr, $default:expr;
         $meaning:literal; $parse:expr, $expected:expr;
     )*) => {
-        /// What the environment asks for.
+        /// The settings that the environment requests.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = $doc])+ pub $field: $type,)*
@@ -132,7 +132,7 @@ settings! {
             "1g" => Some(HugePages::Reserved(PageSize::Gib1)),
             _ => None,
         }, "auto, on, off, 2m or 1g";
-    /// Whether PEs of a node share their memory.
+    /// True if PEs of a node share their memory.
     onnode: bool = "SHMEM_ONNODE", &[], Some("on");
         "on: PEs of one machine reach each other's memory directly; off: they use a transport";
         |value| match value? {
@@ -140,13 +140,13 @@ settings! {
             "off" => Some(false),
             _ => None,
         }, "on or off";
-    /// How one machine is split.
+    /// The division of one machine into nodes.
     virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", &[], None;
         "split one machine into nodes that share no memory with each other: the number of nodes, or the PEs of each, such as \
          1+2+3; by default it is one node";
         |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
         "a number of nodes, or the PEs of each node such as 1+2+3";
-    /// Whether every context is in a session of small operations.
+    /// True if every context is in a session of small operations.
     aggregate: bool = "SHMEM_AGGREGATE", &[], Some("off");
         "on: every context is in a session with SHMEM_CTX_SESSION_BATCH (shmem_ctx_session_start), so that small operations over \
          a network travel in large messages, one to each node; off: only while the program says so";
@@ -159,7 +159,7 @@ settings! {
     transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
         "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
         |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
-    /// Who carries out atomic operations between PEs; `None` for the best way that there is.
+    /// The executor of atomic operations between PEs; `None` for the best that is available.
     amos: Option<Amos> = "SHMEM_AMOS", &["SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"], Some("auto");
         "who carries out atomic operations of jobs on several nodes, the same on all PEs: software (the target's CPU), network, or \
          auto (the network if its hardware does, otherwise software); the older names have the values software and network";
@@ -176,15 +176,16 @@ settings! {
             Some("any") => Some(NicPreference::Any),
             Some(value) => NicName::parse(value).map(NicPreference::Named),
         }, "a NIC such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
-    /// How to join the job.
+    /// The protocol by which this PE joins the job.
     bootstrap: Protocol = env::BOOTSTRAP, &[], Some("auto");
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
         |value| Protocol::parse(value?), Protocol::EXPECTED;
-    /// How long another host may be silent before the job has ended everywhere.
+    /// The time that another host may be silent before the job has ended everywhere.
     host_limit: Duration = host_limit::VARIABLE, &[], Some(host_limit::DEFAULT);
         "how long another host may be silent before the job has ended everywhere";
         |value| time_limit::parse(value?), time_limit::EXPECTED;
-    /// How long a call may wait before the first PE of its node explains why; `None` for any time.
+    /// The time that a call may wait before the first PE of its node explains why; `None` for any
+    /// time.
     watchdog: Option<Duration> = "SHMEM_WATCHDOG", &[], Some("off");
         "how long a call may wait, such as 30s or 5m, before the first PE of the machine prints on standard error which PEs of \
          the machine wait for which others; off: it does not";
@@ -192,29 +193,29 @@ settings! {
             "off" => Some(None),
             limit => time_limit::parse(limit).map(Some),
         }, "off, or a time above 0 such as 30s or 5m";
-    /// How members sync; `None` for the best algorithm.
+    /// The algorithm of a sync; `None` for the best one.
     sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
         "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
          central or two_level";
         |value| forced(value?), "auto, dissemination, binomial, central or two_level";
-    /// How a broadcast is done; `None` for the best algorithm.
+    /// The algorithm of a broadcast; `None` for the best one.
     broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
         "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial or scatter_all_gather";
         |value| forced(value?), "auto, binomial or scatter_all_gather";
-    /// How vectors are reduced; `None` for the best algorithm.
+    /// The algorithm of a reduction; `None` for the best one.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
         "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \
          ring, direct, central or two_level";
         |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
-    /// How blocks are collected; `None` for the best algorithm.
+    /// The algorithm of a collect; `None` for the best one.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
         "the algorithm of collect and fcollect, the same on all PEs: auto, bruck, recursive_doubling, ring or neighbor_exchange";
         |value| forced(value?), "auto, bruck, recursive_doubling, ring or neighbor_exchange";
-    /// How blocks are exchanged; `None` for the best algorithm.
+    /// The algorithm of an alltoall; `None` for the best one.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
         "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, pairwise or bruck";
         |value| forced(value?), "auto, pairwise or bruck";
-    /// How scans are done; `None` for the best algorithm.
+    /// The algorithm of a scan; `None` for the best one.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
         |value| forced(value?), "auto, recursive_doubling or direct";
@@ -252,7 +253,7 @@ pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
     row.now(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }
 
-/// The same as text.
+/// Returns the state of a setting as text.
 pub fn state(row: &Setting) -> String {
     row.state(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }
@@ -267,7 +268,7 @@ fn is_set(value: Option<&str>) -> Option<bool> {
 pub enum Checks {
     /// None.
     No,
-    /// Those of arguments and calls.
+    /// The checks of arguments and calls.
     Calls,
     /// These, and races.
     Races,
@@ -338,7 +339,7 @@ pub enum NicPreference {
     Named(NicName),
 }
 
-/// What becomes of the counters of the PEs.
+/// The output of the counters of the PEs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statistics {
     /// There are none.
@@ -362,7 +363,7 @@ impl Statistics {
     }
 }
 
-/// How one machine is split into nodes.
+/// The division of one machine into nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VirtualNodes {
     /// It is one node.

@@ -1,5 +1,6 @@
-//! How a PE becomes part of its job: [`init`] lists the steps, [`join`] exchanges records with all
-//! PEs and maps the memory of the node, [`connect`] opens a transport to the PEs of other nodes.
+//! The steps by which a PE becomes part of its job: [`init`] lists them, [`join`] exchanges records
+//! with all PEs and maps the memory of the node, [`connect`] opens a transport to the PEs of other
+//! nodes.
 
 mod addresses;
 mod algorithms;

@@ -1,6 +1,6 @@
-//! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
-//! mailboxes, the checks that use them, the status that shows long waits, and what ends a wait for
-//! a PE in finalize.
+//! The means by which PEs wait for each other: flags, the bell, backoff, channels between the
+//! members of a team, mailboxes, the checks that use them, the status that shows long waits, and
+//! what ends a wait for a PE in finalize.
 //!
 //! It knows no team and no collective.
 

@@ -6,7 +6,7 @@ use rushmem_runtime::setup;
 use rushmem_wire::RECORD;
 use testkit::Job;
 
-/// What the PEs of the job below are.
+/// The PEs of the job below.
 #[test]
 fn a_pe() {
     match std::env::var("SHMEM_LOCAL_ID").as_deref() {

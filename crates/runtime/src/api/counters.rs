@@ -11,7 +11,7 @@ use crate::observers::counters::{self, ContextCounters};
 pub struct Operations {
     /// Issued so far.
     pub issued: u64,
-    /// Of these, known to be complete.
+    /// The number of these that are known to be complete.
     pub completed: u64,
 }
 

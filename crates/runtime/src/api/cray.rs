@@ -17,7 +17,7 @@ use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
 use crate::teams::team::{HeldTeam, NewTeam, Split, Team, TeamConfig, find, teams};
 use core::ffi::c_int;
 
-/// What an agreement is about, in its tag.
+/// The purpose of an agreement, in its tag.
 const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
 const COLOR: u64 = 6;

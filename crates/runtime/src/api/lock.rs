@@ -200,8 +200,8 @@ impl<T: LockWord> LockHandle<T> {
         }
     }
 
-    /// What is wrong about holding it when the library is finalized: a message when another PE
-    /// waits for it, a warning when one might.
+    /// Prints a message if another PE waits for a lock that is held at finalization, or a warning
+    /// if one might.
     fn complain(&self) {
         let (me, call, address) = (self.job.me(), self.call, self.address());
         match self.next() {

@@ -12,7 +12,7 @@ use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
 use crate::teams::team::{Team, TeamConfig, find, teams};
 use core::ffi::c_int;
 
-/// What an agreement is about, in its tag.
+/// The purpose of an agreement, in its tag.
 const STRIDED: u64 = 1;
 const GRID: u64 = 2;
 

@@ -19,7 +19,7 @@ use rushmem_explain::status::{self, MAX_LISTED, Subject, Words};
 pub use rushmem_transport::mem::WaitWord;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What the words are compared with.
+/// The values with which the words are compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Values<T> {
     /// All with the same value.

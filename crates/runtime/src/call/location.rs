@@ -1,4 +1,4 @@
-//! Where the program calls the library, for messages: file and line by the debug information.
+//! Finds where the program calls the library, for messages: file and line by the debug information.
 //!
 //! Nothing is noted before: the stack is read when a message needs it. A program without debug
 //! information, or a library built by a compiler that leaves out unwind tables, has no location.
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// gigabytes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// What the names of functions of the library begin with: the profiling names of what it exports,
-/// those of its crates, of which `shmem` is the Rust interface, and of those of Rust that it uses.
-/// A library without symbols has only the names that it exports.
+/// The prefixes of the names of the library's functions: the profiling names of what it exports,
+/// those of its crates, of which `shmem` is the Rust interface, and those of Rust that it uses. A
+/// library without symbols has only the names that it exports.
 const OURS: [&str; 12] = [
     "psh",
     "pstart_pes",
@@ -33,7 +33,7 @@ const OURS: [&str; 12] = [
 ];
 /// The functions in which the C library calls a thread and `main`: the program is not behind them.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
-/// Where the sources of Rust's own libraries are.
+/// The directory of the sources of Rust's own libraries.
 const OF_RUST: &str = "/rustc/";
 /// This file in the folder of its crate.
 const THIS_FILE: &str = "/src/base/location.rs";

@@ -1,4 +1,4 @@
-//! Whether a signal handler calls the library, and how the process ends if the message that says so
+//! Detects that a signal handler calls the library, and ends the process if the message about it
 //! cannot be composed.
 //!
 //! The frame that the kernel has pushed is on the stack of a handler, but to read the stack takes
@@ -40,10 +40,10 @@ const STOP: c_int = 4;
 type Blocked = u64;
 
 thread_local! {
-    /// What this thread blocked when it was last found outside of handlers.
+    /// The signals that this thread blocked when it was last found outside of handlers.
     static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
-    /// Where on the stack this thread was last found outside of handlers, the latest first: the
-    /// routines of a loop differ.
+    /// The stack addresses at which this thread was last found outside of handlers, the latest
+    /// first: the routines of a loop differ.
     static CALLED_AT: Cell<[usize; 4]> = const { Cell::new([0; 4]) };
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn ends_in_time(call: Call, me: Pe) {
     extern "C" fn end(_: c_int) {
         let mut message = Cursor::new([0u8; 256]);
         if let Some((call, me)) = CALL.get() {
-            // What does not fit is left out.
+            // Text that does not fit is left out.
             let _ = writeln!(
                 message,
                 "PE {me}: {call}: called by a signal handler, which may have interrupted malloc; set a flag \

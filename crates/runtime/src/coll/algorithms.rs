@@ -1,5 +1,5 @@
-//! What a collective is made of: which plans, chosen by facts that are the same on all members, and
-//! what comes between them.
+//! The composition of a collective: its plans, chosen by facts that are the same on all members,
+//! and the steps between them.
 //!
 //! It does not know the routines of the standard: `collectives` does.
 
@@ -81,7 +81,7 @@ impl<'a> Executor<'a> {
         words
     }
 
-    /// The same by reading what the others show.
+    /// Gathers a word of each member by reading the words that they show.
     fn gather_shown(&mut self, word: u64) -> Vec<u64> {
         let internal = flags::area();
         let at = self.channels.next_shown();
@@ -141,7 +141,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The same by recursive doubling, through landings.
+    /// Reduces for all members by recursive doubling, through receive buffers.
     pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
         let (n, me) = (self.n(), self.me());
         let landings = match vectors.nbytes() <= SHORT {
@@ -186,7 +186,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The same by recursive doubling, through landings.
+    /// Scans by recursive doubling, through receive buffers.
     pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
         match exclusive {
             true => self.run_pieces(vectors, Landings::Shared, recursive_doubling::exclusive_scan),

@@ -15,7 +15,7 @@ use crate::sync::channel::InCollective;
 use crate::sync::mailbox::{MailboxMessage, mailboxes, of_message};
 use rushmem_collectives::{Step, pairwise};
 
-/// What messages are about, in their tag.
+/// The purpose of messages, in their tag.
 const PLACES: u64 = 11;
 
 /// Blocks of an array of the caller, one for each member, measured in bytes.
@@ -25,18 +25,19 @@ const PLACES: u64 = 11;
 pub struct SourceBlocks {
     /// The symmetric array.
     pub source: *const u8,
-    /// Where each member's block begins.
+    /// The offset of each member's block.
     pub offsets: *const usize,
-    /// How long it is.
+    /// The size of each member's block.
     pub sizes: *const usize,
 }
 
-/// Where blocks come to lie.
+/// The memory that receives blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetBlocks {
     /// The symmetric array.
     pub target: *mut u8,
-    /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not say.
+    /// The number of bytes of it that may be written, on any PE; `usize::MAX` if the caller does
+    /// not say.
     pub nbytes: usize,
 }
 

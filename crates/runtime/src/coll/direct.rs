@@ -45,7 +45,7 @@ pub(crate) fn reduce(
     }
 }
 
-/// The same where the memory of some members is not mapped here.
+/// Reduces where the memory of some members is not mapped here.
 #[cold]
 fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
     // Each begins with the members after the first one that is mapped here, so that no PE is

@@ -25,7 +25,7 @@ pub(crate) fn vector_parts(nbytes: usize) -> u32 {
     nbytes.div_ceil(DIRECT_PART) as u32
 }
 
-/// How large the parts are and where they begin.
+/// The sizes and offsets of the parts of an array.
 #[derive(Clone, Copy)]
 pub(crate) enum Parts<'a> {
     /// One part of this number of bytes.
@@ -54,7 +54,7 @@ pub(crate) enum Landings {
     BesideFlags,
 }
 
-/// What the buffers of a plan are on this PE.
+/// The buffers that a plan uses on this PE.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanArrays<'a> {
     /// This PE's source array, and so that of every member where peers read it.
@@ -72,11 +72,11 @@ pub(crate) struct PlanArrays<'a> {
 }
 
 impl<'a> PlanArrays<'a> {
-    /// Those of a plan that signals alone.
+    /// The arrays of a plan that only signals.
     pub(crate) const NONE: PlanArrays<'static> =
         PlanArrays::of(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0));
 
-    /// Those of a plan that moves parts from `source` to `dest`.
+    /// Returns the arrays of a plan that moves parts from `source` to `dest`.
     pub(crate) const fn of(
         source: SymmetricRange,
         dest: SymmetricRange,
@@ -101,7 +101,7 @@ impl Vectors {
     }
 }
 
-/// What carries out a collective that one member has entered.
+/// The executor of a collective that one member has entered.
 pub(crate) struct Executor<'a> {
     pub(crate) collective: CollectiveCall<'a>,
     pub(crate) job: &'static Job,

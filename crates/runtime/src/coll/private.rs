@@ -31,9 +31,9 @@ static OR: Combine = Combine::or::<u8>();
 pub enum Over {
     /// All.
     All,
-    /// Those up to this one.
+    /// The members up to and including this one.
     UpToThis,
-    /// Those before this one; for the first one the result is zero bytes.
+    /// The members before this one; for the first one the result is zero bytes.
     Before,
 }
 
@@ -49,7 +49,7 @@ pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Com
     }
 }
 
-/// What is in `memory` of member `root`, to that of all.
+/// Broadcasts `memory` of member `root` to that of all members.
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let team = team::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);

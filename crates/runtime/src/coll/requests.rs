@@ -45,7 +45,7 @@ struct Request {
     vectors: [usize; 2],
     /// 1 once it is done.
     done: AtomicU32,
-    /// What the blocking routine returned.
+    /// The value that the blocking routine returned.
     result: AtomicUsize,
     /// Until a test or wait has found it done.
     observed: Mutex<ObservedCall>,
@@ -59,9 +59,9 @@ struct Task {
 
 #[derive(Default)]
 struct Requests {
-    /// Those that no test or wait has found done.
+    /// The requests that no test or wait has found done.
     held: BTreeMap<usize, Arc<Request>>,
-    /// How many there were.
+    /// The number of requests made so far.
     count: usize,
     /// The teams that have a thread.
     by_team: HashMap<TeamHandle, TeamQueue>,

@@ -1,4 +1,5 @@
-//! What a PE shows the PE before it, for languages that have to prove that all PEs do the same.
+//! The step number that a PE shows to the PE before it, for languages that have to prove that all
+//! PEs do the same.
 //!
 //! It is shown in the internal area, which no routine of a program reaches: a program cannot forge
 //! it.
@@ -21,7 +22,7 @@ const EPOCHS: u64 = u64::MAX;
 /// Words that a PE shows.
 pub type StepWords = [u64; MESSAGE];
 
-/// How far a PE has come: the steps and the barriers of its own that it has entered, modulo 2^32.
+/// The progress of a PE: the steps and the barriers of its own that it has entered, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepPosition {
     /// The steps.

@@ -35,7 +35,7 @@ const LIMIT: u32 = 5;
 /// The value of the node's word from which on the message is printed.
 const PRINTED: u64 = 1 << 32;
 
-/// What the handler needs to know.
+/// The data that the handler needs.
 struct Reporter {
     /// The first PE of the node, which has the word that PEs count themselves in.
     first: Pe,

@@ -51,7 +51,7 @@ pub(crate) fn is_exiting() -> bool {
     EXITING.load(Ordering::Acquire)
 }
 
-/// What runs when the program exits, given the status.
+/// A function that runs when the program exits, given the status.
 type Handler = extern "C" fn(c_int, *mut c_void);
 
 /// Register a handler, which runs before those that were registered earlier.
@@ -86,9 +86,9 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     }
 }
 
-/// How many times `start_pes` has begun to use the library.
+/// The number of times that `start_pes` has begun to use the library.
 static STARTED: AtomicU64 = AtomicU64::new(0);
-/// How many of these this PE has counted as ended, on PE 0.
+/// The number of these uses that this PE has counted as ended, on PE 0.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Record that `start_pes` begins to use the library; `handler` runs at the exit.
@@ -119,7 +119,7 @@ pub(crate) fn may_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
     ends();
-    // What a launcher sees of it.
+    // The part of the status that a launcher sees.
     let status = status & 0xff;
     let may = status == 0 || all_have_come(job);
     if !may {

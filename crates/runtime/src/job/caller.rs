@@ -1,4 +1,4 @@
-//! Who calls, and whether the process, the code and the thread may: looked at only with
+//! Checks whether the calling process, code and thread may call the library: only with
 //! `SHMEM_CHECK`.
 
 use crate::call::location;

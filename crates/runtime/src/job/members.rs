@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// list of any other is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// How many members.
+    /// The number of members.
     pub(crate) n: u32,
     order: Order,
 }
@@ -145,7 +145,7 @@ impl Members {
         }
     }
 
-    /// The same PEs in the order of the world.
+    /// Returns the same PEs in the order of the world.
     pub(crate) fn ascending(self) -> Members {
         match self.order {
             Order::Strided { start, stride } if stride < 0 => {

@@ -41,11 +41,11 @@ struct OwnSegment {
     nbytes: AtomicUsize,
     /// For each PE the number to add to an own address, or `UNMAPPED`.
     deltas: AtomicPtr<isize>,
-    /// The same for words of atomic operations and signals: the table of `deltas`, or one of
+    /// The deltas for words of atomic operations and signals: the table of `deltas`, or one of
     /// `UNMAPPED` if the network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
-    /// The same for what a program may poll, gets and fetching atomic operations: the tables above,
-    /// or one of `UNMAPPED` if polls are counted.
+    /// The deltas for words that a program may poll, gets and fetching atomic operations: the
+    /// tables above, or one of `UNMAPPED` if polls are counted.
     polled_deltas: AtomicPtr<isize>,
     polled_word_deltas: AtomicPtr<isize>,
 }
@@ -396,7 +396,7 @@ fn word<T>(
 #[inline]
 fn cold_path() {}
 
-/// The same number, opaque to the compiler, which may otherwise merge this load with that of
+/// Returns the number, opaque to the compiler, which may otherwise merge this load with that of
 /// another path, after a computation of the address.
 #[inline(always)]
 fn opaque(mut number: isize) -> isize {

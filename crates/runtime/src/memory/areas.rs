@@ -1,4 +1,4 @@
-//! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
+//! The layout of the library's own flags and buffers in a PE's internal area: the same on every PE.
 //!
 //! ```text
 //! bell, exits, finalizes, crashes, long waits |
@@ -38,7 +38,7 @@ pub(crate) const LANDING_SETS: usize = 16;
 /// Words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
-/// Where things are in an internal area; offsets in bytes from its start.
+/// The offsets of all parts of an internal area, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     n_pes: usize,
@@ -51,12 +51,12 @@ pub(crate) struct Areas {
     landing_sets: usize,
 }
 
-/// How the flags of a slot are laid out.
+/// The layout of the flags of a slot.
 #[derive(Clone, Copy)]
 struct Stride {
     /// From one flag to the next.
     flag: usize,
-    /// The same of exchanges, which have two short vectors beside the flag.
+    /// The stride of exchanges, which have two short vectors beside the flag.
     exchange: usize,
     /// From the counters of messages to the others.
     counters: usize,
@@ -272,8 +272,8 @@ impl Areas {
         self.landing_set(set.into()) + (4 * landing as usize + copy) * self.landing_bytes()
     }
 
-    /// The same for reductions among all PEs of the job, whatever team or active set they are on.
-    /// There are two, by parity.
+    /// Returns the offset of a receive buffer for reductions among all PEs of the job, whatever
+    /// team or active set they are on. There are two, by parity.
     pub(crate) fn landing_of_job(&self, set: u8, landing: u8, parity: usize) -> usize {
         self.landing(set, landing, 2 + parity)
     }

@@ -1,5 +1,5 @@
-//! How much memory the node has and how much of it is available, to warn before the kernel has to
-//! kill a process.
+//! Compares the memory of the node with what is available, to warn before the kernel has to kill a
+//! process.
 
 use crate::call::warning::warning;
 use rushmem_topology::GroupLimit;

@@ -1,6 +1,5 @@
-//! What the PEs of a node register with a network; and where the network locks it, whether the
-//! kernel lets them and the node has as much, so that one message says what is missing before a
-//! registration fails.
+//! Checks whether the PEs of a node may lock the memory that they register with a network, so that
+//! one message says what is missing before a registration fails.
 //!
 //! What the network's own library locks besides is not known here.
 
@@ -10,7 +9,7 @@ use rushmem_transport::{Error, Segment};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
 
-/// What each PE of a node registers.
+/// The sizes that each PE of a node registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegisteredSizes {
     /// Bytes of the segments, by their numbers.
@@ -19,12 +18,12 @@ pub(crate) struct RegisteredSizes {
     pub(crate) n_local: u32,
 }
 
-/// What the kernel allows.
+/// The limits of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MemlockLimits {
-    /// What a PE may lock; `None` for any.
+    /// The number of bytes that a PE may lock; `None` for any.
     locked: Option<u64>,
-    /// What the node has, if that is known.
+    /// The memory of the node, if that is known.
     memory: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a word of this PE is, in terms that a process outside the PE understands.
+//! The location of a word of this PE, in terms that a process outside the PE understands.
 
 use crate::job::Job;
 use crate::memory::{address, statics};

@@ -192,7 +192,7 @@ pub(crate) fn symmetric(
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }
 
-/// How many bytes, from where to where.
+/// Prints the number of bytes and their first and last addresses.
 impl fmt::Display for SymmetricRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.start.wrapping_add(self.nbytes);

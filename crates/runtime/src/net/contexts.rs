@@ -74,7 +74,7 @@ impl Context for ContextHandle {
     }
 }
 
-/// How a context numbers PEs, for the path of an access. All zero while it is not in use.
+/// The numbering of PEs in a context, for the path of an access. All zero while it is not in use.
 struct ContextSlot {
     /// Counts the contexts to which it was given.
     generation: AtomicU32,

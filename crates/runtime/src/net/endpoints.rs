@@ -23,7 +23,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
 
-/// Where the endpoint of a context is.
+/// The index of a context's endpoint.
 #[repr(align(64))]
 struct ContextEndpoint {
     /// The handle of the context if it has an endpoint to itself and no two threads are in the

@@ -201,7 +201,7 @@ pub(crate) struct ProcessHost {
     callbacks: Callbacks,
 }
 
-/// What a transport reports to layers above.
+/// The functions by which a transport reports to layers above.
 pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
     pub(crate) arrived: fn(),

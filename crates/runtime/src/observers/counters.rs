@@ -1,5 +1,5 @@
-//! What this PE sends to whom, and how long it stays in calls that wait, while `SHMEM_STATS` asks
-//! for it. Without counters nothing is allocated.
+//! Counts the operations of this PE by target, and the time that it spends in calls that wait,
+//! while `SHMEM_STATS` requests it. Without counters nothing is allocated.
 
 pub(crate) mod statistics;
 
@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 impl AccessKind {
-    /// Those that write there, and those that bring something back: the two sides of SOS's
-    /// counters.
+    /// The kinds that write, and the kinds that return something: the two sides of SOS's counters.
     const WRITES: [AccessKind; 7] = [
         AccessKind::Put,
         AccessKind::PutNbi,
@@ -51,7 +50,7 @@ impl Tally {
     }
 }
 
-/// What was issued on a context.
+/// The operations issued on a context.
 #[derive(Default)]
 pub(crate) struct ContextCounters {
     /// By kind: on the node, and off it.
@@ -94,7 +93,7 @@ pub(crate) struct Counters {
     pub(crate) peers: Box<[PeerCounters]>,
     pub(crate) calls: [Tally; CallKind::NAMES.len()],
     default_context: ContextCounters,
-    /// Of other contexts, by place. They are never freed.
+    /// The counters of other contexts, by index. They are never freed.
     contexts: RwLock<BTreeMap<usize, &'static ContextCounters>>,
 }
 

@@ -1,4 +1,4 @@
-//! What observers see: what this PE does, where, how much of it, and by which call.
+//! The events that observers receive: an action of this PE, its target, its size and its call.
 
 use crate::call::Call;
 use crate::job::handle::ContextHandle;
@@ -34,7 +34,7 @@ kinds! {
     Amo = "amo",
     AmoFetch = "amo_fetch",
     AmoFetchNbi = "amo_fetch_nbi",
-    // What plans of collectives move.
+    // Bytes that the plans of collectives move.
     Collective = "collective",
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Event {
 /// The PE of what concerns none, or several.
 pub(crate) const NO_PE: c_int = -1;
 
-/// What this PE does.
+/// The action of this PE.
 #[derive(Clone, Copy)]
 pub(crate) enum What {
     /// An access to symmetric memory.
@@ -76,7 +76,7 @@ pub(crate) enum What {
     Collective(Membership),
     /// A non-blocking collective, until the program finds it done.
     Request(Membership),
-    /// The same, while a thread of the library carries it out.
+    /// A collective that a thread of the library carries out.
     CarriedOut(Membership),
     Wait,
     Lock,
@@ -99,7 +99,7 @@ pub(crate) enum What {
     },
 }
 
-/// What an access is, besides where.
+/// The kind of an access and its properties.
 #[derive(Clone, Copy)]
 pub(crate) struct AccessEvent {
     pub(crate) kind: AccessKind,
@@ -114,7 +114,7 @@ pub(crate) struct AccessEvent {
     pub(crate) of_shared: bool,
 }
 
-/// What an access does to the memory of the PE.
+/// The effect of an access on the memory of the PE.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Reads,
@@ -165,7 +165,7 @@ impl Event {
         Event { call, what, ctx, pe: NO_PE, remote, local }
     }
 
-    /// The same of these bytes.
+    /// Returns the event with these bytes as its own memory.
     pub(crate) fn of<T>(self, start: *const T, nbytes: usize) -> Event {
         Event { remote: ByteBlocks::one(start.addr(), nbytes), ..self }
     }
@@ -192,5 +192,5 @@ pub(crate) trait Observer: Sync {
     fn end(&self, event: &Event, mark: Mark);
 }
 
-/// What an observer knows of an event that has begun.
+/// The data that an observer keeps for an event that has begun.
 pub(crate) type Mark = [u64; 3];

@@ -1,4 +1,4 @@
-//! What this PE says to the race detector of `SHMEM_CHECK=races`, a library of its own.
+//! Reports the events of this PE to the race detector of `SHMEM_CHECK=races`, a separate library.
 
 pub(crate) mod detector;
 

@@ -163,7 +163,7 @@ fn thread() -> u32 {
 /// The observer that records.
 pub(crate) struct Tracing;
 
-/// What is recorded of an event besides what all have: its kind, whether a quiet completes it, its
+/// The part of a record that depends on its event: its kind, whether a quiet completes it, its
 /// bytes, and two words whose meaning depends on the kind.
 type Recorded = (Kind, bool, usize, [u64; 2]);
 

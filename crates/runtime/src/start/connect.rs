@@ -36,11 +36,11 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What this machine has of a transport, for messages.
+/// The state of a transport on this machine, for messages.
 pub struct OnThisMachine {
-    /// What was found.
+    /// The result of the search.
     pub found: Found,
-    /// Who carries out the atomic operations of a job whose machines are all like this one.
+    /// The executor of atomic operations in a job whose machines are all like this one.
     pub amos: String,
 }
 
@@ -57,7 +57,7 @@ pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThi
     Ok(OnThisMachine { found, amos })
 }
 
-/// What a transport reports to this process.
+/// The functions by which a transport reports to this process.
 const CALLBACKS: Callbacks = Callbacks {
     arrived: flags::ring_own,
     arrived_at: |pe| flags::area().ring(pe),
@@ -321,7 +321,7 @@ fn with_first_way(
             Err(why) => whys.push(why),
         }
     }
-    // What stops all of them is said once.
+    // A reason that applies to all of them is printed once.
     whys.dedup();
     Err(whys.join("; with atomic operations by the CPU of the target: "))
 }
@@ -365,7 +365,7 @@ fn attempt(
     Ok(Tried { endpoint, transport })
 }
 
-/// What a PE announces: its address and the keys of its segments, by their numbers.
+/// The record of a PE: its address and the keys of its segments, by their numbers.
 #[derive(Serialize, Deserialize)]
 struct Announced {
     address: Vec<u8>,

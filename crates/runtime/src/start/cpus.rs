@@ -1,9 +1,10 @@
-//! How many CPUs the PEs of a node may use together, which decides whether a waiting PE may spin.
+//! Counts the CPUs that the PEs of a node may use together, which decides whether a waiting PE may
+//! spin.
 
 /// The CPUs that one PE may use.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cpus {
-    /// How many of them at once, by affinity and cgroup quota.
+    /// The number of them that it may use at once, by affinity and cgroup quota.
     pub(super) at_once: usize,
     /// Which ones, by affinity: bit `i % 64` of word `i / 64`.
     pub(super) mask: Vec<u64>,

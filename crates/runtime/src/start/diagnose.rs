@@ -1,4 +1,4 @@
-//! What a provider says of this machine, for `shmem-info --doctor`.
+//! Queries what a provider finds on this machine, for `shmem-info --doctor`.
 
 use crate::memory::available;
 use crate::net::network::ProcessHost;
@@ -10,11 +10,11 @@ use rushmem_transport::{Amos, Diagnosis, Error, Open, Pe, Provider};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a provider says.
+/// The findings of a provider.
 pub struct Diagnosed {
     /// Its parts.
     pub parts: Vec<Diagnosis>,
-    /// What it registers of a heap, if in blocks, or why it does not.
+    /// The blocks of a heap that it registers, or why it registers none.
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 

@@ -1,6 +1,6 @@
-//! How a PE joins its job, from top to bottom: it identifies itself, exchanges records with all
-//! PEs, checks that they are compatible, maps the memory of its machine, publishes what its node
-//! may access, and describes the job.
+//! The steps by which a PE joins its job, in order: it identifies itself, exchanges records with
+//! all PEs, checks that they are compatible, maps the memory of its machine, publishes what its
+//! node may access, and describes the job.
 //!
 //! Each step consumes the result of the one before it, so that no step can be forgotten or come too
 //! early. A step that fails ends the job with a message. The transport is opened later, by

@@ -1,4 +1,4 @@
-//! What is near this PE: the memory of its slice, and its NIC.
+//! Finds what is near this PE: the memory of its slice, and its NIC.
 //!
 //! On a machine with one NUMA node and one NIC, it reads only a few files; hwloc is opened only if
 //! there is something to choose. The launcher binds the PE to its CPUs.

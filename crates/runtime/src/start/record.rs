@@ -43,7 +43,7 @@ pub(super) struct StartupRecord {
     pub(super) statics_start: Option<usize>,
     /// The addresses at which it could reserve room for its heap.
     pub(super) reserved: Vec<usize>,
-    /// Where the reserved pages for the heaps of its node are, if it has made some.
+    /// The reserved pages for the heaps of its node, if it has made some.
     pub(super) reserved_pages: Option<ReservedAt>,
 }
 

@@ -1,4 +1,4 @@
-//! What PE 0 prints at an initialization.
+//! The lines that PE 0 prints at an initialization.
 
 use super::mistakes;
 use crate::call::warning::warning;

@@ -1,4 +1,4 @@
-//! How long to poll, when to yield, when to sleep.
+//! Decides how long a waiting thread polls, and when it yields and sleeps.
 //!
 //! A PE with a CPU of its own first polls with the pause that CPUs have for such loops, so that it
 //! sees a peer's store as fast as the caches move it: without the pause, the loads that the CPU
@@ -27,7 +27,7 @@ const POLLS_PER_YIELD: u32 = 128;
 /// Longest sleep in the network if only a message, which ends the sleep, can change the words that
 /// are waited for.
 const NETWORK_SLEEP: Duration = Duration::from_millis(10);
-/// The same if other threads of this PE may change them.
+/// The maximum sleep if other threads of this PE may change the words.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
 /// A sleep of this length is worth the system call that informs the network of its end.
 const LONG: Duration = Duration::from_millis(2);
@@ -192,7 +192,7 @@ fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool 
             return true;
         }
         if network::progress() {
-            // What came may be what is waited for.
+            // The event may be the one that is waited for.
             idle = 0;
             continue;
         }

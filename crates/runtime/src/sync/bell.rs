@@ -1,4 +1,4 @@
-//! How a PE sleeps until another one changes something, without a system call while no PE sleeps.
+//! Lets a PE sleep until another one changes something, without a system call while no PE sleeps.
 //!
 //! Every PE has one bell: a counter on which the kernel can wait, and the number of its sleepers. A
 //! PE that changes a word of the library on another PE stores the word first and then rings. A PE

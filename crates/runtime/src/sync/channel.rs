@@ -59,7 +59,8 @@ pub(crate) trait InCollective {
 pub(crate) struct Channels {
     slot: u16,
     generation: u64,
-    /// What the team adds to the counter of two PEs: hardly what others do.
+    /// The amount that this team adds to the counter of two PEs: unlikely to collide with another
+    /// team's.
     pair_mark: u64,
     members: Members,
     me: TeamPe,
@@ -68,7 +69,7 @@ pub(crate) struct Channels {
     /// Signals that were sent and taken, by edge.
     sent: Vec<u64>,
     taken: Vec<u64>,
-    /// The same on [`Edge::Any`].
+    /// The number of signals sent on [`Edge::Any`].
     sent_to_any: u64,
     taken_of_any: u64,
     /// Counts the releases of a counter.
@@ -83,7 +84,8 @@ pub(crate) struct Channels {
     pub(crate) unheard: Option<u32>,
 }
 
-/// What this PE has sent to another one on [`Edge::Pair`], and has taken of it.
+/// The numbers of signals that this PE has sent to another one on [`Edge::Pair`], and has received
+/// from it.
 #[derive(Debug, Default)]
 struct PairCounts {
     sent: AtomicU64,
@@ -293,7 +295,7 @@ impl Channels {
         self.unrung = until(unrung, job, describe, || flags::area().flag(at) >= value);
     }
 
-    /// The same on [`Edge::Pair`]. Ends the job with an error if the signal is for another team.
+    /// Waits on [`Edge::Pair`]. Ends the job with an error if the signal is for another team.
     fn wait_for_pair(&mut self, by: &impl InCollective, job: &Job, source: Pe) {
         let value = self.pair_mark + pair(source).taken.fetch_add(1, Relaxed) + 1;
         let at = flags::area().areas().pair_flag(source);

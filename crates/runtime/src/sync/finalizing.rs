@@ -36,7 +36,7 @@ pub(crate) fn enter(job: &Job) {
     area.release(job.me(), area.areas().finalizes(), entered);
 }
 
-/// What a thread that waits knows of the PEs for which it waits.
+/// The state of the PEs for which a thread waits.
 #[derive(Debug, Default)]
 pub(crate) struct PeerLook {
     /// When it looks again, once it has begun.
@@ -78,7 +78,7 @@ impl PeerLook {
         if is_hopeless && self.expects_no_end {
             hopeless(call, job, &subject);
         }
-        // What such PEs did before may have ended the wait meanwhile.
+        // An earlier action of such PEs may have ended the wait meanwhile.
         self.expects_no_end = is_hopeless;
         true
     }

@@ -37,14 +37,14 @@ static ARE_LOCATED: AtomicBool = AtomicBool::new(false);
 /// The function in which a thread waits, and what for.
 pub(crate) type Described = (Call, Subject);
 
-/// What the status says, apart from what is read when it is written.
+/// The content of the status, apart from what is read when it is written.
 struct Written {
     pid_namespace: u64,
     stage: Stage,
     waits: Vec<(u64, Wait)>,
     /// The number of waits.
     count: u64,
-    /// What is in flight over the network, if that is known.
+    /// The operations in flight over the network, if that is known.
     in_flight: Option<InFlight>,
     finalizing: Option<Finalizing>,
     /// The locks that this PE holds.
@@ -188,7 +188,7 @@ pub(crate) struct LongWait<D> {
     is_located: bool,
     /// When it was last seen that something is in flight.
     in_flight_at: Option<u64>,
-    /// Whether the PEs that it waits for are in finalize.
+    /// The state of the PEs for which it waits, with respect to finalize.
     peers: PeerLook,
 }
 
@@ -254,7 +254,7 @@ impl<D: Fn() -> Described> LongWait<D> {
             (_, None) => PERIOD,
         };
         let limit = Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };
-        // Whether it was interrupted or the word has changed, the caller checks again.
+        // If it was interrupted or the word has changed, the caller checks again.
         let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
             self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);

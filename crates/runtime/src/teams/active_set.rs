@@ -22,18 +22,18 @@ use core::ffi::{c_int, c_long};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-/// What an agreement is about, in its tag.
+/// The purpose of an agreement, in its tag.
 const ACTIVE_SET: u64 = 3;
 /// Teams of active sets that a PE keeps: half of the slots, so that the other half is left to the
 /// teams that the program makes.
 const MAX_KEPT: usize = TEAM_SLOTS / 2;
 
-/// What makes two calls use the same team.
+/// The key by which two calls use the same team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ActiveSetKey {
     /// `PE_start`, `logPE_stride` and `PE_size`.
     triplet: [c_int; 3],
-    /// Where pSync is in this process, if it distinguishes calls.
+    /// The address of pSync in this process, if it distinguishes calls.
     psync: Option<usize>,
 }
 

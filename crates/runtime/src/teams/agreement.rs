@@ -1,4 +1,4 @@
-//! How PEs agree on a team that does not exist yet.
+//! Forms a team among PEs that share none yet.
 //!
 //! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
 //! the value that is reduced is a [`Proposal`]. So splits that only their members call, splits of a
@@ -33,7 +33,7 @@ use std::sync::{LazyLock, Mutex};
 const WINDOW: usize = 64;
 const WINDOWS: usize = TEAM_SLOTS / WINDOW;
 
-/// What each member brings and all members get combined.
+/// The data that each member contributes and all members get combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Proposal {
     /// Slots of the window that are free here.
@@ -81,10 +81,11 @@ impl Proposal {
     }
 }
 
-/// What a member asks for.
+/// The request of a member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgreementRequest {
-    /// The same on every member; no other agreement among the same PEs uses it at the same time.
+    /// A number that is the same on every member; no other agreement among the same PEs uses it at
+    /// the same time.
     pub(crate) tag: u64,
     /// A digest of the arguments, which must be the same for all.
     pub(crate) arguments: u64,
@@ -96,7 +97,7 @@ pub(crate) struct AgreementRequest {
     pub(crate) count: usize,
 }
 
-/// What a team has of the internal areas of its members: the same on all of them.
+/// The part of the members' internal areas that a team has: the same on all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) number: u16,
@@ -104,7 +105,7 @@ pub(crate) struct Slot {
     pub(crate) landings: Option<u8>,
 }
 
-/// What was agreed on: the same on every member.
+/// The result of an agreement: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
     /// These slots, in ascending order, with this generation. They are taken on this PE, too: the
@@ -156,7 +157,7 @@ impl Slots {
         Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1, landings }))
     }
 
-    /// What is made from now on has a higher generation than this one.
+    /// Records a generation: teams made from now on have a higher one.
     pub(crate) fn reached(&self, generation: u64) {
         let mut state = self.state();
         state.generation = state.generation.max(generation);

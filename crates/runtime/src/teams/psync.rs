@@ -1,5 +1,5 @@
-//! How a program uses pSync, with `SHMEM_CHECK`. This library does not need pSync, so a mistake
-//! works here and is a warning: with other libraries the program hangs or gets wrong data.
+//! Checks how a program uses pSync, with `SHMEM_CHECK`. This library does not need pSync, so a
+//! mistake works here and is a warning: with other libraries the program hangs or gets wrong data.
 
 use crate::call::Call;
 use crate::constants::SHMEM_SYNC_VALUE;
@@ -11,7 +11,7 @@ use crate::teams::active_set;
 use core::ffi::{c_int, c_long};
 use std::sync::Mutex;
 
-/// What a call uses a pSync for.
+/// The purpose for which a call uses a pSync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UseOfPsync {
     /// A barrier or a sync: on one set, these may use a pSync in turn.
@@ -20,7 +20,7 @@ pub(crate) enum UseOfPsync {
     Data,
 }
 
-/// What distinguishes the uses of a pSync.
+/// The data that distinguish the uses of a pSync.
 #[derive(Clone, Copy, Debug)]
 struct PsyncRecord {
     psync: usize,

@@ -39,14 +39,14 @@ pub(crate) struct Team {
     /// The team from which it comes by splits, which no split made; itself if none made it.
     root: TeamHandle,
     name: Name,
-    /// How many splits of it all its members have called.
+    /// The number of splits of it that all its members have called.
     splits: AtomicU32,
     slot: Slot,
     members: Members,
     me: TeamPe,
     /// The most members on one node.
     per_node: u32,
-    /// Who is on which node, where the members are on several and not each on its own.
+    /// The members by node, where they are on several nodes and not each on its own.
     levels: Option<NodeLists>,
     config: TeamConfig,
     /// Held during a collective; the standard allows one at a time on a team.
@@ -223,7 +223,7 @@ impl Team {
     }
 }
 
-/// What messages call a team. It has the same size however often teams are split.
+/// The name of a team in messages. It has the same size however often teams are split.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name {
     /// That of a team which no split made.

@@ -20,7 +20,7 @@ fn current() -> ThreadNumber {
 
 /// A lock that a thread of this PE uses: waits for, holds, or is giving back.
 struct LockTurn {
-    /// Where the lock is in this process.
+    /// The address of the lock in this process.
     lock: usize,
     /// Bytes of its word.
     nbytes: usize,
@@ -39,7 +39,7 @@ static TURNS: Mutex<Vec<LockTurn>> = Mutex::new(Vec::new());
 /// A turn passed on to the next thread.
 static PASSED: Condvar = Condvar::new();
 
-/// What came of asking for a turn.
+/// The result of a request for a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TurnResult {
     /// It is the caller's.

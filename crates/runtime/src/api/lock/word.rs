@@ -106,7 +106,7 @@ impl LockWord for c_long {
     }
 }
 
-/// Where the tail begins in an INTEGER; below it is the node.
+/// The first bit of the tail in an INTEGER; the bits below it are the node.
 const TAIL: u32 = 16;
 const NODE: u32 = (1 << TAIL) - 1;
 

@@ -42,7 +42,8 @@ fn nothing_overlaps() {
         ends.push((a.progress(), WORD));
         ends.extend([(a.status(), PLACE_BYTES), (a.writes(), RING_BYTES)]);
         if n > 1 {
-            // Where this PE packs is the first landing of the job that no peer puts to.
+            // The area in which this PE packs is the first receive buffer of the job that no peer
+            // puts to.
             let packed = (0..sets as u8).map(|set| a.packed(set));
             assert!(packed.clone().all(|at| ends.contains(&(at, a.landing_bytes()))), "{n} PEs");
         }

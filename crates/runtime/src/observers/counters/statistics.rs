@@ -1,5 +1,5 @@
-//! What all PEs have sent, for `SHMEM_STATS`: PE 0 gathers the counters of each at the last
-//! finalize, and prints a table or writes a file.
+//! Gathers the counters of all PEs at the last finalize, for `SHMEM_STATS`: PE 0 prints a table or
+//! writes a file.
 
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -92,7 +92,7 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
                 bytes.extend(landing.part(0, part(nbytes as usize).len()).read(Pe(pe)));
             }
         }
-        // What is shown next replaces this.
+        // The value that is shown next replaces this one.
         collectives::barrier_all(call);
     }
     all

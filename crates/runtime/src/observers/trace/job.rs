@@ -23,7 +23,7 @@ const MIN_RECORDS: usize = 16;
 /// Records of all PEs of which PE 0 makes the trace of the job: it has them in memory, and takes
 /// some seconds.
 const MAX_RECORDS: u64 = 4 << 20;
-/// How often a PE asks for the clock of PE 0.
+/// The number of times that a PE queries the clock of PE 0.
 const QUESTIONS: u64 = 32;
 /// PEs that ask at the same time.
 const MAX_ASKERS: usize = MIN_LANDING / (3 * WORD);

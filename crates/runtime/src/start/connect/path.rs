@@ -1,5 +1,5 @@
-//! How the PEs of the job reach each other, and why, in one line: for `SHMEM_DEBUG` and for tools
-//! that show it.
+//! Describes how the PEs of the job reach each other, and why, in one line: for `SHMEM_DEBUG` and
+//! for tools that show it.
 
 use std::ffi::{CStr, CString};
 use std::sync::{PoisonError, RwLock};
@@ -17,7 +17,7 @@ pub(crate) struct Chosen<'a> {
     pub(crate) name: &'a str,
     /// Why it was chosen.
     pub(crate) why: String,
-    /// Who carries out atomic operations.
+    /// The executor of atomic operations.
     pub(super) way: &'a AmoPath,
 }
 

@@ -4,7 +4,7 @@
 use rushmem_transport::Provider;
 use serde::{Deserialize, Serialize};
 
-/// What one PE found of one provider.
+/// The state of one provider on one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Availability {
     /// It is not available, for this reason.
@@ -20,9 +20,9 @@ pub(super) enum Availability {
 pub(super) struct Offer {
     /// The transport that its environment asks for, by its name; empty for `auto`.
     pub(super) requested: String,
-    /// Who its environment wants to carry out atomic operations, as text; empty for `auto`.
+    /// The executor of atomic operations that its environment requests, as text; empty for `auto`.
     pub(super) amos: String,
-    /// What it found of each provider; nothing if its environment asks for one.
+    /// The state of each provider; empty if its environment requests one.
     pub(super) seen: Vec<Availability>,
     /// The providers, by their names, whose networks carry out atomic operations in hardware here,
     /// if that matters.

@@ -28,7 +28,7 @@ pub(super) struct CallTime {
 /// By the names of kinds.
 pub(super) type TrafficByKind = BTreeMap<String, Traffic>;
 
-/// What was issued on the contexts that had one place.
+/// The operations issued on the contexts that had one index.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ContextStatistics {
     pub(super) context: usize,
@@ -36,7 +36,7 @@ pub(super) struct ContextStatistics {
     pub(super) off_node: TrafficByKind,
 }
 
-/// What was sent to a PE.
+/// The operations sent to one PE.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PeerStatistics {
     pub(super) pe: u32,
@@ -52,14 +52,14 @@ pub(super) struct PeStatistics {
     pub(super) calls: BTreeMap<String, CallTime>,
     pub(super) contexts: Vec<ContextStatistics>,
     pub(super) peers: Vec<PeerStatistics>,
-    /// What its threads have done on the network.
+    /// The network activity of its threads.
     pub(super) network: BTreeMap<String, u64>,
 }
 
 /// The file.
 #[derive(Serialize)]
 pub(super) struct JobStatistics {
-    /// Of this form.
+    /// The version of this form.
     version: u32,
     n_pes: u32,
     pes: Vec<PeStatistics>,

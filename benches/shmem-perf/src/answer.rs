@@ -1,12 +1,12 @@
-//! What a run answers: how long an operation takes, what is possible on this machine, and the
+//! The answers of a run: how long an operation takes, what is possible on this machine, and the
 //! likely reasons of the gap.
 
 use crate::operation::{bound, is_invalid};
 use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
-/// What is answered for, if it was measured: of latencies the smallest size, of bandwidths the
-/// largest.
+/// The figures that are answered, if they were measured: of latencies the smallest size, of
+/// bandwidths the largest.
 const KEYS: [(Measure, &str); 7] = [
     (Measure::Latency, "put"),
     (Measure::Latency, "get"),

@@ -11,7 +11,7 @@ use clap::Parser;
 use crate::flags;
 use crate::print::print;
 
-/// Where the parts are, as seen from the folder of the program.
+/// The directory of the parts, relative to that of the program.
 const PARTS: &str = "../share/rushmem/shmem-perf";
 /// The Rust half.
 pub const ARCHIVE: &str = "libshmem_perf.a";
@@ -24,7 +24,7 @@ struct BuildFlags {
     #[arg(long, value_name = "OSHCC", default_value = "oshcc")]
     oshcc: PathBuf,
 
-    /// What is built
+    /// The file to build
     #[arg(short, long, value_name = "FILE", default_value = "shmem-perf")]
     output: PathBuf,
 

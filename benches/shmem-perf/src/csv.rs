@@ -8,7 +8,7 @@ use crate::record::{Measure, Record};
 const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,target_computes,nbytes,n,mean,min,p50,p90,p99,\
                     p99.9,max,interval_low,interval_high,ended,pe_min,pe_mean,pe_max,from,to\n";
 
-/// The same of the file of all values.
+/// The head of the file of all values.
 pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,value\n";
 
 /// The text of the file.

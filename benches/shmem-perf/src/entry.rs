@@ -1,4 +1,4 @@
-//! Where C enters: the function that its `main` calls.
+//! The entry from C: the function that its `main` calls.
 //!
 //! It is apart from the other unsafe code, because it starts what uses that.
 #![allow(unsafe_code)]

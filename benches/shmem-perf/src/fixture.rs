@@ -215,7 +215,7 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
     (memcpy.is_floor, socket.is_floor, line.is_floor) = (true, true, true);
     // A clock that is coarser than a copy of a few bytes finds that it takes no time.
     memcpy.points[0] = point(1, vec![0.0; 40]);
-    // What was measured of this size was lost.
+    // The measurements of this size were lost.
     all[1].points.remove(10);
     all.extend([memcpy, socket, line]);
     for (measure, limit) in [(Measure::Bandwidth, 11.5e9), (Measure::BidirectionalBandwidth, 21e9)]

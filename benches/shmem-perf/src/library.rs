@@ -39,7 +39,7 @@ pub struct Task {
     pub off_cache: u64,
 }
 
-/// Who takes part in an operation: `enum kind`.
+/// The PEs that take part in an operation: `enum kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
     /// The PE that issues it.
@@ -58,7 +58,7 @@ pub enum OperationKind {
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub name: String,
-    /// Who takes part.
+    /// The PEs that take part.
     pub kind: OperationKind,
     /// The smallest size; 0 where it has none.
     pub least: u64,

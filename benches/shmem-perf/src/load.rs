@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::record::{FORMAT, Record};
 
-/// What every format of a record begins with.
+/// The beginning of a record in every format.
 #[derive(Deserialize)]
 struct Head {
     format: u32,

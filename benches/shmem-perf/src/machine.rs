@@ -1,4 +1,4 @@
-//! Where a run takes place: hosts, CPUs, settings, and what makes figures doubtful.
+//! Describes where a run takes place: hosts, CPUs, settings, and what makes figures doubtful.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ const OF_LAUNCHERS: &[&str] = &[
     "OMPI_MCA_shmem_RUNTIME",
 ];
 
-/// What a PE knows of itself.
+/// The facts that a PE finds about itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeFacts {
     host: HostInfo,

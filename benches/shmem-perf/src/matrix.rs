@@ -74,7 +74,7 @@ pub fn matrices(
     matrices
 }
 
-/// What is measured from one PE to all others.
+/// The figures from one PE to all others.
 struct Row<'a> {
     world: &'a BenchJob<'a>,
     task: Task,

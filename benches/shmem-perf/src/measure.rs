@@ -15,23 +15,23 @@ use crate::statistics::median;
 use crate::wire::{BareWire, Direction, Exchange};
 use crate::world::BenchJob;
 
-/// What measures in a job.
+/// The state of the measurements in a job.
 pub struct Bench<'a> {
     world: &'a BenchJob<'a>,
     options: &'a PerfOptions,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
-    /// Of the first pair, those that are needed.
+    /// The wires of the first pair that are needed.
     wires: Wires,
 }
 
-/// What connects the PEs of a pair without the library, by its medium; nothing at other PEs.
+/// The connections between the PEs of a pair without the library, by medium; empty at other PEs.
 pub type Wires = Vec<(Medium, Box<dyn BareWire>)>;
 
 /// Turns of computing that last long enough to be timed.
 const TURNS: u64 = 100_000;
 
-/// Who of two this PE is.
+/// The role of this PE among two.
 enum Role {
     Leads(u32),
     Follows(u32),

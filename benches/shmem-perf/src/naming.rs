@@ -8,7 +8,7 @@ use crate::record::{Series, Shape};
 /// The names of some series, and what all of them share.
 #[derive(Debug, PartialEq)]
 pub struct Names {
-    /// What the shapes have in common, such as `16 PEs, one pair`.
+    /// The part that all shapes have in common, such as `16 PEs, one pair`.
     pub common: String,
     /// A name for each series, such as `put` or `put, static`.
     pub names: Vec<String>,

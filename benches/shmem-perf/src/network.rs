@@ -1,5 +1,5 @@
-//! What UCX and libfabric take by themselves between two PEs: the floors of a library that is
-//! connected by them.
+//! Measures UCX and libfabric themselves between two PEs: the floors of a library that is connected
+//! by them.
 //!
 //! The one that leads writes and reads memory of the other one, which lets the network work
 //! meanwhile. A word there, which the leader writes last, ends both. Nothing is ever closed: that
@@ -45,7 +45,7 @@ impl Network {
         })
     }
 
-    /// What its functions are called that go each way.
+    /// Returns the names of its functions, by direction.
     pub fn transfers(self) -> [(Direction, &'static str); 2] {
         match self {
             Self::Ucx => [(Direction::Put, "ucp_put"), (Direction::Get, "ucp_get")],
@@ -54,8 +54,8 @@ impl Network {
     }
 }
 
-/// How long the leader lets the network carry its last word, which is not acknowledged: the other
-/// PE no longer works for it.
+/// The time that the leader lets the network carry its last word, which is not acknowledged: the
+/// other PE no longer works for it.
 const LAST_WORD: Duration = Duration::from_millis(1);
 
 /// Two PEs, connected by a network.
@@ -119,8 +119,8 @@ impl ConnectedPair {
     }
 }
 
-/// What the PEs of a pair have, or why one of them has nothing. All PEs call it; the others have
-/// no result.
+/// Returns the values of the PEs of a pair, or why one of them has none. All PEs call it; the
+/// others have no result.
 fn of_both<T: Serialize + DeserializeOwned>(
     world: &BenchJob<'_>,
     (from, to): (u32, u32),

@@ -1,4 +1,4 @@
-//! What is known of an operation by its name: its kind, and the floors that bound it.
+//! Looks up an operation by its name: its kind, and the floors that bound it.
 
 use crate::record::{Point, Series};
 
@@ -55,7 +55,7 @@ pub struct Bound<'a> {
     /// The floor's name.
     pub floor: &'a str,
     pub point: &'a Point,
-    /// How many times as long the operation takes.
+    /// The time of the operation, divided by its floor.
     pub ratio: f64,
 }
 

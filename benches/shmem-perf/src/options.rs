@@ -47,8 +47,8 @@ pub struct PerfOptions {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = WHAT)]
     pub operations: Vec<String>,
 
-    /// What is measured: latency, bandwidth, bidirectional, rate, overlap, collective, event; by
-    /// default all
+    /// Measures: latency, bandwidth, bidirectional, rate, overlap, collective, event; by default
+    /// all
     #[arg(long, value_name = "MEASURE,...", value_delimiter = ',', hide_possible_values = true, help_heading = WHAT)]
     pub measures: Vec<Measure>,
 
@@ -60,7 +60,7 @@ pub struct PerfOptions {
     #[arg(long, value_name = "BYTES", default_value = "2m", value_parser = nbytes, help_heading = WHAT)]
     pub max_bytes: u64,
 
-    /// How much larger each size is than the one before
+    /// Factor between each size and the one before
     #[arg(long, value_name = "FACTOR", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=1024), help_heading = WHAT)]
     pub growth: u64,
 
@@ -101,7 +101,7 @@ pub struct PerfOptions {
     #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true, help_heading = PES)]
     pub memory: TargetMemory,
 
-    /// What the target's PE does meanwhile: waits, in the library, or computes, and calls nothing
+    /// Activity of the target's PE meanwhile: waits, in the library, or computes, and calls nothing
     #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true, help_heading = PES)]
     pub target: TargetActivity,
 
@@ -175,7 +175,7 @@ pub enum TargetMemory {
     Static,
 }
 
-/// What the PE does whose memory is the target.
+/// The activity of the PE whose memory is the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TargetActivity {
     /// It waits in a barrier.
@@ -184,7 +184,7 @@ pub enum TargetActivity {
     Computes,
 }
 
-/// What a flag and a record call a value.
+/// Returns the name of a value in flags and records.
 pub fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
 }
@@ -239,7 +239,7 @@ impl PerfOptions {
         most.max(n_blocks * of(sizes.first()))
     }
 
-    /// What flags alone cannot rule out.
+    /// Checks the conditions that flags alone cannot express.
     pub fn check(&self, n_pes: u32) -> Result<(), String> {
         if self.max_bytes < self.min_bytes {
             return Err(format!(

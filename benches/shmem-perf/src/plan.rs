@@ -1,5 +1,5 @@
-//! What is measured, in which order: groups, each a table of subjects. All PEs make the same plan
-//! of the same flags.
+//! The plan of a run, in order: groups, each a table of subjects. All PEs make the same plan of the
+//! same flags.
 
 use std::collections::BTreeSet;
 
@@ -21,22 +21,22 @@ pub struct Group {
     pub subjects: Vec<Sweep>,
 }
 
-/// What is called.
+/// The subject of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// An operation of the library's table, by its index.
     Library(usize),
-    /// What two PEs exchange without the library.
+    /// An exchange between two PEs without the library.
     Wire(Medium, Direction),
     /// The start, which has been timed already.
     Init,
 }
 
-/// What connects PEs without the library.
+/// The medium that connects PEs without the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Socket,
-    /// What the library goes over, too.
+    /// A network that the library uses, too.
     Network(Network),
 }
 
@@ -54,7 +54,7 @@ pub struct Sweep {
     pub shape: Shape,
 }
 
-/// What is known of the job.
+/// The facts about the job.
 #[derive(Clone, Copy, Debug)]
 pub struct JobFacts {
     pub n_pes: u32,
@@ -62,7 +62,7 @@ pub struct JobFacts {
     pub shares_memory: bool,
     /// True if the pair is on one host.
     pub shares_host: bool,
-    /// Whether what each of [`Network::ALL`] takes by itself is measured, too.
+    /// True for each of [`Network::ALL`] that is also measured by itself.
     pub networks: [bool; Network::ALL.len()],
 }
 

@@ -23,7 +23,7 @@ pub struct Record {
     pub launcher: Vec<String>,
     /// The library that was measured.
     pub library: Library,
-    /// Where it ran.
+    /// The job in which it ran.
     pub job: JobInfo,
     /// The pairs of PEs that were active, each the PE that issues and its peer.
     #[serde(default)]
@@ -32,45 +32,45 @@ pub struct Record {
     pub settings: Vec<SettingInfo>,
     /// The clock.
     pub clock: Clock,
-    /// What makes the figures doubtful, one sentence each: load, frequency scaling,
-    /// settings that cost time.
+    /// The reasons to doubt the figures, one sentence each: load, frequency scaling, settings that
+    /// cost time.
     pub warnings: Vec<String>,
-    /// What the floors of networks went over and how their PEs waited, one sentence each.
+    /// The devices that the floors of networks used and how their PEs waited, one sentence each.
     #[serde(default)]
     pub floors: Vec<String>,
-    /// Whether the data that each measurement moved was checked.
+    /// True if the data that each measurement moved was checked.
     #[serde(default)]
     pub validated: bool,
-    /// Whether the run came to its end. What was measured before is here either way.
+    /// True if the run was completed. What was measured before is here either way.
     pub complete: bool,
-    /// What was measured by size.
+    /// The figures by size.
     pub series: Vec<Series>,
-    /// What was measured between each two PEs.
+    /// The figures between each two PEs.
     pub matrices: Vec<Matrix>,
 }
 
 /// A library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Library {
-    /// What `shmem_info_get_name` says.
+    /// The text of `shmem_info_get_name`.
     pub name: String,
     /// The version of the standard that it states, such as `1.6`.
     pub standard: String,
     /// The thread level that it provided, such as `multiple`; older records lack it.
     #[serde(default)]
     pub thread_level: Option<String>,
-    /// How PEs reach each other, and the provider of libfabric, as far as it is known.
+    /// The path between PEs, and the provider of libfabric, as far as it is known.
     pub transport: Option<String>,
     /// Why it was chosen, as far as the library says it.
     #[serde(default)]
     pub why: Option<String>,
-    /// What its transports found, with the versions of the libraries that they call.
+    /// The findings of its transports, with the versions of the libraries that they call.
     #[serde(default)]
     pub below: Vec<String>,
 }
 
 impl Library {
-    /// How PEs reach each other, and why.
+    /// Returns the path between PEs, and the reason for it.
     pub fn path(&self) -> String {
         match (&self.transport, &self.why) {
             (None, _) => "not known".into(),
@@ -90,20 +90,20 @@ pub struct JobInfo {
 }
 
 impl JobInfo {
-    /// How many PEs each host has.
+    /// Returns the number of PEs of each host.
     pub fn pes_by_host(&self) -> Vec<u32> {
         let n_pes = |host: u32| self.pes.iter().filter(|pe| pe.host == host).count() as u32;
         (0..self.hosts.len() as u32).map(n_pes).collect()
     }
 
-    /// Whether the PEs of a host outnumber its CPUs.
+    /// Returns true if the PEs of a host outnumber its CPUs.
     pub fn is_oversubscribed(&self) -> bool {
         self.hosts.iter().zip(self.pes_by_host()).any(|(host, n_pes)| n_pes > host.n_cpus)
     }
 }
 
 impl HostInfo {
-    /// Whether other programs took CPUs.
+    /// Returns true if other programs took CPUs.
     pub fn is_loaded(&self) -> bool {
         self.load > f64::from(self.n_cpus)
     }
@@ -118,7 +118,7 @@ pub struct HostInfo {
     pub cpu: String,
     /// CPUs that the job may use there.
     pub n_cpus: u32,
-    /// How many threads were ready to run there in the minute before, on average.
+    /// The mean number of threads that were ready to run there in the minute before.
     #[serde(default)]
     pub load: f64,
     /// The kernel's release.
@@ -151,7 +151,7 @@ pub struct SettingInfo {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// Where it comes from, such as `environment` or `default`.
+    /// The origin, such as `environment` or `default`.
     pub origin: String,
 }
 
@@ -166,7 +166,7 @@ pub struct Clock {
     pub resolution_ns: f64,
 }
 
-/// What a figure is about, and its unit.
+/// The measure of a figure, and its unit.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
 )]
@@ -191,7 +191,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// How long the same work takes, up to a factor. Of overlap it is a transfer and as long a
+    /// Returns the time of the same work, up to a factor. Of overlap it is a transfer and as long a
     /// computation together.
     pub fn cost(self, value: f64) -> f64 {
         match self {
@@ -205,7 +205,7 @@ impl Measure {
 /// One curve: an operation by size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What the figures are.
+    /// The measure of the figures.
     pub measure: Measure,
     /// The operation: the name of the routine without `shmem_`, such as `put`, or of a floor, such
     /// as `memcpy`.
@@ -213,7 +213,7 @@ pub struct Series {
     /// Not a routine of the library, but what bounds it: plain loads and stores, `memcpy`, a
     /// socket.
     pub is_floor: bool,
-    /// How it was measured, where that is not the default.
+    /// The shape of the measurement, where that is not the default.
     pub shape: Shape,
     /// By size, growing.
     pub points: Vec<Point>,
@@ -237,7 +237,7 @@ pub struct Shape {
     pub window: u32,
     /// Memory at the target: `heap` or `static`.
     pub memory: String,
-    /// Whether the target's PE computed meanwhile and called nothing; otherwise it waited in a
+    /// True if the target's PE computed meanwhile and called nothing; otherwise it waited in a
     /// barrier.
     #[serde(default)]
     pub target_computes: bool,
@@ -248,12 +248,13 @@ pub struct Shape {
 pub struct Point {
     /// Bytes of a transfer; of a collective, each member's.
     pub nbytes: u64,
-    /// What was found, in the unit of the measure.
+    /// The result, in the unit of the measure.
     pub summary: Summary,
-    /// How often each value was seen, growing values: (value, count). Empty where single operations
-    /// were not timed.
+    /// The number of times that each value was seen, in ascending order: (value, count). Empty
+    /// where single operations were not timed.
     pub histogram: Vec<(f64, u64)>,
-    /// Of a collective, each member's mean time: the least, the mean, and the greatest of these.
+    /// The mean time of each member of a collective: the minimum, the mean, and the maximum of
+    /// these.
     #[serde(default)]
     pub by_pe: Option<(f64, f64, f64)>,
     /// Each value, by batch, where `--samples` asks for it; no record has them.
@@ -306,7 +307,7 @@ pub enum Ended {
 /// One figure for each two PEs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// What the figures are: latency or bandwidth.
+    /// The measure of the figures: latency or bandwidth.
     pub measure: Measure,
     /// The operation.
     pub operation: String,

@@ -24,7 +24,7 @@ const BATCHES: u32 = 32;
 /// Then caches, connections and the CPU's frequency are as they will be.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 
-/// What bounds a measurement.
+/// The limits of a measurement.
 pub struct RepeatLimits {
     /// Until when.
     pub time: Duration,

@@ -29,11 +29,11 @@ const LEAST_BYTES: u64 = 64 * 1024;
 /// Takes its arguments, and gives the exit status.
 type Subcommand = fn(&[String]) -> Result<u8, String>;
 
-/// How the program was called.
+/// The call of the program.
 struct Invocation<'a> {
     arguments: &'a [String],
     start: Instant,
-    /// What the user has set.
+    /// The variables that the user has set.
     variables: Vec<SettingInfo>,
 }
 
@@ -115,7 +115,7 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
     }
 }
 
-/// What all parts of a run need.
+/// The state that all parts of a run need.
 struct Measurement<'a> {
     options: &'a PerfOptions,
     job: &'a BenchJob<'a>,
@@ -388,7 +388,7 @@ impl<'a> Measurement<'a> {
     fn print(&mut self, text: &str) {
         if self.job.me == 0 {
             self.bar.clear();
-            // What is measured later may still find its way into a file.
+            // Later measurements may still find their way into a file.
             self.unprinted = print(text).err().or(self.unprinted.take());
         }
     }

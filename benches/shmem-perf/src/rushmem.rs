@@ -1,5 +1,5 @@
-//! What Rushmem reports beyond the standard: its settings with their origin, and the libraries that
-//! its transports use.
+//! The facts that Rushmem reports beyond the standard: its settings with their origin, and the
+//! libraries that its transports use.
 //!
 //! `shmem-info` prints both; it is in the folder of this program or on the search path. Other
 //! libraries report neither.
@@ -16,7 +16,7 @@ use crate::record::SettingInfo;
 /// The time for which `shmem-info` may look for transports.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What `shmem-info --json` prints.
+/// The output of `shmem-info --json`.
 #[derive(Debug, Deserialize)]
 pub struct Info {
     name: String,

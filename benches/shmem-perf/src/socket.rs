@@ -1,4 +1,4 @@
-//! What a TCP connection between two PEs of a host takes: the floor of a library whose PEs share no
+//! Measures a TCP connection between two PEs of a host: the floor of a library whose PEs share no
 //! memory.
 //!
 //! The leader sends messages. The other PE answers each window: in a round trip by the same number

@@ -16,7 +16,7 @@ const NARROW: f64 = 0.02;
 const FEWEST_BATCHES: usize = 16;
 /// Fewer values hold their median between the least and the greatest with less than 95 %.
 const FEWEST_OF_INTERVAL: usize = 6;
-/// Of fewer values, 99 % are all, and 99.9 %.
+/// The minimum numbers of values for the percentiles 99 and 99.9.
 pub const FEWEST_OF_P99: u64 = 100;
 const FEWEST_OF_P999: u64 = 1000;
 
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_interval_of_many_values_is_narrow() {
-        // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all
+        // With 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all
         // cases.
         let values: Vec<f64> = (1..=16).map(f64::from).collect();
         assert_eq!(interval(&values), Some((4.0, 13.0)));

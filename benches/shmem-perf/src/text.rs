@@ -1,4 +1,4 @@
-//! What a person reads: the head of a run, and a table for each group of the plan.
+//! Prints a run for people: its head, and a table for each group of the plan.
 
 use std::collections::BTreeSet;
 

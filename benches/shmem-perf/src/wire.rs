@@ -1,4 +1,4 @@
-//! What two PEs exchange without the library that is measured: the floors of a library whose PEs
+//! Measures exchanges of two PEs without the library under test: the floors of a library whose PEs
 //! share no memory.
 //!
 //! One leads and the other one follows until it is ended.

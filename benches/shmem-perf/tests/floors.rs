@@ -1,11 +1,11 @@
-//! What UCX and libfabric take by themselves, as floors of jobs that go over them.
+//! Checks the figures of UCX and libfabric themselves, as floors of jobs that go over them.
 
 use std::path::Path;
 
 use shmem_perf::record::{Measure, Record};
 use testkit::{Job, absent, prefix};
 
-/// Those of the flag.
+/// The sizes of the flag.
 const SIZES: [u64; 3] = [8, 8 << 10, 1 << 20];
 
 /// A job of two PEs over TCP below a library has the rows of that library.

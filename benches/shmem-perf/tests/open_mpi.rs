@@ -5,7 +5,7 @@ use std::path::Path;
 use shmem_perf::record::{Measure, Record};
 use testkit::{Job, absent, prefix};
 
-/// What both libraries have on active sets.
+/// The operations on active sets that both libraries have.
 const SETS: &str = "max_to_all,broadcast64,fcollect64";
 
 mod mpirun {

@@ -14,7 +14,7 @@ use task_support::process::run;
 
 use crate::toolchain::Toolchain;
 
-/// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
+/// The prefix that the linker gives to the C library's `_Fork` in static programs (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";
 
 /// Makes librushmem.a of the static library that cargo built.

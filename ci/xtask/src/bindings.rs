@@ -17,7 +17,7 @@ struct Bindings {
     package: &'static str,
     /// The program of the package, behind the feature `regenerate`.
     program: &'static str,
-    /// What it writes, relative to the top of the repository.
+    /// The file to write, relative to the top of the repository.
     file: &'static str,
     /// The library's version that they are made from.
     version: &'static str,

@@ -14,7 +14,7 @@ use task_support::workspace::Workspace;
 use crate::codegen::manual;
 use crate::install::place_tree;
 
-/// What a link to another file of the repository leads to.
+/// The prefix of a link to another file of the repository.
 const OUTSIDE: &str = "../";
 
 /// The first tool that is missing, with what installs it.

@@ -148,7 +148,7 @@ fn collected(log: &str) -> Option<u64> {
     number.trim().parse().ok()
 }
 
-/// What is wrong with `counts`, one sentence each.
+/// Returns the errors of `counts`, one sentence each.
 fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for (routine, now) in counts {
@@ -175,8 +175,8 @@ fn noise(pinned: u64) -> u64 {
     pinned * 2 / 100
 }
 
-/// What an operation in Rust may take beside the one in C: a comparison of the lengths of the
-/// source and the destination, and a jump.
+/// The instructions that an operation in Rust may take beyond the one in C: a comparison of the
+/// lengths of the source and the destination, and a jump.
 const LENGTHS: u64 = 2;
 
 /// Operations that take more instructions in Rust than they may beside C, one sentence each.

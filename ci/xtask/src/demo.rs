@@ -23,7 +23,7 @@ pub struct Example {
 pub const EXAMPLES: &[Example] =
     &[Example { name: "split_3d", pes: 12 }, Example { name: "max_to_all", pes: 8 }];
 
-/// Where the sources of the examples lie.
+/// The directory of the sources of the examples.
 pub const SOURCES: &str = "crates/shmem-c/examples";
 
 const LIMIT: Duration = Duration::from_secs(60);

@@ -30,7 +30,7 @@ pub struct DistFlags {
     /// The processor: x86_64 or aarch64
     #[arg(long, default_value = std::env::consts::ARCH)]
     arch: String,
-    /// Where the files go
+    /// Directory of the files
     #[arg(long, value_name = "DIR", default_value = "target/dist")]
     output: PathBuf,
     /// Make only this, and leave out the licenses of dependencies where a tool for them is missing
@@ -60,7 +60,7 @@ pub fn missing() -> Option<String> {
     dependencies::missing().or_else(|| tools_missing(None))
 }
 
-/// The same of the tools that build programs, and those for one kind of files.
+/// Returns the missing tools that build programs, and those for one kind of files.
 fn tools_missing(only: Option<FileKind>) -> Option<String> {
     let of_kind = match only {
         Some(FileKind::Deb) => Some("dpkg-deb"),
@@ -130,7 +130,7 @@ pub fn make(
     Ok(sums)
 }
 
-/// Whether a tool that makes packages is here.
+/// Returns true if a tool that makes packages is installed.
 fn is_here(tool: &str) -> bool {
     let is_here = process::on_path(tool).is_some();
     if !is_here {
@@ -139,7 +139,7 @@ fn is_here(tool: &str) -> bool {
     is_here
 }
 
-/// Where cargo keeps the sources of dependencies, whose paths are in messages of panics.
+/// Returns the directory of cargo's sources of dependencies, whose paths are in messages of panics.
 fn home() -> Result<String> {
     let of_user = || std::env::var("HOME").map(|home| format!("{home}/.cargo"));
     std::env::var("CARGO_HOME")

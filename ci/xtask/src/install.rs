@@ -27,7 +27,7 @@ const DETECTOR: &str = "librushmem-race";
 const DETECTOR_FILE: &str = "librushmem_race_detector.so";
 /// The programs that come with it; each is its package's.
 const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
-/// What measures any library: half of it is C, which the installed oshcc compiles.
+/// The program that measures any library: half of it is C, which the installed oshcc compiles.
 const PERF: &str = "shmem-perf";
 /// The two halves in the prefix, of which `shmem-perf build` makes the program for other libraries.
 const PERF_PARTS: &str = "share/rushmem/shmem-perf";
@@ -44,13 +44,14 @@ const OTHER_NAMES: [(&str, &str); 2] = [("oshc++", "oshcxx"), ("oshCC", "oshcxx"
 const OTHER_LIBRARIES: [&str; 3] = ["libsma", "libshmem", "liboshmem"];
 
 const WRAPPER: &str = "crates/shmem-c/wrappers/oshcc";
-/// What other build systems and `man` read, with `@VERSION@` and the like to be filled in.
+/// The files that other build systems and `man` read, with `@VERSION@` and the like to be filled
+/// in.
 const PACKAGES: &str = "crates/shmem-c/packages";
 
 /// Names of LLVM's Fortran compiler.
 const FLANG: [&str; 3] = ["flang", "flang-new", "flang-new-19"];
 
-/// What makes GCC mark loads and stores, for `oshcc --race`.
+/// The specs file by which GCC marks loads and stores, for `oshcc --race`.
 const SPECS: &str = "race.specs";
 
 /// The version of all packages.
@@ -58,7 +59,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(clap::Args)]
 pub struct InstallFlags {
-    /// Where to install it
+    /// Directory to install into
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
 }
@@ -90,7 +91,7 @@ impl Release {
         Self::build_by(workspace, &["build", "--profile", "quick"], &[])
     }
 
-    /// The same by another command of cargo.
+    /// Builds by another command of cargo.
     pub fn build_by(workspace: &Workspace, build: &[&str], others: &[&str]) -> Result<Self> {
         let packages = packages().map(|name| -> &str { name }).chain(others.iter().copied());
         let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
@@ -108,7 +109,7 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     place_all(workspace, &Release::build(workspace, &[])?, prefix)
 }
 
-/// The same for tests and demonstrations, which need not be as fast as the release.
+/// Installs for tests and demonstrations, which need not be as fast as the release.
 pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     place_all(workspace, &Release::build_quickly(workspace)?, prefix)
 }
@@ -118,7 +119,7 @@ pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Res
     place_all_by(workspace, release, prefix, &Toolchain::of_system())
 }
 
-/// The same by other tools than the system's.
+/// Installs with other tools than the system's.
 pub fn place_all_by(
     workspace: &Workspace,
     release: &Release,
@@ -168,8 +169,8 @@ pub fn place_all_by(
     prefix.finish()
 }
 
-/// What gfortran and flang make of the module of Fortran where they are here; other compilers have
-/// formats of their own.
+/// Compiles the Fortran module with gfortran and flang where they are installed; other compilers
+/// have formats of their own.
 fn fortran_module(prefix: &mut Prefix) -> Result<()> {
     let source = prefix.path("include/shmem.f90");
     let is_here = |name: &&str| process::on_path(name).is_some();
@@ -202,7 +203,7 @@ fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     debug::separate(prefix, &format!("bin/{PERF}"), tools)
 }
 
-/// What pkg-config and CMake read.
+/// Writes the files of pkg-config and CMake.
 fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
     for (template, folder) in [
         ("rushmem.pc", "lib/pkgconfig"),
@@ -244,7 +245,7 @@ fn read(workspace: &Workspace, template: &str) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
 }
 
-/// What a user does next.
+/// Returns the next steps of a user.
 fn summary(prefix: &str) -> String {
     format!(
         r#"Rushmem {VERSION} is installed in {prefix}, which may be moved:

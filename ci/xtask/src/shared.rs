@@ -16,7 +16,7 @@ use task_support::process::run;
 /// older library would no longer work; docs/installing.md has the policy.
 pub const VERSION: &str = "RUSHMEM_1";
 
-/// What the library asks of the linker.
+/// The flags of the library for the linker.
 const FLAGS: [&str; 6] = [
     "-Wl,-soname,librushmem.so.1",
     // Threads run in it, and what it did to the program's static data outlives any dlclose.

@@ -21,7 +21,7 @@ use crate::shared::VERSION as ABI;
 
 #[derive(clap::Args)]
 pub struct SymbolsFlags {
-    /// Where the library is installed
+    /// Prefix of the installed library
     pub prefix: PathBuf,
     /// Write what is there to ci/spec/abi-1.txt
     #[arg(long)]
@@ -79,7 +79,7 @@ fn archive(table: &Exports, library: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the note on the stack is missing, or has flag X, in what readelf prints.
+/// Returns true if the note on the stack is missing, or has flag X, in the output of readelf.
 fn executable_stack(sections: &str) -> bool {
     match sections.lines().find(|line| line.contains(".note.GNU-stack")) {
         Some(note) => note.split_whitespace().any(|field| field == "X"),

@@ -40,7 +40,7 @@ const fn installed(name: &'static str, run: fn(&TestSession) -> Result<StepOutco
     TestStep { name, after: Some("install"), run }
 }
 
-/// What `cargo xtask test` runs.
+/// The steps of `cargo xtask test`.
 const TEST: &[TestStep] = &[
     step("needs", steps::needs),
     step("format", steps::format),
@@ -54,8 +54,8 @@ const TEST: &[TestStep] = &[
     installed("ordinary-user", ordinary::user),
 ];
 
-/// What `--providers` runs: the networks by themselves, the programs without shared memory and with
-/// some, and what takes as long.
+/// The steps of `--providers`: the networks by themselves, the programs without shared memory and
+/// with some, and steps that take as long.
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
     step("needs-of-networks", steps::needs_of_networks),
@@ -75,7 +75,7 @@ const PROVIDERS: &[TestStep] = &[
     installed("strict-sample", steps::strict_sample),
 ];
 
-/// What `--full` runs after both.
+/// The steps of `--full`, after both.
 const FULL: &[TestStep] = &[
     installed("slurm", steps::slurm),
     installed("hosts", hosts::over_ssh),

@@ -20,7 +20,7 @@ use task_support::workspace::Workspace;
 
 use tree::{Tree, read};
 
-/// What one rule finds, each as `file: sentence`.
+/// A rule: returns its complaints, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
 const RULES: &[Rule] = &[

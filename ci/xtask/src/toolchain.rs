@@ -1,4 +1,4 @@
-//! What builds, packs and runs the programs of an installation: the system's tools, or those for
+//! The tools that build, pack and run the programs of an installation: the system's, or those for
 //! another processor or an older C library.
 
 use std::ffi::OsStr;
@@ -6,11 +6,11 @@ use std::process::Command;
 
 /// The tools.
 pub struct Toolchain {
-    /// What compiles and links C: a command and its first arguments.
+    /// The compiler and linker of C: a command and its first arguments.
     pub compiler: String,
-    /// What the names of binutils begin with.
+    /// The prefix of the names of binutils.
     pub binutils: String,
-    /// What runs a program: a command and its first arguments, or nothing.
+    /// The command that runs a program, with its first arguments, or nothing.
     pub runner: String,
     /// True if debug information is installed, in files of its own.
     pub keeps_debug_information: bool,

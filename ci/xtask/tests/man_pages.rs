@@ -48,7 +48,7 @@ fn printed(command: &str, arguments: &[&str]) -> String {
 /// The long options that a command lists.
 fn options(command: &str) -> Vec<String> {
     let help = printed(command, &["--help"]);
-    // What is further to the right describes one, and may begin with the name of another.
+    // Text further to the right describes an entry, and may begin with the name of another.
     let is_entry =
         |line: &&str| line.find('-').is_some_and(|at| at <= 6 && line[..at].trim().is_empty());
     let entries = help.lines().filter(is_entry).map(str::trim_start);
@@ -128,7 +128,7 @@ fn bash_completes_options() {
     assert_eq!(proposed("oshrun", &["--np", "=", "4", "--output-f"]), ["--output-files"]);
     assert_eq!(proposed("oshrun", &["-np", "4", "--output-f"]), ["--output-files"]);
     assert_eq!(proposed("shmem-info", &["--topo"]), ["--topology"]);
-    // Where nothing is proposed, bash completes the names of files.
+    // If nothing is proposed, bash completes the names of files.
     assert!(proposed("oshrun", &["-n", "4", "./program", "in"]).is_empty());
     // docs/installing.md says that options are also proposed after the name of the program.
     let after_program = ["-n", "4", "./program", "--output-f"];

@@ -161,7 +161,7 @@ fn a_configure_script_finds_the_library_by_pkg_config() {
     run(&folder.join("pes"));
 }
 
-/// What a user who has the wrapper by each of its names gets.
+/// Compiles with the wrapper by each of its names.
 fn every_name_of_the_wrappers_compiles() {
     let folder = temporary("names");
     let mut sources = vec![("oshcc", "pes.c"), ("oshcxx", "pes.cpp"), ("oshc++", "pes.cpp")];

@@ -8,15 +8,15 @@ use super::mann_whitney::{least_p_value, p_value};
 use crate::record::{Point, Record, Series};
 use crate::statistics::median;
 
-/// How often something may be called different that is not, of all that are called different.
+/// The share of false differences among all figures that are called different.
 pub const LEVEL: f64 = 0.05;
 
-/// What the test knows of noise.
+/// The source of the noise that the test knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// How the batches of a run differ: there is one run on each side.
+    /// The spread of the batches of a run: there is one run on each side.
     Batches,
-    /// How runs differ.
+    /// The spread of runs.
     Runs,
 }
 
@@ -43,7 +43,7 @@ pub fn runs_to_find_one_of(n_figures: usize) -> usize {
     (1..).find(finds).expect("the least probability halves at least")
 }
 
-/// What became of a figure.
+/// The verdict on a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// It is worse beyond noise, by more than the threshold.
@@ -63,17 +63,17 @@ pub struct Compared<'a> {
     pub nbytes: u64,
     /// The medians of the values that were tested, before and after.
     pub medians: (f64, f64),
-    /// How many times as long the same work takes after.
+    /// The time of the same work after, divided by the time before.
     pub ratio: f64,
     /// The probability of this difference by noise, corrected for the number of comparisons.
     pub p: f64,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Change,
 }
 
 /// All that was compared, and what could not be.
 pub struct Comparison<'a> {
-    /// What the test knew of noise.
+    /// The source of the noise that the test knew.
     pub basis: Basis,
     /// Series by series in the order of the runs before, each by size.
     pub compared: Vec<Compared<'a>>,

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn small_samples_are_counted() {
-        // Of the 252 ways to choose 5 of 10 two are as extreme.
+        // Two of the 252 ways to choose 5 of 10 are as extreme.
         near(p_value(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]), 2.0 / 252.0);
         near(least_p_value(5, 5), 2.0 / 252.0);
         near(least_p_value(1, 1), 1.0);

@@ -3,7 +3,7 @@
 
 use std::env;
 
-/// What is preferred.
+/// The preferred device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preference {
     /// A NIC with its port, such as `mlx5_0:1`.

@@ -31,7 +31,7 @@ pub struct LibfabricRoute {
     queue: *mut fi::fid_cq,
     addresses: *mut fi::fid_av,
     registration: *mut fi::fid_mr,
-    /// Of the registration, where the provider asks for it.
+    /// The descriptor of the registration, where the provider needs it.
     desc: *mut c_void,
     /// True if the memory of peers is named by its addresses.
     is_by_address: bool,

@@ -1,4 +1,4 @@
-//! What each network must be able to do between two PEs, and the memory for it.
+//! The operations that each network must have between two PEs, and the memory for them.
 
 use std::sync::atomic::AtomicU64;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::library::Joined;
 
-/// What a peer must know of a PE.
+/// The facts about a PE that a peer needs.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Contact {
     /// Its address.
     pub name: Vec<u8>,
-    /// Where its memory begins.
+    /// The start of its memory.
     pub base: u64,
-    /// What names its memory's registration.
+    /// The key of its memory's registration.
     pub key: Vec<u8>,
 }
 

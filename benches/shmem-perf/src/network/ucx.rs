@@ -21,7 +21,7 @@ pub struct UcxRoute {
     registration: sys::ucp_mem_h,
     endpoint: sys::ucp_ep_h,
     key: sys::ucp_rkey_h,
-    /// Where the other PE's memory begins.
+    /// The start of the other PE's memory.
     base: u64,
     /// Reads that are not complete.
     reads: Vec<sys::ucs_status_ptr_t>,

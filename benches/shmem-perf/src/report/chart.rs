@@ -22,7 +22,7 @@ const LABEL_WIDTH: f64 = 46.0;
 const FLOOR_WIDTH: f64 = 146.0;
 const FLOOR_LETTERS: usize = 20;
 
-/// What the horizontal axis counts.
+/// The quantity on the horizontal axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Across {
     Bytes,

@@ -17,9 +17,9 @@ const LETTER: f64 = 6.8;
 
 /// A drawing, and the text around it.
 pub struct Figure {
-    /// What is drawn.
+    /// The subject of the figure.
     pub title: String,
-    /// What holds for all of it.
+    /// A note on the whole figure.
     pub note: String,
     pub drawing: Drawing,
     /// The meaning of its colors and lines.

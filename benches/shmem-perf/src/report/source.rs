@@ -33,7 +33,7 @@ pub fn called(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &runs[run].name)
 }
 
-/// The same for legends and tables, where a long name is cut.
+/// Returns the name of a run for legends and tables, where a long one is cut.
 pub fn called_shortly(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &shortened(&runs[run].name, LETTERS))
 }

@@ -1,4 +1,4 @@
-//! How series differ: a color for each operation, and a kind of line and a marker for each run.
+//! The styles of series: a color for each operation, and a kind of line and a marker for each run.
 
 use maud::{Markup, html};
 
@@ -40,7 +40,7 @@ pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> M
     html! { path d=(path) fill=(fill) stroke=[stroke] stroke-width="1.4" {} }
 }
 
-/// What a color or a kind of line means.
+/// The meaning of a color or a kind of line.
 pub struct Entry {
     pub color: &'static str,
     pub dashes: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What stands out in a matrix of PEs: nodes and PEs that are slow with all, single pairs that are
+//! Finds outliers in a matrix of PEs: nodes and PEs that are slow with all, single pairs that are
 //! slow, and the range of all others.
 //!
 //! PEs of one node are compared with each other apart from those of different nodes. This file must
@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use crate::record::Matrix;
 use crate::statistics::{Spread, median, sorted};
 
-/// How many times the usual time makes a pair an outlier, at least.
+/// The minimum factor above the usual time that makes a pair an outlier.
 const OUTLIER: f64 = 1.5;
-/// How many times the level of the others makes a PE or a node slow, at least.
+/// The minimum factor above the level of the others that makes a PE or a node slow.
 const SLOW: f64 = 1.3;
 /// The range of colors spans this factor at least, so that noise does not look like a pattern.
 const LEAST_SPAN: f64 = 2.0;
@@ -23,7 +23,7 @@ pub struct Outlier {
     pub from: usize,
     /// Its target.
     pub to: usize,
-    /// How many times as long it takes as the median of its kind.
+    /// The time divided by the median of its kind.
     pub times: f64,
 }
 
@@ -31,13 +31,14 @@ pub struct Outlier {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slow {
     pub which: usize,
-    /// How many times as long what it issues takes as what others issue, where that is much.
+    /// The time of the operations that it issues, divided by that of others, where the factor is
+    /// large.
     pub from: Option<f64>,
-    /// The same of what others issue to it.
+    /// The time of the operations that others issue to it, divided by that of others.
     pub to: Option<f64>,
 }
 
-/// What stands out.
+/// The outliers of a matrix.
 pub struct Suspects {
     /// The worst and the best figure that is no outlier, a factor apart.
     pub range: (f64, f64),
@@ -57,7 +58,8 @@ pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     let within_nodes = cells.iter().filter(|cell| cell.is_near);
     let slow_nodes = slow(between_nodes.map(|cell| (node(cell.from), node(cell.to), cell.cost)));
     let slow_pes = slow(within_nodes.map(|cell| (cell.from, cell.to, cell.cost)));
-    // What has a slow end is compared with its like, or it would hide single pairs that are slow.
+    // A pair with a slow end is compared with its like, or it would hide single pairs that are
+    // slow.
     let kind = |cell: &Cell| match cell.is_near {
         true => (true, has_slow_end(&slow_pes, cell.from, cell.to)),
         false => (false, has_slow_end(&slow_nodes, node(cell.from), node(cell.to))),
@@ -93,7 +95,7 @@ struct Cell {
     /// True if both are on one node.
     is_near: bool,
     value: f64,
-    /// How long the same work takes, up to a factor.
+    /// The time of the same work, up to a factor.
     cost: f64,
 }
 
@@ -144,7 +146,7 @@ fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
     let level = |line: Vec<f64>| sorted(&line).get(line.len().saturating_sub(1) / 4).copied();
     let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();
     let known: Vec<f64> = levels.iter().copied().flatten().collect();
-    // Of two, either may be the usual one.
+    // With two values, either may be the usual one.
     let usual = if known.len() > 2 { median(&known) } else { f64::MAX };
     let much = |level: f64| Some(level / usual).filter(|times| *times >= SLOW);
     levels.into_iter().map(|level| much(level?)).collect()

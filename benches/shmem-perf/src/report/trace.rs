@@ -1,4 +1,4 @@
-//! What a chart shows of a series: a value for each size or team, with its spread.
+//! The points of a series in a chart: a value for each size or team, with its spread.
 
 use maud::{Markup, html};
 

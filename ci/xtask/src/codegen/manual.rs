@@ -159,7 +159,7 @@ fn write(
     ManPage { name: page.name.to_owned(), routines, text: roff.to_roff() }
 }
 
-/// What the first comment of the example says, then its program.
+/// Writes the first comment of the example, then its program.
 fn example(roff: &mut Roff, name: &str) {
     let file = format!("../spec/examples/{name}.c");
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file));
@@ -215,7 +215,7 @@ fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
         }
     }
     generics.iter_mut().for_each(|generic| generic.push(';'));
-    // Those with a context after those without.
+    // Routines with a context follow those without.
     families.sort_by_key(|family| family.contains("shmem_ctx_") && family.contains("ctx,"));
     (families, generics)
 }

@@ -47,10 +47,10 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("What PEs wait for", &["crates/explain/src/cause.rs"]),
 ];
 
-/// What makes a message of the first text among its arguments.
+/// The calls whose first text among the arguments is a message.
 const MAKERS: &[&str] =
     &["fail!(", "warning!(", "warn_once(", "StartFailure::general(", "StartFailure::usage(", ERROR];
-/// Those that do not end the job.
+/// The calls that do not end the job.
 const WARNINGS: [&str; 2] = ["warning!(", "warn_once("];
 /// The one whose cause is the documentation of the variant.
 const ERROR: &str = "#[error(";
@@ -58,14 +58,14 @@ const ERROR: &str = "#[error(";
 /// The type whose variants are conclusions, which have no text of their own.
 const CONCLUSIONS: &str = "pub enum Kind {";
 
-/// What begins the parts of a comment.
+/// The beginnings of the parts of a comment.
 const CAUSE: &str = "Cause: ";
 const REMEDY: &str = "Remedy: ";
 
-/// What precedes the name of a call.
+/// The macro that precedes the name of a call.
 const CALL: &str = "call!(";
 
-/// Where messages are looked for.
+/// The directories that are searched for messages.
 const FOLDERS: &[&str] = &["crates", "launcher"];
 
 const HEAD: &str = "\

@@ -1,5 +1,5 @@
-//! How many instructions the library adds to an operation over a network: its own ones of a call,
-//! without those of libfabric's provider.
+//! Counts the instructions that the library adds to an operation over a network: its own ones of a
+//! call, without those of libfabric's provider.
 //!
 //! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation
 //! before its call returns. So nobody waits, and a call takes the same number of instructions each
@@ -34,7 +34,7 @@ pub const ROUTINES: &[&str] = &[
     "shmem_ctx_long_atomic_fetch_add",
 ];
 
-/// What precedes a routine's name among the pinned numbers: of a whole call, and until the provider
+/// The prefix of a routine's name among the pinned numbers: of a whole call, and until the provider
 /// is called.
 const PREFIX: &str = "network:";
 const UNTIL_PROVIDER: &str = "until-provider:";
@@ -72,7 +72,7 @@ pub fn counted(
     ])
 }
 
-/// Of each call the instructions until the provider was called first, and all of them.
+/// Returns for each call the instructions until the first call of the provider, and all of them.
 fn calls(parts: &[CallgrindPart]) -> Vec<(u64, u64)> {
     let mut calls = Vec::new();
     let (mut until, mut all) = (None, 0);
@@ -89,8 +89,8 @@ fn calls(parts: &[CallgrindPart]) -> Vec<(u64, u64)> {
     calls
 }
 
-/// The same of the thread with the largest median, where some threads at once each put on a private
-/// context.
+/// Counts the instructions of the thread with the largest median, where several threads at once
+/// each put on a private context.
 pub fn in_threads(
     workspace: &Workspace,
     (prefix, provider): (&Path, &Path),
@@ -123,7 +123,7 @@ struct CountedJob<'a> {
     threads: Option<usize>,
 }
 
-/// What callgrind counted from one dump to the next.
+/// The counts of callgrind from one dump to the next.
 struct CallgrindPart {
     /// It comes after all parts with lower numbers.
     number: u64,

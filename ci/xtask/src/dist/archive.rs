@@ -9,7 +9,7 @@ use task_support::workspace::Workspace;
 
 use super::release::{VERSION, done, empty_folder};
 
-/// What makes cargo take dependencies from the folder `vendor`.
+/// The configuration that makes cargo take dependencies from the directory `vendor`.
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
                         [source.vendored-sources]\ndirectory = \"vendor\"\n";
 

@@ -1,4 +1,4 @@
-//! What must hold for the files of a release: which symbols and libraries they need.
+//! Checks which symbols and libraries the files of a release need.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

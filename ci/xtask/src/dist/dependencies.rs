@@ -1,5 +1,5 @@
-//! What the programs of a release contain: the texts of licenses, and a software bill of materials
-//! for each (CycloneDX).
+//! Lists what the programs of a release contain: the texts of licenses, and a software bill of
+//! materials for each (CycloneDX).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +51,7 @@ pub fn place(
         let name = format!("{package}.cdx.json");
         let made = sources.join(&folder).join(&name);
         let bill = done(std::fs::read_to_string(&made), &made)?;
-        // Where it was made is of no interest, and differs.
+        // The path of the build is of no interest, and differs.
         let bill = bill.replace(&sources.display().to_string(), "/rushmem");
         let bills = bills.join(name);
         done(std::fs::write(&bills, bill), &bills)?;

@@ -14,7 +14,7 @@ use task_support::workspace::Workspace;
 
 use super::release::{HOMEPAGE, VERSION, done, empty_folder};
 
-/// Where the prefix is in a package.
+/// The prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
 /// The packages, and who they are in the names of files.
 const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
@@ -27,13 +27,13 @@ const COMMANDS: [(&str, &str); 5] = [
     ("oshfort", "oshfort.rushmem"),
 ];
 
-/// What all packages are made of.
+/// The contents of all packages.
 pub struct Packages<'a> {
     /// The text files, which are in the repository.
     pub workspace: &'a Workspace,
     /// The prefix.
     pub prefix: &'a Path,
-    /// Where the packages go.
+    /// The directory of the packages.
     pub output: &'a Path,
     /// The processor as the Linux kernel names it.
     pub arch: &'a str,

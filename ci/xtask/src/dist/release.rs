@@ -1,4 +1,4 @@
-//! What the files of a release have in common.
+//! The facts that the files of a release have in common.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 pub const GLIBC: &str = "2.28";
 /// The version of all packages.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Where a user of a package reads more.
+/// The address of the documentation for users of a package.
 pub const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
 /// Returns what was done with a file or folder, whose name an error has.

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// What is installed, relative to the prefix, one path on each line: the files, and the folders
-/// that were not there before.
+/// The list of the installed paths, relative to the prefix, one on each line: the files, and the
+/// directories that did not exist before.
 pub const MANIFEST: &str = "share/rushmem/manifest";
 
 /// A prefix that is being filled.
@@ -79,7 +79,7 @@ impl Prefix {
         let earlier = fs::read_to_string(self.path(MANIFEST)).unwrap_or_default();
         self.add(MANIFEST)?;
         self.placed.append(&mut self.made);
-        // What is in a folder before the folder.
+        // The contents of a directory precede the directory.
         let mut earlier: Vec<&str> = earlier.lines().collect();
         earlier.sort_unstable_by(|a, b| b.cmp(a));
         for name in earlier {

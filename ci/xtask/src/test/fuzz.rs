@@ -17,12 +17,12 @@ use super::outcome::StepOutcome;
 use super::session::TestSession;
 use super::tools;
 
-/// Where the targets are, from the root.
+/// The directory of the targets, from the root.
 const FOLDER: &str = "ci/fuzz";
 /// Targets that are built alike, in a folder of this name.
 struct FuzzBuild {
     name: &'static str,
-    /// What the compiler gets beside [`FLAGS`].
+    /// The flag of the compiler beside [`FLAGS`].
     flag: &'static str,
     /// Their names, and the most bytes of an input.
     targets: &'static [(&'static str, u32)],
@@ -48,13 +48,13 @@ const BUILDS: [FuzzBuild; 2] = [
     },
 ];
 const MACHINE: &str = "x86_64-unknown-linux-gnu";
-/// What libFuzzer needs of the compiler.
+/// The flags of the compiler that libFuzzer needs.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Ccodegen-units=1";
-/// Of a build and of a run.
+/// The limit of a build and of a run.
 const LIMIT: Duration = Duration::from_secs(900);
-/// Of the run of one target.
+/// The duration of one target's run.
 const SECONDS: u32 = 30;
 
 pub fn decoders(session: &TestSession) -> Result<StepOutcome> {

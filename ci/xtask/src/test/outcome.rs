@@ -1,6 +1,6 @@
-//! How steps end. It knows nothing of any step.
+//! The outcome of a step. It knows nothing of any step.
 
-/// How a step ended, if not with an error.
+/// The outcome of a step that did not fail.
 pub enum StepOutcome {
     Passed,
     /// Left out, and why.

@@ -26,13 +26,13 @@ use super::tools;
 use crate::{install, shared};
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
-/// What must be free of races, and on how many PEs.
+/// The programs that must be free of races, and their numbers of PEs.
 const CLEAN: &[&str] =
     &["stress", "threads", "lock", "contexts", "threads_overlap", "by_way_of_peers", "nonblocking"];
-/// The same of examples of the Rust interface, which have the library in them.
+/// The examples of the Rust interface that must be free of races: they contain the library.
 const CLEAN_IN_RUST: &[&str] = &["threads", "pipeline"];
 const PES: &[&str] = &["1", "3"];
-/// What must not: it shows that races are seen.
+/// The program that must have a race: it shows that races are found.
 const CONTROL: &str = "race";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);

@@ -1,4 +1,4 @@
-//! What steps are given.
+//! The state that steps share.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use task_support::workspace::Workspace;
 
 use super::suites::Suites;
 
-/// What every step may use.
+/// The state that every step may use.
 pub struct TestSession {
     pub workspace: Workspace,
-    /// Where the step `install` puts the release.
+    /// The prefix into which the step `install` puts the release.
     pub prefix: PathBuf,
     /// The programs of tests.
     pub suites: Suites,

@@ -28,7 +28,7 @@ const MIRI: &[&[&str]] = &[
     &["-p", "rushmem", "--lib"],
 ];
 
-/// How long each line of [`MIRI`] may take, and with every size.
+/// The time limits of each line of [`MIRI`], and of one with every size.
 const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3600)];
 
 /// With this variable, tests run at every size.
@@ -97,8 +97,8 @@ const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 const FAULTS: &str = "ci/faults";
 
-/// Those whose suites take minutes and have steps of their own in `--providers`; here their unit
-/// tests run.
+/// The packages whose suites take minutes and have steps of their own in `--providers`; here their
+/// unit tests run.
 const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
 pub fn tests(session: &TestSession) -> Result<StepOutcome> {

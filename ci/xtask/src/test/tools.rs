@@ -80,7 +80,7 @@ pub fn crates(folder: &Path, arguments: &[&str]) -> Result<Result<()>> {
     Ok(process::decide(&fetch, output.status).context("its crates cannot be had"))
 }
 
-/// How many tests ended how, of one run or several.
+/// The numbers of tests by outcome, of one run or several.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TestTally {
     passed: u64,
@@ -107,8 +107,8 @@ impl TestTally {
         Some(TestTally { passed: number("passed")?, ignored: number("ignored")? })
     }
 
-    /// Of a step that consists of these tests. A filter that matches nothing must not look like
-    /// success.
+    /// Returns the outcome of a step that consists of these tests. A filter that matches nothing
+    /// must not look like success.
     pub fn outcome(self) -> Result<StepOutcome> {
         match self {
             TestTally { passed: 0, ignored: 0 } => bail!("no test ran"),

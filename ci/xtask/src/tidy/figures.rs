@@ -6,10 +6,10 @@
 
 use super::tree::Tree;
 
-/// Where figures belong.
+/// The directories of figures.
 const PLACES: &[&str] = &["docs/performance", "docs/scale"];
 
-/// What follows the number of a figure.
+/// The units that follow the number of a figure.
 const UNITS: &[&str] = &[
     "ns",
     "us",

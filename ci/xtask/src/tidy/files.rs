@@ -3,7 +3,7 @@
 
 use super::tree::{File, Tree};
 
-/// What lies at the top of the repository, besides dot-files.
+/// The names at the top of the repository, besides dot-files.
 const TOP: &[&str] = &[
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -24,10 +24,10 @@ const TOP: &[&str] = &[
 /// Lines of a Rust file; a longer one has more than one subject.
 const LONGEST: usize = 700;
 
-/// What a file with unsafe code has at its top.
+/// The line at the top of a file with unsafe code.
 const ALLOW_UNSAFE: &str = "#![allow(unsafe_code)]";
 
-/// What unsafe code looks like.
+/// The beginnings of unsafe code.
 const UNSAFE: &[&str] =
     &["unsafe {", "unsafe fn ", "unsafe impl", "unsafe extern ", "unsafe trait ", "#[unsafe("];
 

@@ -84,10 +84,10 @@ fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
 /// A path of names from the root of the crate.
 type NamePath = Vec<String>;
 
-/// What a file holds, as far as it matters here.
+/// The imports and definitions of a file.
 #[derive(Default)]
 struct Module {
-    /// What each imported name stands for, as written.
+    /// The path of each imported name, as written.
     names: BTreeMap<String, NamePath>,
     /// Every path that the file uses, imports among them, as written.
     paths: BTreeSet<NamePath>,
@@ -95,7 +95,7 @@ struct Module {
     globs: Vec<NamePath>,
     /// Every name that it defines.
     defined: BTreeSet<String>,
-    /// How many modules without a file are around what is visited.
+    /// The number of modules without a file around what is visited.
     inner: usize,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Modules<'a> {
             let stem = path.trim_end_matches(".rs");
             let names = stem.split('/').filter(|name| !["lib", "main", "mod"].contains(name));
             let mut module = Module::default();
-            // What the compiler refuses, it says better.
+            // The compiler reports syntax errors better.
             if let Ok(file) = syn::parse_file(text) {
                 module.visit_file(&file);
             }

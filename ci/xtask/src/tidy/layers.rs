@@ -1,4 +1,4 @@
-//! Who may import whom.
+//! The table of the imports that are allowed between crates.
 
 use task_support::workspace::{Dependency, Package};
 
@@ -89,7 +89,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/interop", &["crates/shmem", "ci/spec"]),
 ];
 
-/// What tests of any crate may import besides: transports of their own are made of the boundary's.
+/// The crates that tests of any crate may import besides: transports of their own are made of the
+/// boundary's.
 const TESTS_MAY_IMPORT: &[&str] =
     &["ci/testkit", "ci/spec", "ci/conformance", "ci/strict-fabric", "crates/transport"];
 

@@ -6,7 +6,7 @@ use super::tree::Tree;
 /// Files whose text must name the oldest Rust, as `Rust 1.2`.
 const STATE_THE_RUST: &[&str] = &["README.md"];
 
-/// What a package contains as links to the files at the top, which cargo follows.
+/// The links in a package to the files at the top, which cargo follows.
 const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 pub fn check(tree: &Tree) -> Vec<String> {

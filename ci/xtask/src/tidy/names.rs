@@ -53,7 +53,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 /// The types of a file, and whether other files can use them.
 fn types(text: &str) -> Vec<(String, bool)> {
-    // What the compiler refuses, it says better.
+    // The compiler reports syntax errors better.
     let items = syn::parse_file(text).map(|file| file.items).unwrap_or_default();
     let named = items.into_iter().filter_map(|item| match item {
         Item::Struct(item) => Some((item.ident, item.vis)),

@@ -1,4 +1,4 @@
-//! What the rules look at: the text files of the repository and its packages.
+//! The input of the rules: the text files of the repository and its packages.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What tests of the installed prefix share: a copy of it elsewhere, and commands that end.
+//! The parts that tests of the installed prefix share: a copy of it elsewhere, and commands that
+//! end.
 #![allow(dead_code, reason = "each program needs another part of it")]
 
 use std::ffi::OsStr;
@@ -33,7 +34,7 @@ pub fn is_here(program: &str) -> bool {
     found.status.success()
 }
 
-/// Where the program is not on PATH the test is ignored.
+/// Ignores the test if the program is not on PATH.
 pub fn needs(program: &str) {
     if !is_here(program) {
         testkit::absent(format!("{program} is not here"));

@@ -9,7 +9,7 @@ use crate::env;
 use crate::error::Error;
 use std::fmt;
 
-/// How this process joins its job.
+/// The way by which this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JoinRoute {
     /// A job of one PE.
@@ -27,7 +27,7 @@ pub(crate) enum JoinRoute {
     Port {
         /// Host and port.
         address: String,
-        /// What the manager knows this process by.
+        /// The manager's number for this process.
         id: u32,
     },
     /// PMIx.
@@ -117,7 +117,7 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
         let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
         Some(Error::Foreign { launcher, pe, name, value, remedy })
     };
-    // What cannot be read as a number is not a proof of one process, so it counts as several.
+    // A value that is not a number is no proof of one process, so it counts as several.
     let more_than_one = |name: &str| lookup(name).map(|value| value.trim().parse() != Ok(1_u32));
 
     let mut known_single = false;

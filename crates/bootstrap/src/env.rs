@@ -41,7 +41,7 @@ pub const PMI_JOBID: &str = "PMI_JOBID";
 /// Host and port of a PMI-1 or PMI-2 launcher that waits for connections.
 pub const PMI_PORT: &str = "PMI_PORT";
 
-/// What such a launcher knows this process by.
+/// The number that such a launcher gives this process.
 pub const PMI_ID: &str = "PMI_ID";
 
 /// Number of processes in a job started by Hydra or by another PMI-1 or PMI-2 launcher.

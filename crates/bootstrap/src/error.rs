@@ -19,9 +19,9 @@ pub enum Error {
     Descriptor {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// The content of the variable.
         value: String,
-        /// What is expected of the descriptor, for example "a connected unix socket".
+        /// The expected kind of descriptor, for example "a connected unix socket".
         wanted: &'static str,
     },
     /// Another launcher started several processes, and there is no way to join them.
@@ -34,9 +34,9 @@ pub enum Error {
         pe: Option<u32>,
         /// The variable that shows it.
         name: &'static str,
-        /// What the variable holds.
+        /// The content of the variable.
         value: String,
-        /// What is missing, and the remedy.
+        /// The missing part, and the remedy.
         remedy: String,
     },
     /// No process manager answers where the variables of a launcher lead.
@@ -53,7 +53,7 @@ pub enum Error {
         protocol: &'static str,
         /// The variables and what they hold.
         variables: String,
-        /// What became of the first request.
+        /// The outcome of the first request.
         cause: String,
     },
     /// The library libpmix cannot be opened.
@@ -79,7 +79,7 @@ pub enum Error {
     Pmix {
         /// The call.
         call: &'static str,
-        /// What it says.
+        /// The text of the answer.
         cause: String,
     },
     /// The process manager refused a request, or answered something else.
@@ -175,7 +175,7 @@ pub enum Error {
     NodePeer {
         /// That PE.
         pe: u32,
-        /// How.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -224,7 +224,7 @@ fn after_local_failure(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The same of a connection that failed.
+/// Returns the remedy for a connection that failed.
 fn after_connection(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,

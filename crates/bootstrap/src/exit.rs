@@ -1,4 +1,4 @@
-//! How a process ended, in the words and numbers of a shell.
+//! Describes how a process ended, in the words and numbers of a shell.
 
 use std::fmt;
 

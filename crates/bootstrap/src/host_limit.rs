@@ -1,5 +1,5 @@
-//! How long another host may be silent before the job has ended: the setting that `oshrun` and the
-//! PEs share.
+//! The time that another host may be silent before the job has ended: the setting that `oshrun` and
+//! the PEs share.
 
 /// Its environment variable.
 pub const VARIABLE: &str = "SHMEM_HOST_LIMIT";

@@ -121,7 +121,7 @@ fn die_with(pipe: OwnedFd) {
     };
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
-    // Where the kernel refuses one of them (a sandbox may), the launcher is alone in ending PEs.
+    // If the kernel refuses one of them (a sandbox may), the launcher is alone in ending PEs.
     if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0

@@ -32,7 +32,7 @@ const KEPT: usize = 32 * 1024;
 /// Bytes in front of a body.
 const HEADER: usize = 5;
 
-/// Who gets the records of an exchange.
+/// The receivers of the records of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Receivers {
     /// Every PE.
@@ -53,7 +53,7 @@ pub enum FromPe {
     Exchange {
         /// Number of the exchange, counted from 0.
         round: u32,
-        /// Who gets the records; all PEs say the same.
+        /// The receivers of the records; all PEs say the same.
         to: Receivers,
         /// The record, at most [`MAX_RECORD`] bytes.
         record: Vec<u8>,
@@ -65,8 +65,9 @@ pub enum FromPe {
     /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may
     /// exit as it likes.
     Unfinalized,
-    /// Where the statuses of PEs are in the memory of their nodes, which is the same on all nodes;
-    /// only PE 0 sends it. The status of the PE with local number `i` begins at `at + i * stride`.
+    /// The position of the statuses of PEs in the memory of their nodes, which is the same on all
+    /// nodes; only PE 0 sends it. The status of the PE with local number `i` begins at `at + i *
+    /// stride`.
     Statuses {
         /// The distance between two PEs of a node.
         stride: u64,
@@ -76,7 +77,7 @@ pub enum FromPe {
     /// The PE requested symmetric memory that is not there; a program that does not notice fails
     /// soon.
     Refused {
-        /// What was refused, and the remedy: the end of a sentence.
+        /// The resource that was refused, and the remedy: the end of a sentence.
         what: String,
     },
     /// The PE opens a transport, whose libraries may crash; empty when it is open, or is passed
@@ -89,7 +90,7 @@ pub enum FromPe {
     Abort {
         /// Exit status of the job; 0 counts as 1.
         status: i32,
-        /// What went wrong, printed once per job.
+        /// The error, printed once per job.
         message: String,
     },
     /// The PE called `shmem_global_exit`.

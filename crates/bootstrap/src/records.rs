@@ -93,7 +93,7 @@ impl<T> Index<u32> for Records<T> {
 #[derive(Serialize, Deserialize)]
 struct SentRun {
     n_pes: u32,
-    /// How many bytes at its start and at its end are those of the record before.
+    /// The numbers of bytes at its start and at its end that equal those of the record before.
     start: u32,
     end: u32,
     /// The bytes between them.

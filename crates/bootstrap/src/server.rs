@@ -28,7 +28,7 @@ use crate::exit::{Exit, signal_name};
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
 
-/// What the launcher has to do.
+/// The next action of the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send this frame to this PE.
@@ -49,7 +49,7 @@ pub enum Decision {
     EndJob {
         /// The job's exit status, 0..=255.
         status: i32,
-        /// What to print on stderr, if anything; no newline at its end.
+        /// The text to print on stderr, if any; no newline at its end.
         message: Option<String>,
     },
     /// Print this on stderr; the job goes on as if nothing were.
@@ -62,7 +62,7 @@ pub enum Decision {
 /// SIGABRT, SIGBUS and SIGSEGV: how a program ends that does not notice a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
-/// Where a PE stands between initialization and finalize.
+/// The phase of a PE between initialization and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// It has not called shmem_init.
@@ -79,7 +79,7 @@ enum Phase {
 struct PeState {
     pid: u32,
     phase: Phase,
-    /// How often it entered initialization from outside.
+    /// The number of times that it entered initialization from outside.
     inits: u32,
     /// Its record for the exchange that is in flight.
     record: Option<Vec<u8>>,
@@ -99,7 +99,7 @@ pub struct Server {
     pes: Vec<PeState>,
     round: u32,
     records: u32,
-    /// Who gets the records of the exchange in flight.
+    /// The receivers of the records of the exchange in flight.
     to: Receivers,
     initialized: u32,
     status: i32,
@@ -110,7 +110,7 @@ pub struct Server {
     statuses: Option<Statuses>,
 }
 
-/// Where the statuses of the PEs of a node are in its memory: see [`FromPe::Statuses`].
+/// The position of the statuses of the PEs of a node in its memory: see [`FromPe::Statuses`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
     /// The distance between two PEs of a node.

@@ -27,7 +27,7 @@ pub struct JobSession {
     round: u32,
 }
 
-/// Who started the job, and the connection to it.
+/// The launcher of the job, and the connection to it.
 #[derive(Debug)]
 enum Membership {
     /// Nobody.
@@ -355,7 +355,7 @@ pub struct Aborter {
     by: EndedBy,
 }
 
-/// Who ends the job on request.
+/// The process that ends the job on request.
 #[derive(Clone, Debug)]
 enum EndedBy {
     Nobody,

@@ -4,9 +4,9 @@
 
 use crate::index::{ahead, behind, log2_ceil};
 
-/// What leads from the sender of a message to its receiver. Of each edge but the last two one leads
-/// to each member and one from each, so an executor needs one flag for each edge instead of one for
-/// each peer: O(log n) of them.
+/// The edge of a plan along which a message goes from its sender to its receiver. Of each edge but
+/// the last two one leads to each member and one from each, so an executor needs one flag for each
+/// edge instead of one for each peer: O(log n) of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// To the member 2^k places ahead, around the circle.

@@ -1,4 +1,4 @@
-//! How a team of any size runs an algorithm for a power of two: some members are folded onto
+//! Lets a team of any size run an algorithm for a power of two: some members are folded onto
 //! others.
 //!
 //! Neighboring members are folded, so what a run of positions holds is that of a run of
@@ -45,7 +45,7 @@ impl FoldCore {
         if position < self.extra { 2 * position } else { position + self.extra }
     }
 
-    /// Whose contribution `me` carries along, if anyone's.
+    /// Returns the member whose contribution `me` carries along, if there is one.
     pub(crate) const fn folded_onto(self, me: u32) -> Option<u32> {
         if me < 2 * self.extra && me.is_multiple_of(2) { Some(me + 1) } else { None }
     }

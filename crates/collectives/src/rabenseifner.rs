@@ -35,7 +35,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
     of_contributions_in(Buffer::Source, n, me, parts)
 }
 
-/// The same of contributions that may be in `Dest` already.
+/// Returns the plan for contributions that may be in `Dest` already.
 pub(crate) fn of_contributions_in(
     buffer: Buffer,
     n: u32,

@@ -1,4 +1,4 @@
-//! How a vector is divided among members, or in segments.
+//! Divides a vector among members, or into segments.
 
 /// The parts that member `me` of `n` works on, as the first of them and the one after the last:
 /// shares differ by one part at most.

@@ -62,11 +62,11 @@ pub enum Step {
     Put {
         /// Receiver.
         peer: Partner,
-        /// Where the parts are here.
+        /// The position of the parts here.
         from: Span,
-        /// Where they go there.
+        /// Their position there.
         to: Span,
-        /// How many parts, at least 1.
+        /// The number of parts, at least 1.
         count: u32,
     },
     /// Signal `peer` without data.
@@ -84,48 +84,48 @@ pub enum Step {
     /// that the parts are there, and notifies their owner that they were read before it ends or
     /// writes to them.
     Get {
-        /// Whose parts.
+        /// The owner of the parts.
         peer: u32,
-        /// Where the parts are there.
+        /// The position of the parts there.
         from: Span,
-        /// Where they go here.
+        /// Their position here.
         to: Span,
-        /// How many parts, at least 1.
+        /// The number of parts, at least 1.
         count: u32,
         /// With what they are combined, if with anything.
         with: Option<Operand>,
     },
     /// Copy `count` parts within this member.
     Copy {
-        /// Where the parts are.
+        /// The position of the parts.
         from: Span,
-        /// Where they go.
+        /// Their new position.
         to: Span,
-        /// How many parts, at least 1.
+        /// The number of parts, at least 1.
         count: u32,
     },
     /// Count this member in at the counter of member `at`, which may be itself. The last of all
     /// members to be counted releases them all. Nothing but such steps uses the counter.
     Arrive {
-        /// Whose counter.
+        /// The owner of the counter.
         at: u32,
     },
     /// Give the accumulator to the counter of member `at`, and count this member in there like
     /// [`Step::Arrive`]. The last of all members combines what they gave in the order of the
     /// indices, before it releases them.
     Contribute {
-        /// Whose counter.
+        /// The owner of the counter.
         at: u32,
     },
     /// Copy what was combined at the counter of member `at`, which has released the members, to the
     /// accumulator.
     TakeCombined {
-        /// Whose counter.
+        /// The owner of the counter.
         at: u32,
     },
     /// Wait until the counter of member `at` releases the members.
     AwaitRelease {
-        /// Whose counter.
+        /// The owner of the counter.
         at: u32,
     },
     /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
@@ -133,7 +133,7 @@ pub enum Step {
     ReduceDirect {
         /// The first part.
         first: u32,
-        /// How many parts, at least 1.
+        /// The number of parts, at least 1.
         count: u32,
     },
     /// Combine `count` parts of `Source` of the members in the order of the indices, and store in
@@ -142,7 +142,7 @@ pub enum Step {
     ScanDirect {
         /// The first part.
         first: u32,
-        /// How many parts, at least 1.
+        /// The number of parts, at least 1.
         count: u32,
         /// True if a member's own contribution is left out; then nothing is stored at member 0.
         exclusive: bool,
@@ -179,12 +179,12 @@ impl Step {
         (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
     }
 
-    /// The same step with its peer, where it has one, under another number.
+    /// Returns the same step with its peer, where it has one, under another number.
     pub fn with_peer(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |edge| edge)
     }
 
-    /// The same, with messages between the two alone.
+    /// Returns the same step, with messages between the two alone.
     pub(crate) fn in_pairs(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |_| Edge::Pair)
     }
@@ -209,7 +209,7 @@ impl Step {
         }
     }
 
-    /// The same step of a plan for the parts from part `first` on.
+    /// Returns the same step of a plan for the parts from part `first` on.
     pub(crate) fn parts_after(self, first: u32) -> Step {
         let moved = |span: Span| span.buffer.at(first + span.first);
         match self {

@@ -13,7 +13,7 @@ macro_rules! updates {
     };
 }
 
-/// The same for operations that return what was there before.
+/// Defines operations that return the value before.
 macro_rules! fetching_updates {
     ($name:ident, $t:ty, $($op:ident)+) => {
         on_contexts! {$(
@@ -22,7 +22,7 @@ macro_rules! fetching_updates {
     };
 }
 
-/// The same for operations that return it later.
+/// Defines operations that return the value before later.
 macro_rules! nonblocking_updates {
     ($name:ident, $t:ty, $($op:ident)+) => {
         on_contexts! {$(

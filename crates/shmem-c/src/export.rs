@@ -1,4 +1,4 @@
-//! How a function gets its two C names.
+//! Gives a function its two C names.
 //!
 //! The body bears the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can
 //! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
@@ -72,7 +72,8 @@ macro_rules! on_contexts {
     };
 }
 
-/// The same with other prefixes: `without_context_ with_context_: [parts of x]...`
+/// Defines a routine on contexts with other prefixes: `without_context_ with_context_: [parts of
+/// x]...`
 macro_rules! on_contexts_as {
     ($without:ident $with:ident: $(
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;

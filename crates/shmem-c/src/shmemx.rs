@@ -1,5 +1,5 @@
-//! What vendors add to the standard, as `shmemx.h` declares it: ci/spec/extensions.csv says where
-//! each function comes from, ci/spec/shmemx.csv which of them are here.
+//! The additions of vendors to the standard, as `shmemx.h` declares them: ci/spec/extensions.csv
+//! says where each function comes from, ci/spec/shmemx.csv which of them are here.
 
 mod coll;
 pub(crate) mod counters;

@@ -47,7 +47,7 @@ const BY_VALUE: [&str; 4] = [
     "shmem_longdouble_p",
 ];
 
-/// What a C function pointer of Rust takes and returns.
+/// The types of the arguments and of the result of a function pointer.
 #[derive(Debug, PartialEq)]
 struct FunctionType {
     parameters: Vec<String>,

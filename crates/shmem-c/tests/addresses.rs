@@ -6,7 +6,7 @@ use std::process::Command;
 
 use testkit::{Job, Outcome, absent, program};
 
-/// Where this command fails before a program the test is ignored.
+/// Ignores the test if this command before a program fails.
 fn needs(words: &[&str]) {
     let run = Command::new(words[0]).args(&words[1..]).arg("true").output();
     if !run.is_ok_and(|output| output.status.success()) {

@@ -148,8 +148,8 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
 }
 
-/// What `shmem-perf tune` writes is read again, and has rows for every team and the operations that
-/// have a choice.
+/// Checks that the output of `shmem-perf tune` is read again, and has rows for every team and the
+/// operations that have a choice.
 #[test]
 fn a_measured_file_is_used() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("measured").display().to_string();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use testkit::{Job, Outcome, absent, every_size, program};
 
-/// What a call of the library does, and what the message says of it.
+/// The accesses of calls, with their messages.
 const BY_CALL: [(&str, &str, [&str; 2]); 13] = [
     (
         "put_beyond",
@@ -75,7 +75,7 @@ fn job(program: &Path, how: &str) -> Job {
     Job::new(program).n(2).arg(how).env("SHMEM_CHECK", 1)
 }
 
-/// Those of [`BY_CALL`] that are always tried over a network, too: one for each kind of verb.
+/// The rows of [`BY_CALL`] that are always tested over a network, too: one for each kind of verb.
 const OVER_NETWORK: [&str; 4] = ["put_beyond", "get_beyond", "amo_beyond", "signal_freed"];
 
 fn accesses_by_calls() {

@@ -1,5 +1,5 @@
-//! What `SHMEM_CHECK` finds of locks, freed memory, handlers, children and pSync, and where the
-//! messages say that it is; `misuse` and `blocks` have the mistakes that concern single accesses.
+//! Checks the reports of `SHMEM_CHECK` on locks, freed memory, handlers, children and pSync, with
+//! their locations; `misuse` and `blocks` have the mistakes that concern single accesses.
 
 use testkit::{Job, Outcome, program};
 
@@ -63,7 +63,7 @@ fn a_signal_in_the_data() {
     ends("signal_in_data", &words, "shmem_putmem_signal_nbi");
 }
 
-/// Whether they interrupt a call or the program.
+/// Checks handlers that interrupt a call and handlers that interrupt the program.
 #[test]
 fn signal_handlers_that_call() {
     let puts = ["PE 1: shmem_long_p: called by a signal handler"];
@@ -87,7 +87,7 @@ fn a_child_of_which_only_the_kernel_knows() {
     ends("child_of_the_kernel", &words, "shmem_long_p");
 }
 
-/// Of another size, by another call, or in another order.
+/// Checks allocations of another size, by another call, or in another order.
 #[test]
 fn allocations_that_are_not_symmetric() {
     for (how, words) in [

@@ -257,7 +257,7 @@ fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
     }
 }
 
-/// What a child calls, by the name that the message gives it.
+/// The calls of a child, by their names in messages.
 const CALLS: [&str; 12] = [
     "shmem_init",
     "shmem_finalize",

@@ -4,7 +4,7 @@ use std::fs;
 
 use testkit::{Job, program};
 
-/// What PE 0 of programs/core.c allocates, of which it touches half, and room for the library's
+/// The allocation of PE 0 of programs/core.c, of which it touches half, and room for the library's
 /// own.
 const ROOM: u64 = (32 << 20) + (64 << 20);
 
@@ -27,7 +27,7 @@ fn a_core_file_holds_only_what_was_used() {
     assert!(value("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
     assert!(value("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
 
-    // Where the kernel writes core files into the working directory the file itself is looked at as
+    // If the kernel writes core files into the working directory, the file itself is checked as
     // well.
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     if pattern.starts_with(['|', '/']) {

@@ -77,7 +77,7 @@ fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
 const UNFINALIZED: &str =
     "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
 
-/// Where all PEs do so, nothing is lost: the others are waited for.
+/// If all PEs do so, nothing is lost: the others are waited for.
 #[test]
 fn pes_that_all_exit_without_finalize_are_warned() {
     for (how, n) in [("all_exit0", 1), ("all_exit0", 2), ("all_exit0", 12), ("late_exit0", 3)] {

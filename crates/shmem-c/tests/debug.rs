@@ -23,7 +23,7 @@ fn has(outcome: &Outcome, lines: &[&[&str]]) {
     }
 }
 
-/// What every network reports: who this is, how it joined, what was chosen, and its peers.
+/// Checks what every network reports: its name, how the PE joined, the choice, and its peers.
 fn reports(transport: &str, provider: &[&[&str]]) {
     let outcome = job(transport, Some("debug"));
     let chosen = format!("transport {transport}:");

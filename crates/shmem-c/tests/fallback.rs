@@ -1,6 +1,5 @@
-//! What `SHMEM_TRANSPORT=auto` does when candidates fail, and what `SHMEM_AMOS` does: the PEs of a
-//! job are this program, with providers that claim an RDMA device and then fail on some PEs, early
-//! and late.
+//! Checks `SHMEM_TRANSPORT=auto` when candidates fail, and `SHMEM_AMOS`: the PEs of a job are this
+//! program, with providers that claim an RDMA device and then fail on some PEs, early and late.
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
@@ -238,7 +237,7 @@ impl Transport for Altered {
     }
 }
 
-/// What each PE of the jobs below is: it joins, leaves, and both are barriers over the transport.
+/// A PE of the jobs below: it joins and leaves, and both are barriers over the transport.
 #[test]
 fn a_pe() {
     let providers = match std::env::var("PROVIDERS").as_deref() {
@@ -393,7 +392,7 @@ fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
         ("SHMEM_TRANSPORT", "cards"),
     ];
     job(&settings).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
-    // Of the others none can.
+    // None of the other providers can do it.
     let words = ["none works", "cards: PE 1: its card", "sockets: SHMEM_AMOS is network, but"];
     job(&settings[..3]).assert_fails(&words);
 }

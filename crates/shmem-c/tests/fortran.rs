@@ -1,6 +1,6 @@
-//! What of the Fortran face the programs of tests/programs do not show: what the include files are
-//! read as, messages, what is printed, profiling tools, the example. Without a Fortran compiler
-//! these tests are ignored.
+//! Checks the parts of the Fortran interface that the programs of tests/programs do not show: how
+//! the include files are read, messages, output, profiling tools, the example. Without a Fortran
+//! compiler these tests are ignored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -123,7 +123,7 @@ const WRITTEN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What is said of operations in flight over a network that is known to complete them.
+/// The texts on operations in flight over a network that is known to complete them.
 const IN_FLIGHT: &[(&str, &[&str])] = &[
     ("word", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
     ("in_flight", &["flag[2] >= 8, which is 7.", "PE 0 has ", " in flight, ", "to PE 3."]),

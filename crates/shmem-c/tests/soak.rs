@@ -50,8 +50,8 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
 }
 
-/// How many of each kind. Tests of this file look at the same shared places, so that one of them
-/// runs at a time.
+/// The number of jobs of each kind. Tests of this file look at the same shared places, so that one
+/// of them runs at a time.
 fn leave_nothing_behind(jobs: usize) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

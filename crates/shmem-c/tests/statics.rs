@@ -24,7 +24,7 @@ fn is_here(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
 }
 
-/// Where the program is not there the test is ignored.
+/// Ignores the test if the program is not installed.
 fn needs(tool: &str) {
     if !is_here(tool) {
         absent(format!("{tool} is not here"));

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::Value;
 use testkit::{Job, Outcome, program};
 
-/// What tests/programs/counted.c does to the next PE on the default context: a kind, operations,
-/// bytes.
+/// The operations of tests/programs/counted.c on the next PE on the default context: a kind,
+/// operations, bytes.
 const TO_NEXT: [(&str, u64, u64); 13] = [
     ("put", 4, 3 * 100 + 4),
     ("put_nbi", 2, 80),
@@ -23,7 +23,7 @@ const TO_NEXT: [(&str, u64, u64); 13] = [
     ("amo_fetch", 2, 16),
     ("amo_fetch_nbi", 1, 8),
 ];
-/// The same on another context.
+/// An operation on another context.
 const ON_CONTEXT: (&str, u64, u64) = ("put_nbi", 7, 70);
 /// To itself.
 const TO_ITSELF: (u64, u64) = (1, 8);
@@ -174,7 +174,7 @@ fn the_table_has_the_known_numbers() {
     assert_eq!(heads.iter().filter(|head| **head == "put").count(), 2, "{outcome}");
 }
 
-/// What threads do on the network depends on time; some counts cannot be zero.
+/// The network activity of threads depends on time; some counts cannot be zero.
 #[test]
 fn what_threads_do_on_the_network_is_counted() {
     let all = parsed(3, ("SHMEM_ONNODE", "off"), false);

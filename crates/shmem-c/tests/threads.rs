@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, program};
 
-/// Where PEs share memory, where none do, and where some do.
+/// The settings where PEs share memory, where none do, and where some do.
 const SETTINGS: [(&str, &str); 3] =
     [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
@@ -88,8 +88,8 @@ fn the_stress_under_thread_sanitizer() {
     assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
 }
 
-/// What one thread sets in the environment stays while another one opens endpoints, for which UCX
-/// and libfabric read variables.
+/// A variable that one thread sets in the environment stays while another one opens endpoints, for
+/// which UCX and libfabric read variables.
 fn contexts_leave_the_environment_alone() {
     for transport in ["tcp", "ucx", "ofi"] {
         let job = Job::new(program!("set_by_a_thread.c")).n(2).env("SHMEM_ONNODE", "off");

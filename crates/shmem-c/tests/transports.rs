@@ -125,7 +125,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
                 outcome.assert_fails(&["SHMEM_AMOS is network, but tcp has no"]);
                 return;
             }
-            // Of UCX's some are wrong.
+            // Some of UCX's operations are wrong.
             if value == "network" && transport == "ucx" && !outcome.status.success() {
                 outcome.assert_fails(&["SHMEM_AMOS=software", "UCX's atomic operation"]);
                 return;
@@ -252,7 +252,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
             let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
             let job = job.env("SHMEM_TRANSPORT", transport).env("SHMEM_AMOS", "network");
             let outcome = job.env(name, value).env("SHMEM_DEBUG", 2).run();
-            // Of UCX's some are wrong, or not there.
+            // Some of UCX's operations are wrong, or missing.
             if transport == "ucx" && !outcome.status.success() {
                 assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");
             } else {
@@ -307,8 +307,8 @@ fn a_process_ends_with_its_own_last_thread() {
     }
 }
 
-/// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the
-/// job none reaches it.
+/// UCX and libfabric authenticate nobody who connects, so where no other machine is in the job none
+/// reaches their sockets.
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
         let job = Job::new(program!("listeners.c")).n(3);
@@ -412,16 +412,16 @@ fn with_few_files(files: u32) -> PathBuf {
     script
 }
 
-/// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was
-/// lost.
+/// A PE 1 that lacks descriptors to connect or to accept says so, and the others do not report that
+/// it was lost.
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
         let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
         let job = job.arg(program!("contexts.c").display());
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    // What PE 1 has inherited decides at which number it lacks its first descriptor, one for a
-    // peer, or none.
+    // The descriptors that PE 1 has inherited decide at which number it lacks its first one, one
+    // for a peer, or none.
     let outcomes = thread::scope(|scope| {
         let jobs = (6..14).map(|files| scope.spawn(move || with("tcp", files)));
         let jobs: Vec<_> = jobs.collect();

@@ -17,7 +17,7 @@ impl Waiting {
         let name = format!("released-{how}-{path}-{}", std::process::id());
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = remove_file(&file);
-        // What PEs print on standard error is looked at while they run.
+        // The output of PEs on standard error is read while they run.
         let job = Job::new(program!("long_waits.c")).n(2).arg(how).arg(file.display());
         let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]).env("SHMEM_WATCHDOG", "1s");
         Waiting { job, file }

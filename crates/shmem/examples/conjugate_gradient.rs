@@ -3,13 +3,13 @@
 
 use shmem::{Shmem, Sum, SymArray};
 
-/// Of each PE.
+/// The rows of each PE.
 const ROWS: usize = 24;
 
 /// The second differences of values that are zero beyond the ends.
 struct Laplace<'s> {
     shmem: &'s Shmem,
-    /// What the PE before and the PE after this one have beside its own.
+    /// The elements that the PE before and the PE after this one have beside its own.
     beside: SymArray<'s, f64>,
 }
 

@@ -32,7 +32,7 @@ fn row(index: usize) -> Range<usize> {
     index * COLUMNS..(index + 1) * COLUMNS
 }
 
-/// Where a neighbor puts its row. There is room for two, since the neighbor may be one step
+/// The rows that a neighbor has put. There is room for two, since the neighbor may be one step
 /// ahead.
 struct Inbox<'s> {
     rows: SymArray<'s, f64>,
@@ -77,7 +77,7 @@ fn main() {
         mine = step(&mine);
     }
 
-    // The same by one PE alone.
+    // One PE alone computes the same.
     let whole = (0..STEPS).fold(plate(ROWS * n_pes as usize, 1.0), |plate, _| step(&plate));
     let first = 1 + me as usize * ROWS;
     assert_eq!(mine[COLUMNS..][..ROWS * COLUMNS], whole[row(first).start..][..ROWS * COLUMNS]);

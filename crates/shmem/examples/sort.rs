@@ -3,7 +3,7 @@
 
 use shmem::Atomic;
 
-/// Of each PE.
+/// The keys of each PE.
 const KEYS: usize = 2000;
 /// Keys are smaller.
 const MOST: u64 = 1 << 28;

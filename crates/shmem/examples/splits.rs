@@ -6,7 +6,7 @@ fn two_factors(n: u32) -> [u32; 2] {
     [x.max(n / x), x.min(n / x)]
 }
 
-/// The same with three.
+/// Returns three factors of `n`.
 fn three_factors(n: u32) -> [u32; 3] {
     let root = f64::from(n).cbrt().ceil() as u32;
     let x = (1..=root).rev().find(|x| n.is_multiple_of(*x)).expect("1 divides n");

@@ -1,7 +1,7 @@
 //! The transpose of a matrix whose rows are spread over the PEs: non-blocking gets of a block from
 //! every PE, all of which are complete at the end of the scope.
 
-/// Of each PE.
+/// The rows of each PE.
 const ROWS: usize = 6;
 
 fn main() {

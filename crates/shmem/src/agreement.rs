@@ -1,5 +1,5 @@
-//! What all PEs must do together for memory to be safe: to allocate an object, to drop it, and to
-//! finalize.
+//! The actions that all PEs must do together for memory to be safe: to allocate an object, to drop
+//! it, and to finalize.
 //!
 //! That every safe operation stays inside its object depends on it: where one PE has freed what
 //! another one can still name, the other one writes into the heap's own records, and the next round
@@ -19,7 +19,7 @@ static STEPS: AtomicU64 = AtomicU64::new(0);
 /// The barriers of epochs that it has entered.
 static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
-/// What a PE does.
+/// The action of a PE.
 #[derive(Clone, Copy)]
 pub(crate) enum AgreementStep {
     /// It allocates a block: the offset in the heap, the size and the alignment, and a digest of

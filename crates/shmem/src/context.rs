@@ -14,9 +14,9 @@ use std::marker::PhantomData;
 
 mod sealed {
     pub trait ContextOptions {
-        /// What the context is known by here; its drop destroys it.
+        /// The context as this crate owns it; its drop destroys it.
         type Owned;
-        /// What the runtime knows it by.
+        /// The handle of the runtime.
         type Handle: rushmem_runtime::Context;
         /// `Send` and `Sync` as the context is among threads that may call the library.
         type Threads;
@@ -143,7 +143,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-/// What is known of the use of a context (§9.5.1). It is a hint.
+/// The expected use of a context (§9.5.1). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextConfig {
     /// The orders and completions of the context need not include stores to memory of other PEs by
@@ -164,7 +164,7 @@ impl ContextConfig {
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
-/// What is known of the operations in a session (§9.9.1).
+/// The expected operations of a session (§9.9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionConfig {
     /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).

@@ -1,4 +1,4 @@
-//! What symmetric memory is made of: plain data, and cells that only atomic operations or signals
+//! The elements of symmetric memory: plain data, and cells that only atomic operations or signals
 //! change.
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the library reports of its own work, for programs that collect it.
+//! The events that the library reports of its own work, for programs that collect them.
 
 /// From now on the library gives its events to the program's subscriber of
 /// [`tracing`](https://docs.rs/tracing), which is the default of the process or of the thread where

@@ -19,18 +19,18 @@ mod sealed {
         fn parts(&self) -> (*const T, usize);
     }
 
-    /// The same, for writing.
+    /// Memory that can be written.
     pub trait MemoryMut<T> {
         fn parts(&mut self) -> (*mut T, usize);
     }
 }
 pub(crate) use sealed::{Memory, MemoryMut};
 
-/// What a put (§9.6) can copy from: a slice, array or vector (anything that is
+/// The memory from which a put (§9.6) can copy: a slice, array or vector (anything that is
 /// [`AsRef<[T]>`](AsRef)), or symmetric memory.
 pub trait Source<T>: Memory<T> {}
 
-/// What a get (§9.6) can copy to: a slice, array or vector (anything that is
+/// The memory to which a get (§9.6) can copy: a slice, array or vector (anything that is
 /// [`AsMut<[T]>`](AsMut)), or symmetric memory.
 pub trait Destination<T>: MemoryMut<T> {}
 

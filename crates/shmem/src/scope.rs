@@ -17,8 +17,8 @@ use rushmem_runtime::{amo, rma, signal};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What operations are issued on between the begin and the end of [`Context::scope`]: their names
-/// end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
+/// The scope in which operations are issued between the begin and the end of [`Context::scope`]:
+/// their names end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
 pub struct Scope<'scope, 'env: 'scope, K: ContextKind, L: ThreadLevel> {
     context: &'env Context<'env, K, L>,
     /// Neither lifetime may be taken for a shorter one.
@@ -175,15 +175,19 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     }
 
     fetching! {
-        /// As [`Context::swap`], to `fetched` (`shmem_atomic_swap_nbi`, §9.7.2.3).
+        /// Swaps as [`Context::swap`] does, to `fetched` (`shmem_atomic_swap_nbi`, §9.7.2.3).
         swap_nbi: AtomicValue;
-        /// As [`Context::fetch_add`], to `fetched` (`shmem_atomic_fetch_add_nbi`, §9.7.2.5).
+        /// Adds as [`Context::fetch_add`] does, to `fetched` (`shmem_atomic_fetch_add_nbi`,
+        /// §9.7.2.5).
         fetch_add_nbi: AtomicInteger;
-        /// As [`Context::fetch_and`], to `fetched` (`shmem_atomic_fetch_and_nbi`, §9.7.2.6).
+        /// Combines as [`Context::fetch_and`] does, to `fetched` (`shmem_atomic_fetch_and_nbi`,
+        /// §9.7.2.6).
         fetch_and_nbi: AtomicInteger;
-        /// As [`Context::fetch_or`], to `fetched` (`shmem_atomic_fetch_or_nbi`, §9.7.2.7).
+        /// Combines as [`Context::fetch_or`] does, to `fetched` (`shmem_atomic_fetch_or_nbi`,
+        /// §9.7.2.7).
         fetch_or_nbi: AtomicInteger;
-        /// As [`Context::fetch_xor`], to `fetched` (`shmem_atomic_fetch_xor_nbi`, §9.7.2.8).
+        /// Combines as [`Context::fetch_xor`] does, to `fetched` (`shmem_atomic_fetch_xor_nbi`,
+        /// §9.7.2.8).
         fetch_xor_nbi: AtomicInteger;
     }
 

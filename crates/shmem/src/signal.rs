@@ -12,7 +12,7 @@ use core::ffi::c_int;
 use rushmem_runtime::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use rushmem_runtime::{signal, wait};
 
-/// How a signal is updated (§9.8).
+/// The update of a signal (§9.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalOp {
     /// To this value (`SHMEM_SIGNAL_SET`).

@@ -23,7 +23,7 @@ pub struct Strides {
     /// From the start of a block to that of the next one in the destination: at least the length of
     /// a block.
     pub dst: usize,
-    /// The same in the source.
+    /// The stride in the source.
     pub sst: usize,
 }
 

@@ -104,7 +104,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 }
 
-/// What the users of a team expect (`shmem_team_config_t`, §9.4.3). It is a hint.
+/// The expected use of a team (`shmem_team_config_t`, §9.4.3). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TeamConfig {
     /// The number of contexts that they will create.

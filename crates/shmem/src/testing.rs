@@ -50,7 +50,7 @@ macro_rules! test {
     };
 }
 
-/// How many PEs a test is run with.
+/// The numbers of PEs that a test is run with.
 pub trait Sizes {
     /// One job for each.
     fn sizes(&self) -> &[u32];
@@ -76,7 +76,7 @@ const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 const TIMEOUT: &str = "SHMEM_TEST_TIMEOUT";
 /// The limit of a job of a test, unless [`TIMEOUT`] is set.
 const MINUTE: Duration = Duration::from_secs(60);
-/// How often a test checks whether its job has ended.
+/// The interval at which a test checks whether its job has ended.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// In a PE the body of the test `path`, elsewhere its jobs.
@@ -119,7 +119,7 @@ fn job(name: &str, n: u32) {
         let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
     let status = wait(&mut child, limit);
-    // What the job has left behind may have the pipe open.
+    // Processes that the job has left behind may have the pipe open.
     let printed = printed.recv_timeout(limit).unwrap_or_default();
     let passed = printed.matches("test result: ok. 1 passed").count();
     match status {

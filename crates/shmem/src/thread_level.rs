@@ -13,7 +13,7 @@ mod sealed {
 }
 use sealed::OfHandles;
 
-/// How many threads of a PE call the library (§9.2).
+/// The level of thread support: which threads of a PE call the library (§9.2).
 pub trait ThreadLevel: OfHandles {
     /// The constant of the standard.
     const LEVEL: c_int;
@@ -25,8 +25,8 @@ pub trait ThreadLevel: OfHandles {
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
-/// As [`Single`], in a program that has other threads, which do not call: `SHMEM_THREAD_FUNNELED`
-/// (§9.2).
+/// A level like [`Single`], for a program that has other threads, which do not call:
+/// `SHMEM_THREAD_FUNNELED` (§9.2).
 ///
 /// There is no type for `SHMEM_THREAD_SERIALIZED`: which thread calls next could not be left to the
 /// compiler, since everything that borrows a handle would have to move to another thread together.

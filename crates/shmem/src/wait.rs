@@ -11,7 +11,7 @@ use rushmem_runtime::constants::{
 };
 use rushmem_runtime::wait;
 
-/// How an element is compared with a value (the constants `SHMEM_CMP_`, §9.11).
+/// The comparison of an element with a value (the constants `SHMEM_CMP_`, §9.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cmp {
     /// Equal.
@@ -55,7 +55,7 @@ impl Cmp {
 
 /// An element that a PE can wait for (§9.11): an integer, or an [`Atomic`] one.
 pub trait Awaited: Symmetric + sealed::Sealed {
-    /// What it is compared with.
+    /// The value with which it is compared.
     type Value: Comparable;
 }
 

@@ -14,7 +14,7 @@ use core::ffi::c_int;
 use rushmem_runtime::{Call, wait};
 use std::panic::Location;
 
-/// What elements are compared with (§9.11.2 to §9.11.14).
+/// The values with which elements are compared (§9.11.2 to §9.11.14).
 #[derive(Clone, Copy, Debug)]
 pub enum Values<'v, T> {
     /// All with the same value.
@@ -149,7 +149,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         /// Wait until an element compares so; its index (`shmem_wait_until_any`, §9.11.3 and
         /// §9.11.6). `None` at once if there are no elements, or all are excluded.
         wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
-        /// Whether all elements compare so now (`shmem_test_all`, §9.11.9 and §9.11.12).
+        /// Returns true if all elements compare so now (`shmem_test_all`, §9.11.9 and §9.11.12).
         test_all -> bool = |holds| holds != 0;
         /// The index of an element that compares so now (`shmem_test_any`, §9.11.10 and §9.11.13).
         test_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 /// A line, and why it is refused.
 type Refusals = BTreeSet<(u64, String)>;
 
-/// What messages of ours have in common.
+/// The beginnings of our messages.
 const OURS: [&str; 8] = [
     "do not combine elements of type",
     "atomic operation",
@@ -26,7 +26,7 @@ const OURS: [&str; 8] = [
     "stays on the thread that initialized",
 ];
 
-/// What programs are compiled against: the library as far as a compiler needs it to check them.
+/// The library as far as a compiler needs it to check programs.
 struct Library {
     metadata: PathBuf,
 }
@@ -50,7 +50,7 @@ impl Library {
     /// Returns what the compiler says of a program.
     fn refusals(&self, program: &Path) -> Refusals {
         let shmem = format!("shmem={}", self.metadata.display());
-        // What the library needs is beside it.
+        // The dependencies of the library are beside it.
         let folder = self.metadata.parent().expect("it is in a folder");
         let dependencies = format!("dependency={}", folder.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use testkit::{Job, Outcome};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What a subscriber of the program's wrote.
+/// The output of a program's subscriber.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

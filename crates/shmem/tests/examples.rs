@@ -65,7 +65,7 @@ fn over_tcp(example: &'static str) {
     }
 }
 
-/// How examples are run, and why not always.
+/// A way to run examples, and the reason if it is not always used.
 type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 
 const SETTINGS: [Setting; 2] = [

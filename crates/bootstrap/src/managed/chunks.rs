@@ -4,7 +4,7 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// What stands between the number of texts and the data in the first one.
+/// The separator between the number of texts and the data in the first one.
 const MARK: char = '.';
 
 /// Texts of at most `limit` characters that hold `bytes`; at least one. The first says how many

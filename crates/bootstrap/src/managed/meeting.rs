@@ -1,4 +1,4 @@
-//! How the PEs of one node find each other if they were not started by `oshrun`.
+//! Lets the PEs of one node find each other if they were not started by `oshrun`.
 //!
 //! Each PE has a datagram socket with a name that only the PEs of the job can compute. Once all PEs
 //! have theirs, the lowest PE that has one on this node is the first PE of the node. Every other PE
@@ -62,7 +62,7 @@ impl Greeting {
     }
 }
 
-/// What the PEs of a node have after they have met.
+/// The connections of a node's PEs after they have met.
 #[derive(Debug)]
 pub(super) struct Met {
     pub(super) peers: NodePeers,
@@ -121,9 +121,9 @@ impl Meeting {
 
     /// The first PE of the node: it waits for all others.
     fn lead(self, n_pes: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
-        // Where this fails, they stay open as long as the process runs: to the others their end is
-        // the end of this PE, which each of them would report, while this one still says what is
-        // wrong and has the job ended.
+        // If this fails, they stay open as long as the process runs: to the others their end is the
+        // end of this PE, which each of them would report, while this one still says what is wrong
+        // and has the job ended.
         let meeting = ManuallyDrop::new(self);
         let mut joined = ManuallyDrop::new(BTreeMap::new());
         let me = meeting.pe;

@@ -7,7 +7,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// What there is of MPI in this process.
+/// The state of MPI in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mpi {
     /// None, or one that does not speak PMI over the socket.

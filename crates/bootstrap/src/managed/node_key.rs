@@ -43,7 +43,7 @@ impl NodeKey {
         }
         manager.fence()?;
         let secret = manager.get(0, SECRET)?;
-        // The same for every process of the machine, where it can be read at all.
+        // This value is the same for every process of the machine, where it can be read at all.
         let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Ok(NodeKey::new(&secret, &machine))
     }

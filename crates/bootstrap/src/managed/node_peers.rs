@@ -1,4 +1,4 @@
-//! What the PEs of a node exchange with the first of them, after they have met.
+//! The exchanges between the PEs of a node and the first of them, after they have met.
 
 use std::io;
 
@@ -12,9 +12,9 @@ use crate::records::Records;
 /// The connections of this PE to others of its node.
 #[derive(Debug)]
 pub(super) enum NodePeers {
-    /// Of the first PE of the node to all others, in their order.
+    /// The links of the node's first PE to all others, in their order.
     First { pe: u32, others: Vec<(u32, Link)> },
-    /// Of another one to the first.
+    /// The link of another PE to the first.
     Other { first: u32, link: Link },
 }
 

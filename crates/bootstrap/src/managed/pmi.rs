@@ -79,7 +79,7 @@ impl Ender for PmiSender {
     }
 }
 
-/// How a process learns its number and that of all processes.
+/// The way by which a process learns its number and that of all processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Identity {
     /// It knows them.
@@ -88,7 +88,7 @@ pub(crate) enum Identity {
     Of(u32),
 }
 
-/// How to open a connection.
+/// The way to open a connection.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) socket: OwnedFd,
@@ -345,7 +345,7 @@ impl Manager for Pmi {
             Dialect::One => "finalize_ack",
             Dialect::Two => "finalize-response",
         };
-        // Where MPI has said so before, the manager listens no more.
+        // If MPI has said so before, the manager listens no more.
         let _ = self.ask("finalize", &[], answer);
     }
 }

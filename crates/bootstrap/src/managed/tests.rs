@@ -7,7 +7,7 @@ use std::thread;
 
 use super::*;
 
-/// What the manager of one job knows.
+/// The state of the manager of one job.
 struct Store {
     values: Mutex<HashMap<(u32, String), Vec<u8>>>,
     together: Barrier,

@@ -87,7 +87,7 @@ impl Lifelines {
     }
 }
 
-/// What to wait for on the connection to the manager. What arrives there is for others.
+/// The events to wait for on the connection to the manager. What arrives there is for others.
 const END: PollFlags = PollFlags::RDHUP;
 
 /// Watches until all are gone.
@@ -101,7 +101,7 @@ fn watch(me: u32, lines: Vec<Lifeline>, ender: &dyn Ender) {
         match poll(&mut fds, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            // What the kernel does not watch is left to the process manager.
+            // A process that the kernel does not watch is left to the process manager.
             Err(_) => return,
         }
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();

@@ -78,7 +78,7 @@ impl PmiDecoder {
         PmiDecoder { dialect, buffer: Vec::new() }
     }
 
-    /// What follows is in this format: a PMI-2 session opens with a line.
+    /// Switches to the format of the following messages: a PMI-2 session opens with a line.
     pub(crate) fn switch(&mut self, dialect: Dialect) {
         self.dialect = dialect;
     }

@@ -13,7 +13,8 @@ use std::fmt::Debug;
 /// one follows the other, and other algorithms are faster.
 const MAX_PIECES: usize = 4;
 
-/// Whether an algorithm can be used for a number of bytes; the table says which bytes count.
+/// A function that returns true if an algorithm can be used for a number of bytes; the table says
+/// which bytes count.
 pub type Limit = fn(usize, &ChoiceFacts) -> bool;
 
 /// One of the algorithms of an operation.

@@ -1,9 +1,9 @@
-//! What a choice follows from.
+//! The facts on which a choice depends.
 
 /// The largest vector that is given to a counter or sent beside a flag.
 pub const SHORT_MAX_BYTES: usize = 8;
 
-/// What a choice follows from besides sizes: the same on all members of a team.
+/// The facts on which a choice depends besides sizes: the same on all members of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChoiceFacts {
     /// The number of members.

@@ -4,7 +4,7 @@ use super::algorithms::Algorithm;
 use super::facts::ChoiceFacts;
 use std::fmt;
 
-/// Who wants a row.
+/// The origin of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOrigin {
     /// A user, everywhere.
@@ -25,7 +25,7 @@ impl fmt::Display for RowOrigin {
     }
 }
 
-/// Where which algorithm is wanted.
+/// A row: an algorithm and the conditions for its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<A> {
     /// The range of bytes: of the message or vector, of a block of an all-to-all, of the whole
@@ -35,21 +35,21 @@ pub struct Row<A> {
     bytes_per_member: bool,
     /// The range of team sizes.
     members: Bounds,
-    /// Whether all of them share one node's memory.
+    /// True if all of them share one node's memory.
     one_node: Option<bool>,
     /// The most members on a node.
     per_node: Bounds,
-    /// Whether PEs of the job share CPUs.
+    /// True if PEs of the job share CPUs.
     oversubscribed: Option<bool>,
     /// In this job it holds on every team, for these bytes.
     everywhere: bool,
-    /// What is wanted.
+    /// The algorithm to use.
     pub algorithm: A,
-    /// Who wants it.
+    /// The origin of the row.
     pub origin: RowOrigin,
 }
 
-/// What is wrong with a row, and what to write instead.
+/// The error in a row, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The line, from 1 on.
@@ -168,7 +168,7 @@ impl<A: Algorithm> fmt::Display for Row<A> {
     }
 }
 
-/// What a condition says that always holds.
+/// The text of a condition that always holds.
 const ANY: &str = "any";
 /// Follows bytes that are for each member.
 const PER_MEMBER: &str = "/pe";

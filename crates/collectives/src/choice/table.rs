@@ -19,7 +19,7 @@ pub struct Listed {
     pub from: usize,
     /// The algorithm.
     pub algorithm: &'static str,
-    /// Who wants it.
+    /// The origin of the row that applies.
     pub origin: RowOrigin,
 }
 
@@ -28,7 +28,7 @@ pub trait Tabled: Algorithm {
     /// The rows of its operation.
     fn rows(table: &Table) -> &Vec<Row<Self>>;
 
-    /// The same, for changes.
+    /// Returns the rows, for changes.
     fn rows_mut(table: &mut Table) -> &mut Vec<Row<Self>>;
 }
 
@@ -104,7 +104,7 @@ macro_rules! table {
                 listed
             }
 
-            /// The same as text: each operation, and its algorithms.
+            /// Returns the table as text: each operation, and its algorithms.
             pub fn described(&self, facts: &ChoiceFacts) -> Vec<(&'static str, String)> {
                 let listed = self.listed(facts);
                 let of = |&operation: &&'static str| {

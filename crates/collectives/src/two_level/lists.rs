@@ -4,7 +4,7 @@
 use super::nodes::{Levels, Nodes};
 use std::collections::HashMap;
 
-/// What a member of a team keeps of its nodes.
+/// The nodes of a team, as a member keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLists {
     levels: Levels,
@@ -14,7 +14,8 @@ pub struct NodeLists {
 }
 
 impl NodeLists {
-    /// Of member `me` of a team of `n`, where `node_of` marks the node of each member.
+    /// Makes the lists of member `me` of a team of `n`, where `node_of` returns the node of each
+    /// member.
     pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> NodeLists {
         let own = node_of(me);
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();

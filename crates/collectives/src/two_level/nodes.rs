@@ -1,9 +1,9 @@
-//! What plans of two levels need to know of the nodes of a team, and how plans of one level are
-//! made for a node or a lane.
+//! The facts about the nodes of a team that plans of two levels need, and plans of one level for a
+//! node or a lane.
 
 use crate::Step;
 
-/// Where a member is among its team.
+/// The position of a member in its team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
     /// The number of nodes that have members.
@@ -19,7 +19,7 @@ pub struct Levels {
     pub lanes: u32,
 }
 
-/// What a member knows of the nodes of its team.
+/// The nodes of a team, as a member knows them.
 pub trait Nodes: Copy {
     /// Returns where the member itself is.
     fn levels(self) -> Levels;
@@ -36,7 +36,7 @@ pub(super) fn on_node(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
     move |step| step.in_pairs(|local| at.member(local))
 }
 
-/// The same for the own lane.
+/// Translates steps for the member's own lane.
 pub(super) fn in_lane(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
     move |step| step.in_pairs(|node| at.in_lane(node))
 }

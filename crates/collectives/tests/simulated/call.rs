@@ -70,7 +70,7 @@ pub enum Reduction {
         p: u32,
         lanes: u32,
     },
-    /// Of one part, through landings.
+    /// A reduction of one part, through receive buffers.
     TwoLevelPiece {
         p: u32,
         shared: bool,
@@ -84,12 +84,12 @@ pub enum Gathering {
     NeighborExchange,
 }
 
-/// What a part of a destination must be at the end.
+/// The expected content of a part of a destination at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// Never written.
     Untouched,
-    /// What this member had as this part of its source.
+    /// The content of this member's source at this part.
     Source { call: usize, owner: u32, part: u32 },
     /// The contributions of the members below this combined in order: of a scan.
     Prefix { call: usize, end: u32, part: u32 },

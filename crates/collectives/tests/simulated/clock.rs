@@ -1,4 +1,4 @@
-//! What was caused by what: vector clocks.
+//! Vector clocks: the causes of each action.
 
 /// An action of a member.
 #[derive(Clone, Copy, Default)]

@@ -1,4 +1,4 @@
-//! How many messages must follow one another until a plan is done.
+//! Counts the messages that must follow one another until a plan is done.
 
 use crate::call::Call::{
     self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, Dissemination, ExclusiveScan,

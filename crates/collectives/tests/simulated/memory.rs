@@ -10,20 +10,20 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,
-    /// Whether landings are meant that no other team uses, and which copy.
+    /// True if the receive buffers are ones that no other team uses, and the number of the copy.
     pub copy: (bool, usize),
     pub span: Span,
     pub count: u32,
 }
 
-/// Who accesses memory, and what is known to have happened before.
+/// An access to memory, and what is known to have happened before.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     pub event: Event,
     pub clock: &'a Clock,
 }
 
-/// What peers may write of a member's memory. `Source` and the accumulator are not; but where a
+/// The memory of a member that peers may write. `Source` and the accumulator are not; but where a
 /// call is in place, `Source` is the destination.
 pub struct Memory {
     n: u32,

@@ -7,14 +7,14 @@ use crate::value::Value;
 use rushmem_collectives::{Edge, Partner};
 use std::collections::{HashMap, VecDeque};
 
-/// What a `Put` carries.
+/// The data of a `Put`.
 pub struct Data {
     pub area: Area,
     pub values: Vec<Value>,
     pub issued: Event,
 }
 
-/// What every message announces to the member that waits for it.
+/// The announcement of a message to the member that waits for it.
 pub struct Signal {
     /// Length of the chain of messages that ends with this one.
     pub depth: u32,
@@ -24,7 +24,7 @@ pub struct Signal {
 /// A message that becomes visible.
 pub struct Delivery {
     pub to: u32,
-    /// How the receiver names the sender.
+    /// The receiver's name for the sender.
     pub peer: Partner,
     pub data: Option<Data>,
     /// True if more messages are in flight.
@@ -60,14 +60,14 @@ pub struct Network {
     n_peers: u32,
 }
 
-/// What came to a member on [`Edge::Any`].
+/// The signals that a member received on [`Edge::Any`].
 #[derive(Default)]
 struct Counted {
-    /// What each counter has counted and nobody has waited for.
+    /// The signals that each counter has counted and nobody has waited for.
     counters: [VecDeque<Signal>; 2],
-    /// How many were waited for.
+    /// The number of signals that were waited for.
     taken: u32,
-    /// Those that were waited for since the last time that each peer was.
+    /// The signals that were waited for since the last time that each peer was.
     heard: Vec<Signal>,
 }
 
@@ -141,8 +141,8 @@ impl Network {
         self.channels[index].delivered.pop_front()
     }
 
-    /// The same of one more message of whichever member. Only the last one announces something:
-    /// that all are there.
+    /// Waits for one more message of any member. Only the last one announces something: that all
+    /// are there.
     fn wait_for_any(&mut self, to: u32) -> Option<Signal> {
         let counted = self.counted.entry(to).or_default();
         let counter = (counted.taken / self.n_peers) as usize % 2;

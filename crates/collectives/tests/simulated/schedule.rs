@@ -1,4 +1,4 @@
-//! Who acts next: an adversary with a seed.
+//! Chooses the next actor: an adversary with a seed.
 //!
 //! Beside the fair dice it plays two tricks. It starves a random share of the members and channels,
 //! who act only when nobody else can; and it lets the member that came last run on.

@@ -21,7 +21,7 @@ pub struct Team<'a> {
     pub program: &'a [Call],
     /// The plan of a call, by its number in the program, for a member.
     pub plan: &'a dyn Fn(usize, u32) -> Plan,
-    /// How many copies of the landings there are.
+    /// The number of copies of the receive buffers.
     pub landing_copies: usize,
     pub clocks: bool,
 }
@@ -73,10 +73,10 @@ struct Counter {
     depth: u32,
     clock: Clock,
     releases: u32,
-    /// What was given to it since the last release, and by whom; then what it came to.
+    /// The values given to it since the last release, with their givers; then the result.
     given: Vec<(u32, Value)>,
     combined: Option<Value>,
-    /// What those who are released learn.
+    /// The result that released members receive.
     released: (u32, Clock),
 }
 
@@ -89,9 +89,9 @@ struct Member {
     blocked: Option<Step>,
     /// Its parts; more than one where blocks are packed.
     accumulator: Vec<Value>,
-    /// How many releases of the counter it has waited for.
+    /// The number of releases of the counter it has waited for.
     awaited: u32,
-    /// How many all-reduces it has left.
+    /// The number of all-reduces it has left.
     epoch: usize,
     depth: u32,
     clock: Clock,
@@ -310,7 +310,7 @@ impl<'a> Simulation<'a> {
         (0..n).try_for_each(|peer| self.store(me, peer, Buffer::Dest.at(part), vec![value]))
     }
 
-    /// The same in a scan.
+    /// Reads the contributions of a scan directly.
     fn scan_direct(&mut self, me: u32, part: u32, exclusive: bool) -> Result<(), String> {
         let mut before: Option<Value> = None;
         for peer in 0..self.team.n {

@@ -1,4 +1,4 @@
-//! How many bytes a member moves, as far as algorithms promise it: a part is a byte.
+//! Counts the bytes that a member moves, as far as algorithms promise it: a part is a byte.
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};

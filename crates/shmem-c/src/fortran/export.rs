@@ -1,4 +1,4 @@
-//! How a routine gets its two Fortran names, and how its arguments are read.
+//! Gives a routine its two Fortran names, and reads its arguments.
 //!
 //! As in C the body bears a profiling name, `pshmem_x_`, and `shmem_x_` is a jump to it. Messages
 //! speak of `SHMEM_X`, as manuals and programs do.
@@ -52,9 +52,9 @@ pub struct In<T>(*const T);
 #[derive(Clone, Copy)]
 pub struct Elements(*const c_int);
 
-/// What a routine is given for a dummy argument.
+/// A dummy argument as a routine receives it.
 pub trait Argument {
-    /// What its body sees.
+    /// The type that the body of the routine sees.
     type Value;
     /// Reads it; `name` is what the argument is called in messages.
     ///
@@ -112,7 +112,7 @@ pub const fn upper<const N: usize>(lower: &str) -> [u8; N] {
     name
 }
 
-/// The same as text.
+/// Returns the name as text.
 pub const fn text(name: &'static [u8]) -> &'static str {
     match core::str::from_utf8(name) {
         Ok(name) => name,

@@ -42,7 +42,7 @@ fortran! {
     };
 }
 
-/// What can go wrong, with the code that the standard gives it.
+/// The errors, with the codes of the standard.
 #[derive(Clone, Copy)]
 enum Error {
     Length(c_int),

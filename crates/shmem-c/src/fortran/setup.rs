@@ -44,7 +44,7 @@ unsafe extern "C" {
     fn rushmem_flush_units();
 }
 
-/// What Fortran units hold back is written before the library ends the process.
+/// Writes the buffers of Fortran units before the library ends the process.
 fn flush_units() {
     // SAFETY: it may be called at any time, from any thread.
     unsafe { rushmem_flush_units() };

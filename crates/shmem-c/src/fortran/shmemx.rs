@@ -1,5 +1,5 @@
-//! What vendors add: Cray's teams, whose handles are 8-byte integers, its all-to-all of blocks of
-//! any size, Sandia's clock.
+//! The additions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of
+//! blocks of any size, Sandia's clock.
 
 use core::ffi::c_int;
 

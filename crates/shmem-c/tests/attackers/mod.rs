@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Uid;
 
-/// What they know and have done.
+/// The knowledge and the results of the attackers.
 #[derive(Default)]
 struct Shared {
     names: Mutex<BTreeSet<String>>,

@@ -32,7 +32,7 @@ impl<'s> SymBlock<'s> {
     pub(crate) fn allocate<T: Symmetric>(call: Call, len: usize) -> Option<SymBlock<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
-        // Where there is none, there still is a block, of an object of no bytes, too.
+        // A team of one PE has a block, too, and so has an object of no bytes.
         let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?;

@@ -25,7 +25,7 @@ pub struct SymRef<'a, T> {
     object: PhantomData<&'a T>,
 }
 
-/// What operations take as one element: a [`SymRef`], or a reference to a
+/// One element as the argument of an operation: a [`SymRef`], or a reference to a
 /// [`SymBox`](crate::SymBox).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a symmetric element of type `{E}`",
@@ -39,7 +39,7 @@ pub trait AsElement<'a, E: 'a>: Into<SymRef<'a, E>> {}
 #[diagnostic::do_not_recommend]
 impl<'a, E: 'a, V: Into<SymRef<'a, E>>> AsElement<'a, E> for V {}
 
-/// What operations take as several elements: a [`SymSlice`], or a reference to a
+/// Several elements as the argument of an operation: a [`SymSlice`], or a reference to a
 /// [`SymArray`](crate::SymArray) or to a [`SymBox`](crate::SymBox).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a view of symmetric elements of type `{E}`",

@@ -198,7 +198,7 @@ fn a_pe_of_another_user_is_not_heard() {
     });
 }
 
-/// What an attacker sends.
+/// The messages of an attacker.
 #[derive(Clone, Copy, Debug)]
 enum Attack {
     /// Nothing, in a datagram.

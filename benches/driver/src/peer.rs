@@ -38,7 +38,7 @@ const QUIET: f64 = 0.5;
 /// Flags of the task.
 #[derive(clap::Args)]
 pub struct PeerFlags {
-    /// What is compared
+    /// Suite to compare
     #[arg(long, value_name = "NAME", default_value = "on-node", value_parser = suites::ALL.map(|suite| suite.name))]
     suite: String,
     /// Runs of each
@@ -118,7 +118,7 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
     ended
 }
 
-/// How many processes wanted a processor in the last minute.
+/// Returns the mean number of processes that were ready to run in the last minute.
 fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()

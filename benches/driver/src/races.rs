@@ -18,10 +18,10 @@ use task_support::workspace::{Install, Workspace};
 use crate::{ours, program};
 
 const KERNELS: &[&str] = &["integer_sort", "block_tridiagonal"];
-/// Of one job.
+/// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How a kernel is compiled and run.
+/// A way to compile and run a kernel.
 struct Form {
     name: &'static str,
     flags: &'static [&'static str],

@@ -19,9 +19,9 @@ use crate::ours;
 use crate::program::{self, value};
 
 const PES: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
-/// The same where all pairs have a connection.
+/// The numbers of PEs where all pairs have a connection.
 const PES_OFF_NODE: &[u32] = &[2, 4, 8, 16, 32, 64];
-/// Of one job.
+/// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Enough for what the program touches, so that 512 PEs fit any machine.
 const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
@@ -83,7 +83,7 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     Ok(())
 }
 
-/// What each PE uses once it has reached every other one by a transport.
+/// Returns the memory of each PE once it has reached every other one by a transport.
 fn off_node(
     bin: &Path,
     pes: &[u32],

@@ -18,10 +18,10 @@ use task_support::workspace::{Install, Workspace};
 
 use crate::ours;
 
-/// How much longer a collective may take where several threads may call the library.
+/// The maximum factor of a collective's time where several threads may call the library.
 const AIM: f64 = 1.1;
 const SIZES: [u64; 4] = [8, 8 << 10, 64 << 10, 1 << 20];
-/// Of one job.
+/// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Collectives that one job measures.

@@ -12,11 +12,11 @@ pub struct Cause {
     /// The nodes of the graph that are the cause, and the PEs that are.
     pub nodes: Vec<u32>,
     pub pes: Vec<u32>,
-    /// What is said of it.
+    /// The sentences that describe it.
     pub sentences: Vec<String>,
 }
 
-/// What kind of cause it is.
+/// The kind of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Hosts do not answer.

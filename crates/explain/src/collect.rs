@@ -40,7 +40,7 @@ pub struct LocalPe {
 pub struct Collector<M> {
     /// The memory of the node.
     pub memory: M,
-    /// Where the status of the first PE is in it.
+    /// The offset of the status of the first PE in it.
     pub at: u64,
     /// Distance between the statuses of two PEs.
     pub stride: u64,

@@ -19,7 +19,7 @@ pub struct Graph<'a> {
     pub backward: Vec<Vec<u32>>,
     /// PEs with a wait that is for no other PE, or for any.
     pub ends: Vec<(u32, End)>,
-    /// Whether each node can continue.
+    /// True for each node that can continue.
     pub can_continue: Vec<bool>,
     /// The PEs that can continue although nobody writes a word.
     pub unaided: Vec<u32>,

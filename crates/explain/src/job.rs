@@ -26,7 +26,7 @@ pub struct Pe<'a> {
     pub snapshot: Option<&'a PeSnapshot>,
 }
 
-/// What a PE does.
+/// The situation of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation<'a> {
     /// Nothing is known of it: it is on another host.

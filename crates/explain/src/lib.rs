@@ -1,4 +1,4 @@
-//! Who waits for whom in a job, for oshrun and the watchdog.
+//! Explains which PEs of a job wait for which, for oshrun and the watchdog.
 //!
 //! A PE writes a [`status::Status`] into the shared memory of its node when a wait lasts long. The
 //! launcher, or a PE of the node, reads it without the help of the PE, adds what the kernel knows

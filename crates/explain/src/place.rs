@@ -26,7 +26,7 @@ const WORD: usize = size_of::<u64>();
 /// Bytes that an encoded status may have.
 const ROOM: usize = PLACE_BYTES - 2 * WORD;
 
-/// How often a reader copies the place before it gives up.
+/// The number of times that a reader copies the place before it gives up.
 const COPIES: usize = 100;
 
 /// Returns true if the status fits its place as it is.

@@ -1,4 +1,4 @@
-//! What the kernel shows of the process of a PE, for explanations of a job that hangs.
+//! The state of a PE's process as the kernel shows it, for explanations of a job that hangs.
 //!
 //! Two looks some time apart show whether it computes: at one look a process that sleeps most of
 //! the time may run, and one that computes may sleep.
@@ -25,7 +25,7 @@ const SERVING: &[libc::c_long] = &[
 /// Maximum number of threads that are looked at.
 const MAX_THREADS: usize = 64;
 
-/// What /proc shows of a process at one time.
+/// The content of /proc on a process at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     at: Instant,

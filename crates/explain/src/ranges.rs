@@ -40,7 +40,7 @@ pub fn enumerate(items: Vec<String>) -> String {
     }
 }
 
-/// The same of waits of which some are equal. After the first ones, says how many more there are;
+/// Enumerates waits of which some are equal. After the first ones, says how many more there are;
 /// `further` of them are not among the items.
 pub fn enumerate_once(items: impl Iterator<Item = String>, further: usize) -> String {
     let mut once = items.fold(Vec::new(), |mut once, item| {

@@ -1,11 +1,11 @@
-//! What is known of a PE at one time: its status, and what the kernel knows of its process.
+//! The state of a PE at one time: its status, and the kernel's view of its process.
 
 use crate::status::{Status, Wait};
 use crate::writes::LastWrite;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is known of one PE.
+/// The state of one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeSnapshot {
     /// The PE.
@@ -31,14 +31,14 @@ pub struct PeSnapshot {
     pub stacks: Vec<String>,
 }
 
-/// How many threads of a PE do something else than wait in the library.
+/// The numbers of threads of a PE that do something else than wait in the library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherThreads {
-    /// Those that used CPU time between two looks. The PE is then not blocked, although threads of
-    /// it wait.
+    /// The number of threads that used CPU time between two looks. The PE is then not blocked,
+    /// although threads of it wait.
     pub busy: u32,
-    /// Those that sleep in a system call that ends without help of another thread, such as
-    /// `nanosleep` or `read`, or wait for a CPU.
+    /// The number of threads that sleep in a system call that ends without help of another thread,
+    /// such as `nanosleep` or `read`, or wait for a CPU.
     pub sleeping: u32,
 }
 

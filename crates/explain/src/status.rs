@@ -12,14 +12,14 @@ pub const MAX_LISTED: usize = 64;
 /// Maximum number of threads whose waits a status only counts.
 pub const MAX_THREADS: usize = 512;
 
-/// What a PE is doing in the library.
+/// The activity of a PE in the library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The process of the PE, in the PID namespace of that process.
     pub pid: u32,
     /// That namespace, by its inode number; 0 if it is not known.
     pub pid_namespace: u64,
-    /// How far the PE has come.
+    /// The stage that the PE has reached.
     pub stage: Stage,
     /// The waits of its threads that last long; empty while it computes.
     pub waits: Vec<Wait>,

@@ -32,10 +32,10 @@ pub struct Allocator {
     guards: Option<Guards>,
 }
 
-/// What a guarded allocator has.
+/// The guards of an allocator.
 struct Guards {
     marks: Marks,
-    /// Where the next look at the guards begins.
+    /// The position at which the next check of guards begins.
     next: usize,
 }
 
@@ -46,7 +46,7 @@ unsafe impl Send for Allocator {}
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotABlockStart;
 
-/// What an address of the heap is.
+/// The kind of an address of the heap.
 #[derive(Debug)]
 pub enum AddressKind {
     /// The start of a block.
@@ -64,7 +64,7 @@ pub struct Overwritten {
     bytes: RangeInclusive<usize>,
 }
 
-/// What was overwritten.
+/// Describes the overwritten bytes.
 impl fmt::Display for Overwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (block, first) = (&self.block, *self.bytes.start());
@@ -91,7 +91,7 @@ impl Allocator {
         Allocator { heap, base, nbytes, max_alignment, blocks, guards: None }
     }
 
-    /// The same with guards around its blocks, of which there are none yet.
+    /// Puts guards around the blocks, of which there are none yet.
     pub fn guarded(mut self) -> Allocator {
         let marks = Marks::find();
         marks.no_access(self.base, self.nbytes);

@@ -23,7 +23,7 @@ pub enum Error {
         "the node's memory is a file of {needed} bytes, but the limit of file sizes (ulimit -f) is {limit} bytes"
     )]
     FileSize {
-        /// What the node needs.
+        /// The memory that the node needs.
         needed: u64,
         /// The limit.
         limit: u64,

@@ -32,15 +32,15 @@ impl PageSize {
     }
 }
 
-/// How much the kernel makes at a time. Each request first empties lists of pages of all CPUs,
-/// which takes milliseconds on a busy machine.
+/// The bytes that the kernel collapses at a time. Each request first empties lists of pages of all
+/// CPUs, which takes milliseconds on a busy machine.
 const AT_A_TIME: usize = 16 * HUGE;
 
 /// The time for which it may take in any case: a moment in which the machine is busy does not end
 /// it.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What became of a range.
+/// The outcome for a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collapsed {
     /// The number of bytes that have huge pages.
@@ -75,7 +75,7 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
 /// the kernel needs more than `limit` for each page, and a moment.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
-    // Where this is allowed, touching a page makes a huge one. Elsewhere it changes nothing.
+    // If this is allowed, touching a page makes a huge one; otherwise it changes nothing.
     let _ = advise(range.clone(), libc::MADV_HUGEPAGE);
     let mut nbytes = 0;
     for start in range.clone().step_by(AT_A_TIME) {

@@ -22,7 +22,7 @@ pub struct ReservedPages {
     of_heap: usize,
 }
 
-/// What other processes need to open reserved pages: a process, its descriptor, and the inode.
+/// The data by which other processes open reserved pages: a process, its descriptor, and the inode.
 pub type ReservedAt = (u32, i32, u64);
 
 impl ReservedPages {

@@ -6,12 +6,12 @@ use crate::huge_pages::PageSize;
 /// Pages of the largest size that the supported platforms use.
 const PAGE: usize = 64 << 10;
 
-/// What the allocator needs beyond the bytes that it hands out, so that one `shmem_malloc` of the
-/// whole `SHMEM_SYMMETRIC_SIZE` succeeds.
+/// The bytes that the allocator needs beyond those that it hands out, so that one `shmem_malloc` of
+/// the whole `SHMEM_SYMMETRIC_SIZE` succeeds.
 const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 
-/// Where in a node's memory the PEs' static data begin: behind all slices, since it must be known
-/// before the size of those is. What lies between takes no memory.
+/// The offset of the PEs' static data in a node's memory: behind all slices, since it must be known
+/// before the size of those is. The gap takes no memory.
 pub(crate) const STATICS_AT: u64 = 1 << 46;
 
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.

@@ -139,8 +139,8 @@ impl NodeMemory {
         (local as isize - self.local as isize) * self.layout.stride() as isize
     }
 
-    /// The same for the address of a static variable of this PE; `None` where those of that PE are
-    /// not mapped here.
+    /// Returns the delta for the address of a static variable of this PE; `None` if the static
+    /// variables of that PE are not mapped here.
     pub fn statics_delta(&self, local: u32) -> Option<isize> {
         if local == self.local { Some(0) } else { self.statics.delta(local) }
     }
@@ -214,7 +214,7 @@ impl NodeMemory {
     }
 }
 
-/// What the kernel refuses, for messages.
+/// The operation that the kernel refuses, for messages.
 const WHAT: &str = "mapping shared memory";
 
 /// A range, at an address of the kernel's choice, that has room for `nbytes` from a multiple of

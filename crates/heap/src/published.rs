@@ -1,5 +1,5 @@
-//! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they
-//! read in place, so that no PE has a copy.
+//! Publishes data of a node's first PE to all PEs of the node: bytes that it writes once and that
+//! they read in place, so that no PE has a copy.
 //!
 //! They lie behind the slices in the memory of the node, but are not symmetric memory: only the
 //! first PE can write them. Their meaning is up to the caller.
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// Bytes before those that are published.
 const HEADER: usize = 64;
 
-/// What is known of what was published, before its bytes.
+/// The header of a publication, before its bytes.
 struct Publication {
-    /// How often something was published.
+    /// The number of publications.
     times: AtomicU32,
     nbytes: AtomicUsize,
 }
@@ -29,7 +29,7 @@ struct Publication {
 pub(crate) struct PublishedBytes {
     memory: Mapping,
     room: usize,
-    /// How often this PE has seen something published.
+    /// The number of publications that this PE has seen.
     seen: AtomicU32,
 }
 

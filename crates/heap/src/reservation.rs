@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::mapping::Mapping;
 use rustix::process::{Resource, getrlimit};
 
-/// Where the own slice may begin, in 1,024ths of the address space, best first.
+/// The candidates for the start of the own slice, in 1,024ths of the address space, best first.
 ///
 /// Linux loads programs from 2/3 of the address space on. It maps memory from the end of the
 /// address space downwards or, where the stack is unlimited, from 1/3 upwards, and ASLR moves
@@ -22,7 +22,7 @@ const PLACES: [usize; 3] = [576, 256, 1014];
 /// A range for the slices of a node.
 #[derive(Debug)]
 pub struct Reservation {
-    /// Where the own slice begins.
+    /// The start of the own slice.
     slice: usize,
     range: Mapping,
 }

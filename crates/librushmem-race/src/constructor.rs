@@ -11,7 +11,7 @@ extern "C" fn ask() {
         // SAFETY: the loader runs this before `main`, on the only thread.
         unsafe { std::env::set_var(VARIABLE, VALUE) };
     }
-    // What is registered first runs last.
+    // The function that is registered first runs last.
     crate::at_exit::register();
 }
 

@@ -1,5 +1,5 @@
-//! What orders the threads of an OpenMP program that was compiled by GCC: the functions of its run
-//! time, libgomp, before which these stand.
+//! Orders the threads of an OpenMP program that was compiled by GCC: these functions stand before
+//! those of its run time, libgomp.
 //!
 //! Sections and tasks may run on one thread or on several. Each is an actor of its own, so that
 //! what is found does not depend on how they were distributed.

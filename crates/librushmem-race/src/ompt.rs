@@ -1,5 +1,6 @@
-//! What orders the threads of an OpenMP program that was compiled by Clang: its run time, libomp,
-//! reports it to tools by OMPT (OpenMP 5.0, chapter 4), for which it looks up [`ompt_start_tool`].
+//! Orders the threads of an OpenMP program that was compiled by Clang: its run time, libomp,
+//! reports events to tools by OMPT (OpenMP 5.0, chapter 4), for which it looks up
+//! [`ompt_start_tool`].
 #![allow(unsafe_code)]
 
 use crate::teams::{
@@ -17,7 +18,7 @@ type LookUp = unsafe extern "C" fn(*const c_char) -> Option<SetCallback>;
 /// The word that a tool has for a team or a task.
 type Data = *mut u64;
 
-/// What OMPT gets of a tool (`ompt_start_tool_result_t`).
+/// The result of a tool for OMPT (`ompt_start_tool_result_t`).
 #[repr(C)]
 pub struct Tool {
     initialize: extern "C" fn(LookUp, c_int, Data) -> c_int,

@@ -1,4 +1,4 @@
-//! What the runtime calls.
+//! The functions that the runtime calls.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;

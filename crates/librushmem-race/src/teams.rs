@@ -36,7 +36,7 @@ pub enum TeamObject {
     Critical = 7,
     /// The ordered part of a loop.
     Ordered = 8,
-    /// What one thread copies to the others.
+    /// The object by which one thread copies data to the others.
     Single = 9,
 }
 

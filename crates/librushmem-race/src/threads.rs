@@ -1,5 +1,4 @@
-//! What orders the threads of a program: their start and end, mutexes, conditions, barriers,
-//! semaphores.
+//! Orders the threads of a program: their start and end, mutexes, conditions, barriers, semaphores.
 //!
 //! Threads may be started by a library, such as that of C++; so these functions stand before those
 //! of the C library for the whole process. Of the others only the program's own calls count, which
@@ -54,7 +53,7 @@ fn mutex_of(lock: *mut *mut c_void) -> usize {
     unsafe { lock.read() }.addr()
 }
 
-/// What a new thread runs.
+/// The function that a new thread runs.
 struct ThreadStart {
     start: Start,
     argument: *mut c_void,

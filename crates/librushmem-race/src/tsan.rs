@@ -1,5 +1,5 @@
-//! What the compilers' `-fsanitize=thread` makes a program call: for each load, store and atomic
-//! operation, and when a function begins or ends.
+//! The functions that the compilers' `-fsanitize=thread` makes a program call: for each load, store
+//! and atomic operation, and when a function begins or ends.
 //!
 //! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). A call
 //! comes with the address that it returns to as its last argument, which the stubs add: it is the

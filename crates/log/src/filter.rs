@@ -3,7 +3,7 @@
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 
-/// What the names of this repository's crates begin with, which users leave out.
+/// The prefix of this repository's crates, which users omit.
 pub(crate) const CRATES: &str = "rushmem_";
 
 /// The crates that report something. `transport` stands for its providers, too, since their names
@@ -16,7 +16,7 @@ const MODULES: [&str; 6] =
 pub struct Filter(Vec<(String, Level)>);
 
 impl Filter {
-    /// What [`parse`](Filter::parse) accepts.
+    /// The text that describes the input of [`parse`](Filter::parse).
     pub const EXPECTED: &str = "1, 2 or 3, or some of the modules bootstrap, runtime, transport, transport_tcp, transport_ucx and \
          transport_ofi, with or without a part such as runtime::start and a level (info, debug or trace), separated by \
          commas, such as transport=debug,bootstrap=trace; by default nothing is printed";

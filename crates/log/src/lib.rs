@@ -1,4 +1,4 @@
-//! What the library reports of its own work, as events of `tracing`.
+//! The events of `tracing` by which the library reports its own work.
 //!
 //! With `SHMEM_DEBUG`, a subscriber of the library's own prints them to standard error. It is never
 //! the default of the process or of a thread, so that a program may set its own subscriber before
@@ -30,7 +30,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 /// The [`rank`] of the last level at which something is reported; 0 if nothing is.
 static MOST: AtomicU8 = AtomicU8::new(0);
-/// What prints to standard error.
+/// The subscriber that prints to standard error.
 static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 /// The program's subscriber gets the events, too.
 static FOR_PROGRAM: AtomicBool = AtomicBool::new(false);
@@ -67,7 +67,7 @@ macro_rules! trace {
     ($($what:tt)+) => { $crate::event!(TRACE, $($what)+) };
 }
 
-/// Whether an event of this level is wanted where this is called, for what must be known before.
+/// Returns true if an event of this level is wanted at the call, before its data are computed.
 #[macro_export]
 macro_rules! is_wanted {
     ($level:ident) => {
@@ -102,11 +102,11 @@ const fn rank(level: Level) -> u8 {
 }
 
 thread_local! {
-    /// It is gone as soon as those of `tracing` may be.
+    /// Inaccessible as soon as the variables of `tracing` may be.
     static LIVES: DropCheck = const { DropCheck };
 }
 
-/// What has a destructor is known to be gone.
+/// A type with a destructor, so that its thread-local variable is destroyed.
 struct DropCheck;
 
 impl Drop for DropCheck {

@@ -1,4 +1,4 @@
-//! What the detector remembers of an access, and which two of them conflict.
+//! The record of an access in the detector, and the rule by which two of them conflict.
 //!
 //! Two accesses of the program itself conflict only if one is to memory of another PE, through a
 //! pointer of `shmem_ptr`: what threads do in the memory of their own PE, ThreadSanitizer finds.
@@ -28,9 +28,9 @@ impl ShadowKind {
     const WRITES: u8 = 1;
     const ATOMIC: u8 = 2;
     const WIDTH: u8 = 2;
-    /// Of an operation of the library.
+    /// The bit of a floating-point operation of the library.
     const FLOAT: u8 = 16;
-    /// Of an access of the program.
+    /// The bit of a program's access to a peer.
     const TO_PEER: u8 = 16;
     const DOMAIN: u8 = 5;
     const LIBRARY: u8 = 128;
@@ -58,7 +58,7 @@ impl ShadowKind {
         ShadowKind(ShadowKind::ATOMIC | width | float | domain | library | u8::from(writes))
     }
 
-    /// The same access of the program to memory of another PE.
+    /// Returns the same kind of access of the program, to memory of another PE.
     pub fn to_peer(self) -> ShadowKind {
         ShadowKind(self.0 | ShadowKind::TO_PEER)
     }
@@ -68,7 +68,7 @@ impl ShadowKind {
         !self.is_of_library() && self.0 & ShadowKind::TO_PEER != 0
     }
 
-    /// The same access of the program to memory of any PE.
+    /// Returns the same kind of access of the program, to memory of any PE.
     fn to_any(self) -> ShadowKind {
         if self.is_of_library() { self } else { ShadowKind(self.0 & !ShadowKind::TO_PEER) }
     }
@@ -110,15 +110,15 @@ impl ShadowKind {
 /// An access as the shadow has it: two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShadowRecord {
-    /// Who makes it.
+    /// The actor that makes it.
     pub actor: Actor,
     /// When.
     pub epoch: Epoch,
     /// Which of eight bytes.
     pub mask: u8,
-    /// How.
+    /// The kind of the access.
     pub kind: ShadowKind,
-    /// Where in the program, as a number of the table of sites.
+    /// The location in the program, as a number of the table of sites.
     pub site: u32,
     /// Bytes of the whole access.
     pub nbytes: u32,

@@ -1,4 +1,4 @@
-//! Who makes accesses: the threads of PEs, and operations in flight.
+//! The actors that make accesses: the threads of PEs, and operations in flight.
 //!
 //! An operation in flight is not of the thread that has issued it, since nothing of that thread
 //! waits for it until a quiet. Those of one context to one PE are one actor, which a fence orders;
@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What an actor is.
+/// The role of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActorRole {
     /// A thread, by the order in which they came.
@@ -28,7 +28,7 @@ pub enum ActorRole {
 pub struct Who {
     /// The PE.
     pub pe: u32,
-    /// What of it.
+    /// The role within its PE.
     pub role: ActorRole,
     /// True if it is in flight on another context than the default one.
     pub on_context: bool,
@@ -72,11 +72,11 @@ impl Who {
 pub struct Thread {
     /// 0 until the thread is known.
     pub actor: Actor,
-    /// What it knows. Its own entry is the epoch of its next access.
+    /// The vector clock of the actor. Its own entry is the epoch of its next access.
     pub clock: VectorClock,
     /// The order in which it came.
     pub number: u32,
-    /// What it knew before its sections, and what those that are done know.
+    /// The clock before its sections, and the joined clocks of those that are done.
     pub before_tasks: Option<Box<(Thread, VectorClock)>>,
 }
 
@@ -132,7 +132,7 @@ impl Flight {
     }
 }
 
-/// What is in flight on a context.
+/// The operations in flight on a context.
 #[derive(Default)]
 pub struct ContextFlights {
     /// True if it is the default one.

@@ -1,4 +1,4 @@
-//! How the shared memory is divided: tables, clocks, and the shadow of each PE's memory.
+//! Divides the shared memory: tables, clocks, and the shadow of each PE's memory.
 
 use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
 use crate::shared::{Arena, Words};
@@ -35,7 +35,7 @@ const ARENA: usize = 1 << 28;
 pub struct SharedAreas {
     /// Counters.
     pub head: Words,
-    /// What each actor is.
+    /// The role of each actor.
     pub actors: Words,
     /// Places of the program.
     pub sites: Words,
@@ -179,7 +179,7 @@ pub enum Counter {
     Collectives = 8,
     /// PEs that have finalized.
     Closed = 9,
-    /// Those of them whose program was compiled for the detector.
+    /// The number of PEs whose program was compiled for the detector.
     Instrumented = 10,
 }
 

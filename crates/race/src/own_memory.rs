@@ -18,11 +18,12 @@ struct Own {
 }
 
 static OWN: OnceLock<Own> = OnceLock::new();
-/// Where symmetric memory is: the own heap and static data, and those of other PEs that are mapped.
-/// Each range is its first address and its bytes, which are none before the first initialization.
+/// The ranges of symmetric memory: the own heap and static data, and those of other PEs that are
+/// mapped. Each range is its first address and its bytes, which are none before the first
+/// initialization.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
-/// What the path of every access needs of the calling thread.
+/// The state of the calling thread that every access needs.
 struct Stamp {
     /// The thread and its epoch, as a record has them.
     record: Cell<u64>,
@@ -86,7 +87,7 @@ pub fn is_known((shadow, offset): (Shadow<'_>, usize), nbytes: usize, kind: Shad
     })
 }
 
-/// The same within eight bytes of a page of private memory.
+/// Returns true if the access within eight bytes of a page of private memory is known.
 #[inline]
 pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (addr % 8);

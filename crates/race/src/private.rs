@@ -13,7 +13,7 @@ const TABLE_BITS: u32 = 28;
 const TABLES_BITS: u32 = 38;
 const ADDRESS_BITS: u32 = 47;
 
-/// What is made when it is first used.
+/// A table that is made when it is first used.
 type Lazy<T> = OnceLock<Box<[T]>>;
 type Table = Lazy<Lazy<AtomicU64>>;
 

@@ -34,7 +34,7 @@ pub struct ProcessDetector {
     /// By address.
     mapped: Vec<Mapped>,
     contexts: Mutex<HashMap<u64, ContextFlights>>,
-    /// What threads of this process synchronize by.
+    /// The clocks of the objects by which threads of this process synchronize.
     objects: Mutex<HashMap<usize, VectorClock>>,
     threads: AtomicU32,
     /// Actors of tasks that are done, and their last epochs.
@@ -48,7 +48,7 @@ static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 /// The program reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
-/// What the number of a task has as an object.
+/// The tag of a task's number as an object.
 const TASK: usize = 0xf << 60;
 /// Actors that wait before they serve another task: races between the two are not found.
 const SPARE: usize = 256;
@@ -237,8 +237,8 @@ impl ProcessDetector {
         entered.ok().flatten()
     }
 
-    /// The same for a call of the library. The order of threads of a program that does not report
-    /// it is that of their calls.
+    /// Runs `f` with the state of the thread that calls the library. The order of threads of a
+    /// program that does not report it is that of their calls.
     fn with_caller(&self, f: impl FnOnce(&mut Thread)) {
         if self.reporter.is_over() {
             return;
@@ -315,7 +315,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Who acquires the word knows what `clock` knows.
+    /// Releases `clock` to the next actor that acquires the word.
     fn release(
         &self,
         thread: &mut Thread,
@@ -346,7 +346,7 @@ impl ProcessDetector {
         });
     }
 
-    /// Who acquires the object knows what the calling thread knows.
+    /// Releases the clock of the calling thread to the next one that acquires the object.
     pub fn release_object(&self, object: usize) {
         self.with_thread(|thread| {
             if let Where::Symmetric(place) = self.find(object) {

@@ -1,4 +1,4 @@
-//! What is said of a race.
+//! Prints the report of a race.
 
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, Who};
@@ -98,9 +98,9 @@ pub struct Reporter {
     me: u32,
     /// The file for reports in JSON, or an empty name.
     json: &'static str,
-    /// What is not reported.
+    /// The races that are not reported.
     suppressions: &'static str,
-    /// Where the static data of this process are.
+    /// The address of the static data of this process.
     statics: usize,
     /// Blocks of the heap by their offset: their bytes, and where they were allocated.
     blocks: Mutex<BTreeMap<usize, (usize, u32)>>,

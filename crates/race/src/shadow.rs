@@ -30,13 +30,13 @@ const GRANULE: usize = RECORDS * 2;
 pub const PART_WORDS: usize = PAGE / 8 * GRANULE;
 /// In the first word: some eight bytes of the page have accesses of their own.
 const IN_PARTS: u64 = 2;
-/// The same: there are accesses to the whole page.
+/// The bit of a page with accesses to the whole page.
 const IN_WHOLE: u64 = 4;
 
 /// The accesses to eight bytes, or to a page.
 type Records = [AtomicU64; GRANULE];
 
-/// What the actor of an access knows to be done: a clock, and what it has ordered beyond.
+/// The knowledge of the actor of an access: a clock, and what it has ordered beyond.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The clock of the thread.
@@ -66,7 +66,7 @@ pub struct Shadow<'a> {
 }
 
 impl<'a> Shadow<'a> {
-    /// Of as many pages as there are words for, all zero at first.
+    /// Makes a shadow of as many pages as there are words for, all zero at first.
     pub fn new(heads: &'a [AtomicU64], parts: &'a [AtomicU64]) -> Shadow<'a> {
         Shadow { heads, parts }
     }
@@ -112,7 +112,7 @@ impl<'a> Page<'a> {
         self.head[WHOLE..].first_chunk().expect("a page has a head")
     }
 
-    /// The same of eight bytes.
+    /// Returns the records of eight bytes.
     fn granule(self, index: usize) -> &'a Records {
         self.parts[index * GRANULE..].first_chunk().expect("a granule of the page")
     }
@@ -243,7 +243,8 @@ fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<S
     all.into_iter().find(|old| old.conflicts(access) && !view.covers(old))
 }
 
-/// The same, and whether any access is left: those that the new one replaces are forgotten.
+/// Finds a conflict, and reports whether any access is left: those that the new one replaces are
+/// forgotten.
 fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
     let conflict = look_at(records, access, view);
     let mut is_left = false;

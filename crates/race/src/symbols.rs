@@ -44,7 +44,8 @@ pub fn source(module: &str, address: u64) -> SourceLine {
         let symbol = loader.find_symbol(address).map(str::to_owned);
         let mut frames = loader.find_frames(address).ok()?;
         let mut first = None;
-        // Of functions that the compiler has put into one another, the innermost of the program.
+        // If the compiler has inlined functions into one another, takes the innermost of the
+        // program.
         while let Some(frame) = frames.next().ok()? {
             let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
             let is_of_program = name.as_ref().is_none_or(|name| !is_of_a_library(name));

@@ -63,7 +63,7 @@ fn with<R>(
     None
 }
 
-/// Who acquires the key from now on knows what `clock` knows.
+/// Releases `clock` to all actors that acquire the key from now on.
 pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
     let joined = with(areas, key, true, |shared| shared.join(areas.arena, clock));
     if joined == Some(false) {

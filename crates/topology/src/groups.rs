@@ -13,7 +13,7 @@ pub struct GroupLimit {
     pub file: PathBuf,
     /// Processes and threads, or bytes.
     pub limit: u64,
-    /// How much is in use, without memory that the kernel can reclaim.
+    /// The amount in use, without memory that the kernel can reclaim.
     pub used: u64,
 }
 
@@ -56,8 +56,8 @@ impl GroupLimit {
         control_groups().iter().filter_map(|folder| memory(folder)).collect()
     }
 
-    /// Of a limit of memory: how many processes the kernel has killed in the group since there was
-    /// no more.
+    /// Returns the number of processes that the kernel has killed in the group of a memory limit
+    /// since there was no more memory.
     pub fn n_killed(&self) -> u64 {
         let number = |names: &MemoryFiles| {
             let text = fs::read_to_string(self.file.with_file_name(names.kills)).ok()?;

@@ -237,7 +237,7 @@ struct Pci {
     vendor: u16,
 }
 
-/// What hwloc shows of one PCI device.
+/// The properties of one PCI device in hwloc.
 #[derive(Default)]
 struct DeviceNic {
     pci: Pci,

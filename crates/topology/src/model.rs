@@ -26,7 +26,7 @@ pub struct Numa {
     pub cpus: CpuSet,
 }
 
-/// What a NIC speaks.
+/// The protocol of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NicKind {
     /// A network that reads and writes memory by itself: InfiniBand, RoCE, Omni-Path, Slingshot.
@@ -41,7 +41,7 @@ pub struct Nic {
     /// As its library calls it, which is also the libfabric domain: `mlx5_0`, `hfi1_0`, `cxi0`,
     /// `eth0`.
     pub name: String,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: NicKind,
     /// The first port that is up, for those that have ports.
     pub port: Option<u32>,
@@ -73,9 +73,9 @@ impl Nic {
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// Who says so, for people: `this machine (hwloc interface 2.8)`.
+    /// The source of the facts, for people: `this machine (hwloc interface 2.8)`.
     pub source: String,
-    /// What could not be found out, in sentences for people.
+    /// The facts that could not be found out, in sentences for people.
     pub notes: Vec<String>,
     /// Sockets.
     pub packages: Vec<CpuSet>,

@@ -4,7 +4,7 @@
 use crate::cpus::CpuSet;
 use crate::model::Nic;
 
-/// How far a NIC is from a PE.
+/// The distance of a NIC from a PE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
     Near,

@@ -8,7 +8,7 @@ use crate::cpus::CpuSet;
 use crate::model::{Level, Topology};
 use crate::nics;
 
-/// How PEs are dealt to cores.
+/// The distribution of PEs over cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapBy {
     /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and NIC
@@ -47,7 +47,7 @@ impl FromStr for MapBy {
     }
 }
 
-/// What a PE is confined to.
+/// The CPUs to which a PE is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindTo {
     /// To nothing.
@@ -108,23 +108,23 @@ fn look_up<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String
     })
 }
 
-/// Where one PE belongs.
+/// The placement of one PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PePlacement {
     /// The core that it was dealt to.
     pub home: CpuSet,
-    /// What it is confined to; `None` for nothing.
+    /// The binding; `None` for none.
     pub binding: Option<CpuSet>,
     /// The index of its NIC in [`Topology::choice`]; `None` where there is none.
     pub nic: Option<usize>,
 }
 
-/// Where the PEs of a machine belong.
+/// The placement of the PEs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementPlan {
     /// One for each PE of the machine, in their order there.
     pub places: Vec<PePlacement>,
-    /// What is worth knowing about it, in sentences for people.
+    /// The remarks on it, in sentences for people.
     pub notes: Vec<String>,
 }
 

@@ -24,20 +24,20 @@ pub type Place = (usize, usize);
 /// Something that one PE did and another one received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Where it comes from.
+    /// The record at which it begins.
     pub from: Place,
-    /// Where it ends: at the end of that record.
+    /// The record at whose end it ends.
     pub to: Place,
 }
 
-/// How long a call waited, and for whom.
+/// The duration of a call's wait, and the PE it waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedWait {
     /// The call.
     pub call: Place,
     /// Its nanoseconds.
     pub nanoseconds: u64,
-    /// What ended it on another PE, if that is known.
+    /// The record on another PE that ended it, if that is known.
     pub cause: Option<Place>,
 }
 
@@ -46,9 +46,9 @@ pub struct TracedWait {
 pub struct WaitTotals {
     /// The PE.
     pub pe: u32,
-    /// How long its calls waited.
+    /// The time that its calls waited.
     pub waited: u64,
-    /// How long others waited until it did what ended their waits.
+    /// The time that others waited until it ended their waits.
     pub made_wait: u64,
 }
 

@@ -73,7 +73,7 @@ pub mod record {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What is recorded.
+        /// The kind of a record.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind { $($(#[$doc])* $kind),* }
 
@@ -96,7 +96,7 @@ kinds! {
     Get = "get",
     /// An atomic operation on the word of the peer that is the subject.
     Amo = "amo",
-    /// What a collective moves to or from the peer.
+    /// Bytes that a collective moves to or from the peer.
     Move = "move",
     /// A collective. The subject is a number of its members, and which of their collectives it is.
     Collective = "collective",
@@ -113,7 +113,7 @@ kinds! {
 /// A call or access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// What it is.
+    /// The kind of the record.
     pub kind: Kind,
     /// True if a quiet completes it.
     pub in_flight: bool,

@@ -1,4 +1,4 @@
-//! What one PE has recorded, read from its file.
+//! Reads the records of one PE from its file.
 
 use crate::layout::{
     MAGIC, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD, header, record,
@@ -85,7 +85,7 @@ fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// What is to be added to times of a PE: between two known offsets in proportion.
+/// The correction of a PE's times: between two known offsets in proportion.
 struct Clock {
     first: (f64, f64),
     /// Nanoseconds per nanosecond after the first time.

@@ -4,7 +4,7 @@
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// What it is, for messages.
+    /// The name of the format, for messages.
     pub name: &'static str,
     /// Which version of it this build speaks.
     pub version: u8,
@@ -16,29 +16,29 @@ const fn format(name: &'static str, version: u8) -> Format {
 
 /// Frames between PEs, daemons and `oshrun`.
 pub const JOB: Format = format("job protocol", 8);
-/// What each PE sends to all others when it joins the job.
+/// The record that each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 11);
-/// What a PE is doing, for those that explain why a job hangs.
+/// The activity of a PE, for processes that explain why a job hangs.
 pub const STATUS: Format = format("status of a PE", 6);
-/// What a PE offers before a transport is selected.
+/// The offer of a PE before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// The parts of a transport that fit on a PE.
 pub const PARTS: Format = format("parts of a transport", 1);
-/// What came of a step of opening a transport.
+/// The result of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 4);
-/// How a PE is reached, for the first PE of each node.
+/// The address of a PE, for the first PE of each node.
 pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
-/// What each PE has counted, for PE 0.
+/// The counters of each PE, for PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 4);
-/// Where a PE listens.
+/// The address on which a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
-/// How a PE is reached over UCX, and the messages between PEs.
+/// The address of a PE over UCX, and the messages between PEs.
 pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 6);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
-/// How a PE is reached over libfabric, and the messages between PEs.
+/// The address of a PE over libfabric, and the messages between PEs.
 pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 6);
 /// A segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);

@@ -177,7 +177,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// How far the job has been terminated.
+/// The progress of the job's termination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Termination {
     /// The job runs.
@@ -207,7 +207,7 @@ struct Job {
     output: Output,
     end: Termination,
     explainer: Explainer,
-    /// Where daemons look for long waits.
+    /// The position of the statuses in which daemons look for long waits.
     watched: Option<Statuses>,
     /// The time limit, if it is over.
     late: Option<Duration>,

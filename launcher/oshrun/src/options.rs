@@ -173,27 +173,27 @@ pub struct Options {
     pub hosts: HostOptions,
     /// The prefix of oshrun on other hosts, if it differs from that here.
     pub prefix: Option<PathBuf>,
-    /// How long a host may be silent.
+    /// The time that a host may be silent.
     pub host_limit: Duration,
     /// Variables to set for the PEs.
     pub export: Vec<(OsString, OsString)>,
-    /// Whether lines of output start with the number of their PE.
+    /// True if lines of output start with the number of their PE.
     pub tag_output: bool,
     /// The folder for the output files of PEs.
     pub output_files: Option<PathBuf>,
-    /// Whether the program starts without ASLR.
+    /// True if the program starts without ASLR.
     pub no_aslr: bool,
-    /// Whether to print what would be started instead of starting it.
+    /// True to print what would be started instead of starting it.
     pub dry_run: bool,
     /// The job to examine instead of starting one.
     pub doctor: Option<ExaminedHosts>,
-    /// Whether to print when each phase was complete.
+    /// True to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.
     pub gdb: Option<Debugged>,
     /// When to end the job.
     pub timeout: Option<Duration>,
-    /// How long a wait may last before it is explained.
+    /// The maximum duration of a wait before it is explained.
     pub explain_after: Option<Duration>,
     /// The requested placement.
     pub placement: PlacementRequest,

@@ -1,4 +1,4 @@
-//! What oshrun prints of itself: errors, the progress of the start, and on request what it would
+//! Prints oshrun's own output: errors, the progress of the start, and on request what it would
 //! start and when each phase was complete.
 
 pub mod dry_run;

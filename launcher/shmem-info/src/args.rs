@@ -99,7 +99,7 @@ pub struct InfoFlags {
     pub svg: Option<PathBuf>,
 }
 
-/// What else it does.
+/// The other commands.
 #[derive(Debug, Subcommand)]
 pub enum InfoCommand {
     /// Make a trace for Perfetto (trace.json) and a page (trace.html: who talked to whom, who

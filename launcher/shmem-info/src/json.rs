@@ -1,4 +1,4 @@
-//! What programs read: the version, the settings and the transports, as JSON.
+//! Prints the version, the settings and the transports as JSON, for programs.
 //!
 //! `shmem-perf` keeps it with what it has measured.
 

@@ -168,7 +168,7 @@ fn legend() -> Markup {
     }
 }
 
-/// What a PE did without a gap that can be seen: calls of one color.
+/// A bar: calls of one color of a PE without a gap that can be seen.
 struct Bar {
     color: &'static str,
     left: f64,

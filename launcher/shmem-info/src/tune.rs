@@ -24,7 +24,7 @@ use crate::args::TuneFlags;
 use measure::{Arrays, CALL};
 use rows::MeasuredRow;
 
-/// How often each algorithm is measured at a size; the best time counts.
+/// The number of measurements of each algorithm at a size; the best time counts.
 const PASSES: usize = 5;
 
 /// Is a PE of the job that measures.

@@ -15,9 +15,9 @@ use task_support::process;
 use super::suite::{Measured, Suite};
 use super::{carrier, figures};
 
-/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are
-/// more PEs than processors, and a binding of its own would be in the way of the benchmark's.
-/// Others ignore these variables.
+/// The settings that Open MPI needs to run at all: its memory hooks crash in finalize, root is
+/// refused, as are more PEs than processors, and a binding of its own would be in the way of the
+/// benchmark's. Others ignore these variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_memory", "^patcher"),
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -25,16 +25,16 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
 ];
-/// What shmem-perf is called once this oshcc has built it.
+/// The name of shmem-perf once this oshcc has built it.
 const PERF: &str = "shmem-perf";
-/// Of one launch.
+/// The time limit of one launch.
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub struct Contender {
     name: String,
     suite: &'static Suite,
     oshrun: PathBuf,
-    /// Where the programs that it built are.
+    /// The directory of the programs that it built.
     folder: PathBuf,
     runs: usize,
     /// Values by the name of the row, one per run.

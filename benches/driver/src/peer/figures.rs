@@ -1,4 +1,4 @@
-//! What the figures of a record are called as rows, and their units.
+//! The names of a record's figures as rows, and their units.
 
 use shmem_perf::record::{Measure, Record};
 

@@ -1,13 +1,13 @@
-//! Of what a comparison consists: the programs, the environment in which they run, the rows and
-//! their aims.
+//! The parts of a comparison: the programs, the environment in which they run, the rows and their
+//! aims.
 
 /// A comparison: the table that it prints and what fills it.
 pub struct Suite {
-    /// What `--suite` calls it.
+    /// The name for `--suite`.
     pub name: &'static str,
     /// Programs of benches/ that it needs.
     pub sources: &'static [&'static str],
-    /// Those of them that print the values of rows, and on how many PEs.
+    /// The programs that print the values of rows, and their numbers of PEs.
     pub programs: &'static [(&'static str, usize)],
     /// Jobs of shmem-perf.
     pub measured: &'static [Measured],
@@ -21,7 +21,7 @@ pub struct Suite {
     pub environment: &'static [(&'static str, &'static str)],
     /// The rows of the table, as [`SuiteRow::all`](super::table::Row::all) reads them.
     pub rows: &'static str,
-    /// What the rows call bare, as the table's heading has it.
+    /// The heading of the bare rows in the table.
     pub bare: &'static str,
 }
 
@@ -44,7 +44,7 @@ impl Suite {
 /// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are
 /// called.
 pub struct Measured {
-    /// What its record is called, in the page, too.
+    /// The title of its record, in the page, too.
     pub title: &'static str,
     pub pes: usize,
     pub operations: &'static str,
@@ -57,7 +57,7 @@ pub struct Launch {
     /// A source or any program's path.
     pub program: &'static str,
     pub pes: usize,
-    /// How often it is run at most, however many runs there are.
+    /// The maximum number of times it is run, however many runs there are.
     pub most: usize,
 }
 

@@ -48,7 +48,7 @@ impl SuiteRow {
     }
 }
 
-/// What a value counts, and with that whether less of it is better.
+/// The unit of a value, and with that whether less of it is better.
 #[derive(Clone, Copy)]
 pub enum Unit {
     /// Nanoseconds: less is better.
@@ -59,7 +59,7 @@ pub enum Unit {
     Percent,
 }
 
-/// What ours has to reach: at most this, or at least, where more is better.
+/// The aim for our value: at most this, or at least, where more is better.
 #[derive(Clone, Copy)]
 pub enum Aim {
     OfTheirs(f64),

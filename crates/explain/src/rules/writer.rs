@@ -1,4 +1,5 @@
-//! Who wrote the words last for which PEs wait, and what those that should write them wrote since.
+//! Finds the PEs that last wrote the words for which PEs wait, and what those that should write
+//! them wrote since.
 
 use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};

@@ -86,7 +86,7 @@ pub(super) struct BlockList {
     allocated: BTreeMap<usize, Block>,
     /// The latest first, with the calls that freed them.
     freed: VecDeque<(Block, &'static str)>,
-    /// How many there ever were.
+    /// The number of blocks allocated so far.
     count: u64,
 }
 

@@ -14,7 +14,7 @@ const MOST: usize = 256 << 20;
 
 type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
 
-/// Who wants to know of marks.
+/// The tools that learn which memory may be accessed.
 pub(super) struct Marks {
     asan: Option<Asan>,
     valgrind: bool,
@@ -102,7 +102,7 @@ fn function(name: &CStr) -> Option<PoisonCall> {
 
 /// Requests to valgrind, whose numbers and instructions are part of its interface.
 mod valgrind {
-    /// Whether it runs this process.
+    /// The mark of a block that this process uses.
     pub(super) const RUNNING: usize = 0x1001;
     /// Report no errors of this thread if the sum of these numbers is positive.
     pub(super) const DISABLE_ERRORS: usize = 0x1801;

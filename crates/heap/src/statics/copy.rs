@@ -18,13 +18,13 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is copied.
+/// The source of a copy.
 pub(super) struct CopySource<'a> {
     pub(super) statics: &'a Statics,
     /// The node's memory. Where it is not open any more nobody can say which pages hold something,
     /// and all are copied.
     pub(super) memory: Option<BorrowedFd<'a>>,
-    /// Where in it the static data begin.
+    /// The offset of the static data in it.
     pub(super) at: u64,
 }
 
@@ -52,8 +52,8 @@ impl CopySource<'_> {
 pub(super) struct StaticsCopy {
     /// Room for the static data, and to align them.
     _reserved: Mapping,
-    /// Where the static data begin. Addresses differ from theirs by whole huge pages, so that the
-    /// kernel can move those as they are.
+    /// The start of the copy of the static data. Addresses differ from theirs by whole huge pages,
+    /// so that the kernel can move those as they are.
     start: *mut c_void,
 }
 

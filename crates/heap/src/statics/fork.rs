@@ -17,19 +17,19 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the handlers know.
+/// The state of the handlers.
 struct ForkState {
     statics: Statics,
     /// The node's memory, to ask which pages hold something. The program may have closed it.
     memory: OwnedFd,
     identity: (u64, u64),
-    /// Where in it the static data begin.
+    /// The offset of the static data in it.
     at: u64,
 }
 
 unsafe extern "C" {
-    /// Of `fork.c`: as `pthread_atfork`, but at the right moment in a static program that was
-    /// linked with it.
+    /// Registers handlers as `pthread_atfork` does, but at the right moment in a static program
+    /// that was linked with `fork.c`, which defines it.
     fn rushmem_at_fork(
         is_static: bool,
         before: extern "C" fn(),
@@ -42,12 +42,12 @@ static SHARED: OnceLock<ForkState> = OnceLock::new();
 /// The static data are shared memory: not before they were remapped, and not in a child.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// What this thread prepared for the fork that it is in.
+/// The preparations of this thread for the fork that it is in.
 struct Forking {
     /// The copy for the child, if there is memory for one.
     copy: Option<StaticsCopy>,
-    /// What to restore. A signal's handler that ran in the child before that has its copy would
-    /// write to the parent's variables.
+    /// The signal mask to restore. A signal's handler that ran in the child before that has its
+    /// copy would write to the parent's variables.
     signals: libc::sigset_t,
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-/// Where the static data of the program are in this process.
+/// The static data of the program in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statics {
     load_address: usize,
@@ -22,7 +22,7 @@ pub struct Statics {
 pub(super) struct ProgramPart {
     /// As offsets from the start of the static data.
     pub(super) pages: Range<usize>,
-    /// How many of its bytes have their initial values in the executable.
+    /// The number of its bytes that have their initial values in the executable.
     pub(super) file_bytes: usize,
     /// It holds code, too.
     pub(super) executable: bool,
@@ -41,7 +41,7 @@ struct Header {
 impl Statics {
     /// Returns those of the program that this process runs.
     pub fn of_program() -> Statics {
-        /// What the callback fills in: of the first object, which is the program.
+        /// The result of the callback: the headers of the first object, which is the program.
         type FoundHeaders = Option<(usize, Vec<Header>)>;
         unsafe extern "C" fn first(
             info: *mut libc::dl_phdr_info,

@@ -32,9 +32,9 @@ const DESCRIPTORS_FROM: i32 = 100;
 /// Static data that are shared memory now.
 #[derive(Debug)]
 pub struct Remapped {
-    /// Where they begin in their slot of the node's memfd, or in the memfd of this PE alone.
+    /// Their offset in their slot of the node's memfd, or in the memfd of this PE alone.
     pub in_slot: u64,
-    /// Where they begin in the node's memfd, if they are there.
+    /// Their offset in the node's memfd, if they are there.
     pub in_node_memory: Option<u64>,
     /// The memfd of this PE alone if they are in one, and its device and inode.
     file: Option<(OwnedFd, (u64, u64))>,

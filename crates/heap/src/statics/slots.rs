@@ -1,4 +1,4 @@
-//! Where in a node's memory the static data of its PEs are.
+//! Assigns the static data of PEs their slots in a node's memory.
 //!
 //! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and
 //! the size of their heaps, so the slots are behind all heaps. Those of one size are side by side:

@@ -9,10 +9,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::ProtFlags;
 
-/// Where a PE of the node has its static data in shared memory.
+/// The static data of a PE of the node in shared memory.
 #[derive(Debug)]
 pub struct PeerStatics {
-    /// Where they begin in their slot, or in `file`.
+    /// Their offset in their slot, or in `file`.
     pub in_slot: u64,
     /// The memfd of that PE alone; `None` if they are in its slot of the node's memory.
     pub file: Option<OwnedFd>,
@@ -45,7 +45,7 @@ impl Views {
         let others = others.filter_map(|(local, peer)| Some((local, peer.as_ref()?)));
         let mut slots: Option<(StaticSlots, *mut std::ffi::c_void)> = None;
         for (local, peer) in others {
-            // What is not in the file would be lost at the first access.
+            // Bytes beyond the end of the file would be lost at the first access.
             let is_within = |at: u64, size: u64| {
                 at.is_multiple_of(page() as u64)
                     && at.checked_add(nbytes).is_some_and(|end| end <= size)

@@ -26,7 +26,8 @@ fn touch_symmetric(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     }
 }
 
-/// Of private pages few have a shadow, unless the program has threads.
+/// Records an access to private memory: few private pages have a shadow, unless the program has
+/// threads.
 #[inline(never)]
 fn touch_private(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let Some(page) = private::page(addr, false) else { return };

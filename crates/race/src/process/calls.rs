@@ -1,4 +1,5 @@
-//! What calls of the library mean: which accesses they make, and what they order.
+//! Translates calls of the library into the accesses that they make and the order that they
+//! establish.
 
 use super::{How, ProcessDetector, Where, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};

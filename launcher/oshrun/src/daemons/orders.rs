@@ -46,7 +46,7 @@ pub struct HostPes {
     pub pes: Range<u32>,
 }
 
-/// What one daemon starts.
+/// The part of the job that one daemon starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostJob {
     /// The program and its environment.

@@ -76,7 +76,7 @@ pub struct RemoteDaemon {
     pub down: OrderSender,
     /// True if its output has ended.
     pub closed: bool,
-    /// How its agent ended.
+    /// The exit of its agent.
     pub exit: Option<Exit>,
     /// The standard error of its agent.
     agent_stderr: File,

@@ -283,7 +283,7 @@ fn awaited(pid: Pid) -> Option<u64> {
 /// Returns true if it does, by its /proc/PID/status. All signals are blocked only for a time, as
 /// when libraries start threads; a signal sent then kills the process at the end of that time.
 fn takes_by(status: &str, signal: Signal) -> bool {
-    /// Those that nobody can block, by their bits: SIGKILL, SIGSTOP and two of the C library.
+    /// The signals that nobody can block, by their bits: SIGKILL, SIGSTOP and two of the C library.
     const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
     let mask = |name| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name));

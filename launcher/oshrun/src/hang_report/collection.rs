@@ -35,7 +35,7 @@ pub enum Purpose {
 /// The explanations of a job.
 #[derive(Debug)]
 pub struct Explainer {
-    /// How long a wait may last.
+    /// The maximum duration of a wait.
     limit: Option<Duration>,
     /// The number of the last inquiry.
     number: u32,

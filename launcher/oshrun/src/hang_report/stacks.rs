@@ -28,7 +28,7 @@ const MAX_LINE: usize = 400;
 /// Functions of a thread.
 const FRAMES: &str = "6";
 
-/// How gdb shows the beginning of a name of a thread of the library.
+/// The beginning of a name of a library thread in gdb's output.
 const LIBRARY: &str = "\"rushmem";
 
 /// Adds the functions of the threads of these processes, where gdb may look at them. `mark` is the

@@ -21,7 +21,7 @@ const BATCH: usize = 8;
 pub struct Inquiry {
     /// Its number, which the results repeat.
     pub number: u32,
-    /// Where the statuses are, if that is known.
+    /// The position of the statuses, if that is known.
     pub statuses: Option<Statuses>,
     /// True if the PEs are about to be ended, so that there is no time.
     pub at_once: bool,
@@ -57,7 +57,7 @@ impl SharedMemory for NodeMemfd {
     }
 }
 
-/// What is needed for the snapshots.
+/// The data that snapshots need.
 #[derive(Debug)]
 pub struct Survey {
     /// The PEs that run.

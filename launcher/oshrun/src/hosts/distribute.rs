@@ -54,7 +54,7 @@ fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
     slots.iter().map(&mut take).collect()
 }
 
-/// The same number for every host, and one more for the first hosts.
+/// Returns the same number for every host, and one more for the first hosts.
 fn even(n_pes: u32, n_hosts: u32) -> Vec<u32> {
     (0..n_hosts).map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts)).collect()
 }

@@ -1,5 +1,5 @@
-//! Whether the kernel has killed a PE for lack of memory: control groups count such kills, whose
-//! signal may come from anywhere.
+//! Detects that the kernel has killed a PE for lack of memory: control groups count such kills,
+//! whose signal may come from anywhere.
 
 use rushmem_topology::GroupLimit;
 

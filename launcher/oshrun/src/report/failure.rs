@@ -7,7 +7,7 @@ use std::io::Write;
 pub struct StartFailure {
     /// Exit status of oshrun.
     pub status: i32,
-    /// What to print after `oshrun: `.
+    /// The text to print after `oshrun: `.
     pub sentence: String,
 }
 

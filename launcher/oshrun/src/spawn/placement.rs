@@ -19,9 +19,9 @@ const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
 /// The placement options of the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementRequest {
-    /// How PEs are distributed.
+    /// The distribution of PEs.
     pub map_by: Option<MapBy>,
-    /// What PEs are bound to.
+    /// The binding of PEs.
     pub bind_to: Option<BindTo>,
     /// True if to print the result.
     pub report: bool,

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 /// Prepares this process to be the child of a doctor: it ends with its parent and leaves no core
 /// file.
 pub fn prepare() {
-    // Where a container refuses one of them, the child does without.
+    // If a container refuses one of them, the child continues without it.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }

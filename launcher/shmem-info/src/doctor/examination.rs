@@ -1,5 +1,5 @@
-//! What one process finds of a transport, or of one of its parts. A library that it opens may crash
-//! or hang, so the doctor runs each examination in a child of its own.
+//! Examines a transport, or one of its parts, in a process of its own. A library that it opens may
+//! crash or hang, so the doctor runs each examination in a child of its own.
 
 use std::process::Command;
 use std::time::Duration;
@@ -21,10 +21,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// The report of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Examination {
-    /// What the transport finds on this machine, or why it is unavailable.
+    /// The findings of the transport on this machine, or why it is unavailable.
     pub found: String,
     pub parts: Vec<ExaminedPart>,
-    /// What it registers of a heap.
+    /// The part of a heap that it registers.
     pub memory: Option<Finding>,
 }
 

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::terminal::wrapped;
 
-/// What a finding means for a job.
+/// The severity of a finding for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Grade {
     /// As it should be.
     Ok,
     /// Jobs do without it.
     Unused,
-    /// Of no harm to most jobs.
+    /// A finding that does no harm to most jobs.
     Note,
     /// Jobs run, but worse than they could, or large ones do not.
     Warning,

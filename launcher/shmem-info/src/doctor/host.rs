@@ -21,7 +21,7 @@ use crate::map::counted;
 const FEW_DESCRIPTORS: u64 = 132;
 /// A limit of descriptors that jobs of some hundred PEs over sockets exceed.
 const SOME_DESCRIPTORS: u64 = 4096;
-/// What the node's memory of a small job takes.
+/// The shared memory that a small job needs on this node.
 const SMALL_JOB: u64 = 1 << 30;
 
 pub fn section() -> Section {

@@ -100,8 +100,8 @@ fn names_hosts(examined: &Examined) -> bool {
     examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list))
 }
 
-/// What was found, and what every host of the job reports; or what was found, and what to repair
-/// first, if one cannot run a PE.
+/// The summary and the report of every host of the job; or the summary and the first repair, if a
+/// host cannot run a PE.
 type FoundHosts = Result<(String, Vec<HostReport>), (String, String)>;
 
 /// Examines the hosts of the job.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What reports begin with.
+/// The prefix of reports.
 const MARK: &str = "doctor: ";
 
 /// The line of a report.

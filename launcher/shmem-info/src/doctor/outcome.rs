@@ -4,8 +4,8 @@ use serde::de::DeserializeOwned;
 
 use super::mark;
 
-/// Who has printed a line: what `oshrun --tag-output` writes before it, as `[2@host]`, or `[2]` on
-/// one host.
+/// The PE that has printed a line: what `oshrun --tag-output` writes before it, as `[2@host]`, or
+/// `[2]` on one host.
 pub struct Tag {
     pub pe: u32,
     /// As the user names it.

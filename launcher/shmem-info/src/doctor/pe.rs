@@ -25,17 +25,17 @@ const PUTS: u32 = 256;
 /// Bytes of each of them.
 const PUT: usize = 64 << 10;
 
-/// How long a PE may write to one PE after the other.
+/// The time that a PE may take to write to one PE after the other.
 const ALL_PAIRS: Duration = Duration::from_secs(5);
 
-/// What a PE of the doctor does.
+/// The role of a PE of the doctor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
     Host,
     Pairs,
 }
 
-/// What a host reports.
+/// The report of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostReport {
     /// The name that the host has for itself.
@@ -46,17 +46,17 @@ pub struct HostReport {
     pub sections: Vec<Section>,
 }
 
-/// What a PE of a job reports.
+/// The report of a PE of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum PairReport {
     /// By PE 0.
     Job {
         n_pes: u32,
-        /// How the PEs reach each other.
+        /// The path between the PEs.
         path: String,
         /// The longest `shmem_init`, in seconds.
         init: f64,
-        /// How far the clocks of hosts are apart at most, in seconds, with an error of about as
+        /// The maximum difference between clocks of hosts, in seconds, with an error of about as
         /// long as a barrier takes.
         clocks: f64,
     },
@@ -70,7 +70,7 @@ pub enum PairReport {
         n_others: u32,
         /// The longest time for all, in seconds.
         first: f64,
-        /// The same again, when all are connected.
+        /// The time of a second round, when all are connected.
         again: f64,
     },
 }
@@ -120,7 +120,7 @@ struct Objects<'s> {
     word: SymBox<'s, u64>,
     count: SymBox<'s, Atomic<u64>>,
     block: SymArray<'s, u8>,
-    /// Where a PE accepts a socket, as text.
+    /// The place where a PE accepts a socket, as text.
     place: SymArray<'s, u8>,
 }
 
@@ -195,7 +195,7 @@ fn leaders(shmem: &Shmem) -> Vec<u32> {
     first.filter(|(is_first, _)| *is_first != 0).map(|(_, pe)| pe).collect()
 }
 
-/// Whether the hosts of all PEs have the same name.
+/// Returns true if the hosts of all PEs have the same name.
 fn is_one_host(shmem: &Shmem) -> bool {
     let mut digest = DefaultHasher::new();
     host_name().hash(&mut digest);
@@ -206,7 +206,7 @@ fn is_one_host(shmem: &Shmem) -> bool {
     greatest == least
 }
 
-/// How far clocks are apart after a barrier, in seconds.
+/// Returns the maximum difference between clocks after a barrier, in seconds.
 fn clocks(shmem: &Shmem) -> f64 {
     shmem.barrier_all();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 
-/// What was measured of an operation on a team.
+/// The measurements of an operation on a team.
 pub struct MeasuredRow {
     pub operation: &'static str,
     pub facts: ChoiceFacts,

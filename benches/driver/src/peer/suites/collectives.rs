@@ -17,7 +17,7 @@ pub const COLLECTIVES: Suite = Suite {
     ..Suite::EMPTY
 };
 
-/// The same where the PEs have nothing but TCP over the loopback interface. Open MPI's go through
+/// The suite for PEs that have nothing but TCP over the loopback interface. Open MPI's go through
 /// MPI.
 pub const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",

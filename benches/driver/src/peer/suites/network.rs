@@ -28,7 +28,7 @@ pub const TCP: Suite = Suite {
     ..Suite::EMPTY
 };
 
-/// The same by UCX's TCP on both sides.
+/// The suite for UCX's TCP on both sides.
 pub const UCX: Suite = Suite {
     name: "ucx",
     costs: &[],

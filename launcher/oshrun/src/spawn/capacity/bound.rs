@@ -14,13 +14,13 @@ pub enum Resource {
 pub struct ResourceLimit {
     /// The resource.
     pub resource: Resource,
-    /// What sets the limit, as the subject of "leaves room for".
+    /// The source of the limit, as the subject of "leaves room for".
     pub source: String,
     /// The limit.
     pub limit: u64,
-    /// How much is in use.
+    /// The amount in use.
     pub used: u64,
-    /// How to raise it.
+    /// The way to raise it.
     pub remedy: &'static str,
 }
 

@@ -234,7 +234,8 @@ const FEW: Profile = Profile {
 const FEW_REGIONS: Profile = Profile { name: c"few-regions", max_regions: 64, ..EFA };
 
 /// Slingshot with registrations of limited length.
-const SMALL_REGIONS: Profile = Profile { name: c"small-regions", max_region_bytes: 1 << 30, ..CXI };
+const SMALL_REGIONS: Profile =
+    Profile { name: c"small-regions", max_region_bytes: 256 << 20, ..CXI };
 
 /// A layer above few connections (ofi_rxm).
 const FEW_CONNECTIONS: Profile = Profile {

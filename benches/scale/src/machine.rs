@@ -4,7 +4,7 @@
 //! into the LogP model. Journal of Parallel and Distributed Computing 44 (1), 1997. Times are in
 //! microseconds.
 
-/// What a message costs on one kind of link.
+/// The cost of a message on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkCost {
     /// L: from the end of sending to the arrival of the first byte.
@@ -38,7 +38,7 @@ const MEMORY: LinkCost =
     LinkCost { latency: 0.06, overhead: 0.01, gap: 0.01, per_byte: 1.0 / 12e3 };
 /// A put over a fabric of 200 Gbit/s.
 const FABRIC: LinkCost = LinkCost { latency: 0.9, overhead: 0.15, gap: 0.05, per_byte: 1.0 / 24e3 };
-/// The same over two more switches and a long cable.
+/// The cost over two more switches and a long cable.
 const FAR: LinkCost = LinkCost { latency: 1.7, ..FABRIC };
 
 /// One PE to a node, all nodes alike.

@@ -26,7 +26,7 @@ pub struct ModeledCollective {
     pub is_linear: bool,
 }
 
-/// What is done, of how many bytes.
+/// A collective and its number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizedCollective {
     /// No member leaves before all have entered.
@@ -188,7 +188,7 @@ impl SizedCollective {
         let bytes = match self {
             Self::Sync => 0.0,
             Self::Broadcast(nbytes) | Self::Scan(nbytes) => nbytes as f64,
-            // What it combines leaves each member once and comes back combined.
+            // Each byte leaves a member once and comes back combined.
             Self::Reduce(nbytes) => 2.0 * nbytes as f64 * others / f64::from(n),
             Self::Collect(nbytes) | Self::AllToAll(nbytes) => nbytes as f64 * others,
         };

@@ -9,7 +9,7 @@ use crate::operation::{ModeledCollective, Plan};
 use anyhow::{Result, bail};
 use rushmem_collectives::{Edge, Partner, Step};
 
-/// What a collective took.
+/// The time of a collective and its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelOutcome {
     /// Microseconds from the entry of all to the end of the last.

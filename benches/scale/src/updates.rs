@@ -24,7 +24,7 @@ struct Gathering {
     batch: usize,
     /// The number of destinations there that are in a job of `n` PEs.
     n_destinations: fn(u32) -> u32,
-    /// How often an operation travels.
+    /// The number of hops of an operation.
     n_hops: u32,
 }
 
@@ -40,7 +40,7 @@ const ALL: [Gathering; 4] = [
     },
 ];
 
-/// What the operations of a PE take.
+/// The cost of the operations of a PE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Gathered {
     messages: u64,

@@ -1,4 +1,4 @@
-//! What every provider must pass.
+//! The suite that every provider must pass.
 //!
 //! A provider's test calls [`suite`] with the functions that open it; each case then runs with 1 to
 //! 4 PEs, every PE a process of its own: the test binary starts itself once per PE, and the PEs
@@ -44,7 +44,7 @@ pub struct Case {
     pub heap_bytes: usize,
     /// The time for which a job may take before it is ended as hung.
     pub limit: Duration,
-    /// What each PE does.
+    /// The function that each PE runs.
     pub body: fn(&Member),
 }
 
@@ -103,11 +103,11 @@ const CASES: [(&str, Case); 27] = [
     // After fetches, which leave nothing to other threads, an endpoint becomes quiet.
     ("quiet_after_fetches", case(MIB, completion::quiet_after_fetches)),
     ("pe_quiet", case(8 * MIB, completion::pe_quiet)),
-    // What a dropped endpoint issued arrives.
+    // Operations that a dropped endpoint issued arrive.
     ("drop_completes", case(MIB, completion::drop_completes)),
     // PEs that compute are served.
     ("passive_target", case(8 * MIB, passive::target)),
-    // What a PE issued arrives while it computes.
+    // Operations that a PE issued arrive while it computes.
     ("passive_origin", case(8 * MIB, passive::origin)),
     // Random operations of all PEs against a model.
     ("random", case(16 * MIB, random::random)),
@@ -118,7 +118,7 @@ const CASES: [(&str, Case); 27] = [
     ("unused_peers", Case { sizes: &[2], ..case(MIB, unused::peers) }),
 ];
 
-/// Those that are worth it with tiny queues.
+/// The cases that are worth running with tiny queues.
 const TINY_CASES: [(&str, Case); 8] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),

@@ -36,7 +36,7 @@ impl Host for Recorder {
     }
 }
 
-/// What a PE does while another one dies.
+/// The activity of a PE while another one dies.
 #[derive(Clone, Copy, Debug)]
 pub enum LossCase {
     /// It puts and completes, large and small.

@@ -4,7 +4,7 @@
 use rushmem_transport::mem::{self, Amo};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-/// What the system's allocator aligns to by itself: more, and it would have to write all the zeros.
+/// The alignment of the system's allocator: for a larger one it would have to write all the zeros.
 const ALIGNMENT: usize = 16;
 
 /// Owned memory that peers read and write; every access is checked to lie within.

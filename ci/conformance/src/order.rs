@@ -6,7 +6,7 @@ use rushmem_transport::AmoOp;
 use rushmem_transport::AmoWidth::Eight;
 
 const ROUNDS: u64 = 300;
-/// Where the words are: rounds that arrived, rounds that were read.
+/// The offsets of the words: rounds that arrived, rounds that were read.
 const FLAG: usize = 0;
 const ANSWER: usize = 64;
 const DATA: usize = 128;

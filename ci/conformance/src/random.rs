@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 const OPS: [AmoOp; 8] = [Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor];
 
-/// What one origin, or one thread of it, has at each PE.
+/// The memory that one origin, or one thread of it, has at each PE.
 pub(crate) struct Room {
     start: usize,
     nbytes: usize,
-    /// What is there, per PE.
+    /// The expected content, per PE.
     expected: Vec<Vec<u8>>,
     random: Random,
 }
 
-/// How the sizes of transfers are spread.
+/// The distribution of the sizes of transfers.
 #[derive(Clone, Copy)]
 pub(crate) enum Mix {
     /// Mostly words, seldom hundreds of kilobytes.
@@ -189,9 +189,9 @@ pub(crate) fn back_pressure(member: &Member) {
     end.quiet();
 }
 
-/// What a soak reports of itself.
+/// The report of a soak.
 pub struct Soak {
-    /// How many batches of up to 60 operations this PE issued.
+    /// The number of batches of up to 60 operations that this PE issued.
     pub batches: u64,
 }
 

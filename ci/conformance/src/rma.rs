@@ -5,7 +5,7 @@ use super::pattern::bytes;
 use rushmem_transport::AmoOp;
 use rushmem_transport::AmoWidth::Eight;
 
-/// What surrounds a transfer must stay as it was.
+/// The bytes around a transfer, which must stay as they were.
 const GUARD: usize = 16;
 
 pub(crate) fn sizes(member: &Member) {
@@ -37,7 +37,7 @@ pub(crate) fn sizes(member: &Member) {
                 assert_eq!(seen[GUARD..GUARD + nbytes], data(origin), "{nbytes} from PE {origin}");
                 let guards = seen[..GUARD].iter().chain(&seen[GUARD + nbytes..]);
                 assert!(guards.eq(&[0x5A; 2 * GUARD]), "{nbytes} bytes from PE {origin}, no more");
-                // What every PE put to a peer is read from there by its neighbor.
+                // A neighbor reads from each peer what every PE put there.
                 let put_by = (member.me() + 1) % member.n_pes();
                 assert_eq!(end.get(origin, place(put_by), nbytes), data(put_by), "get of {nbytes}");
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 struct InSessions(Box<dyn Transport>);
 
-/// The same transport, but for the sessions.
+/// Wraps a transport so that all operations are in sessions.
 pub fn in_sessions(transport: Box<dyn Transport>) -> Box<dyn Transport> {
     Box::new(InSessions(transport))
 }

@@ -1,4 +1,4 @@
-//! Where PEs meet outside the transport under test: a socket from each to the parent, inherited as
+//! Connects PEs outside the transport under test: a socket from each to the parent, inherited as
 //! standard input.
 
 use std::io::{self, ErrorKind, Read, Write};

@@ -3,7 +3,7 @@
 use super::member::{Member, TestStrides};
 use super::pattern::bytes;
 
-/// What surrounds blocks must stay as it was.
+/// The bytes around blocks, which must stay as they were.
 const BEFORE: u8 = 0x5A;
 /// Longer than what travels with others.
 const LARGE: usize = 1000;
@@ -54,7 +54,7 @@ pub(crate) fn blocks(member: &Member) {
             }
             assert_eq!(member.read(place(origin), room), expected, "{strides:?} from PE {origin}");
         }
-        // What every PE put to a peer is read from there by its neighbor.
+        // A neighbor reads from each peer what every PE put there.
         let put_by = (member.me() + 1) % member.n_pes();
         for peer in 0..member.n_pes() {
             let mut found = vec![BEFORE; (n - 1) * here + nbytes];

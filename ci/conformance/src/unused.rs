@@ -9,10 +9,10 @@ use std::sync::Arc;
 /// PEs of a small job and of a large one.
 const FEW: u32 = 1 << 10;
 const MANY: u32 = 1 << 18;
-/// What a peer that is not used may take: nothing, but libraries allocate a megabyte by chance.
+/// The memory that an unused peer may take: nothing, but libraries allocate a megabyte by chance.
 const BYTES_PER_PEER: u64 = 8;
 
-/// Of a small job, and of a large one, only the first two PEs are there, and they use each other:
+/// Compares a small job with a large one. Only their first two PEs exist, and they use each other:
 /// both take about the same.
 pub(crate) fn peers(member: &Member) {
     without_huge_pages();

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
-/// Where the calls of all processes with the filter arrive.
+/// The descriptor on which the calls of all processes with the filter arrive.
 pub struct SeccompListener(OwnedFd);
 
 /// A call that waits for its answer.

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use rushmem_wire::{RECORD, decode, encode};
 
-/// What records consist of.
+/// The parts of a record.
 type Parts = (u64, String, Option<bool>, [u8; 32], Vec<(u32, Vec<u8>)>, Option<(u32, i32, u64)>);
 
 fuzz_target!(|input: &[u8]| {

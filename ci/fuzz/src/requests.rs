@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
         let turn = streams.arrived(&acks, &request, || ());
         if turn == Ok(Turn::Now) {
             streams.carried_out(&acks, &request, 0);
-            // What was carried out or kept comes once.
+            // A request that was carried out or kept is refused the second time.
             assert!(streams.arrived(&acks, &request, || ()).is_err());
         }
         streams.take_early(request.stream);

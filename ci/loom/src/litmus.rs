@@ -75,7 +75,7 @@ fn a_put_before_a_quiet_is_seen_by_gets_after_it() {
     });
 }
 
-/// The same without the quiet may miss on both sides: the test above is able to fail.
+/// Shows that without the quiet both sides may miss: the test above is able to fail.
 #[test]
 #[should_panic(expected = "both missed")]
 fn without_a_quiet_both_gets_may_miss() {

@@ -3,7 +3,7 @@
 use crate::fortran::Fortran;
 use crate::table::SpecTable;
 
-/// What programs call, sorted.
+/// The functions that programs call, sorted.
 pub struct Exports {
     /// The names; a profiling tool may define each of them.
     pub names: Vec<String>,

@@ -40,7 +40,7 @@ const SHMEMX: &str = "\
 ! It stands beside shmem.fh, not in its place.
 ";
 
-/// What the library offers to Fortran.
+/// The routines that the library offers to Fortran.
 pub struct Fortran {
     /// Names of the subroutines and functions, in capitals.
     pub routines: Vec<String>,

@@ -40,7 +40,7 @@ module shmem
 const GENERIC_TYPES: [&str; 6] = ["schar", "short", "int", "long", "float", "double"];
 /// Arrays of generic names have at most this rank.
 const MAX_RANK: usize = 3;
-/// What Fortran reads of a line.
+/// The last column that Fortran reads of a line.
 const LAST_COLUMN: usize = 110;
 
 /// The text of the module.

@@ -111,7 +111,7 @@ const PSHMEM: &str = "\
 #endif /* RUSHMEM_PSHMEM_H */
 ";
 
-/// What both headers of extensions need, and a program may include together.
+/// The types that both headers of extensions need; a program may include both.
 const EXTENSION_TYPES: &str = "\
 #ifndef RUSHMEM_EXTENSION_TYPES
 #define RUSHMEM_EXTENSION_TYPES

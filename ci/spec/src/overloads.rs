@@ -17,7 +17,7 @@ struct OverloadSet<'a> {
     selector: &'static str,
     /// The types, with their names in functions.
     types: Vec<(&'a str, &'a str)>,
-    /// What the macro expands to, one definition a line.
+    /// The expansion of the macro, one definition a line.
     definitions: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ const SYMBOLS: &str = include_str!("../openshmem-1.6.csv");
 const FAMILIES: &str = include_str!("../families-1.6.csv");
 const EXTENSIONS: &str = include_str!("../shmemx.csv");
 
-/// What the standard defines, or did before it removed it.
+/// The functions that the standard defines, or did before it removed them.
 pub struct SpecTable {
     /// The functions, in the order of the standard.
     pub functions: Vec<CFunction>,
@@ -48,7 +48,7 @@ pub struct CFunction {
     pub type_rule: String,
     /// The type of its result.
     pub returns: String,
-    /// What all of its family return, and their parameters, in which TYPE is the element type.
+    /// The result and the parameters of all of its family, in which TYPE is the element type.
     pub pattern: (String, String),
     /// Its parameters, type and name; none for `void`.
     pub parameters: Vec<String>,

@@ -16,11 +16,11 @@ const DELAY: u32 = 20;
 pub(crate) struct ConnectionCounts {
     attempts: usize,
     open: usize,
-    /// Those that are being set up.
+    /// The number of connections that are being set up.
     begun: usize,
 }
 
-/// What becomes of a post to a peer.
+/// The outcome of a post to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// There is a connection.

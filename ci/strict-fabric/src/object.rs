@@ -1,4 +1,5 @@
-//! What all objects of libfabric have in common: a table of functions and a reference count.
+//! The parts that all objects of libfabric have in common: a table of functions and a reference
+//! count.
 //!
 //! The address of an object is that of the contents of an [`Arc`], which begin with the `fid`
 //! structure.

@@ -9,7 +9,7 @@ use crate::segment::REGIONS;
 use libfabric_sys as fi;
 use std::ffi::CStr;
 
-/// How RMA operations are performed.
+/// The way in which RMA operations are performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RmaMode {
     /// By a device, without the target's CPU.
@@ -22,7 +22,7 @@ pub(crate) enum RmaMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Atomics {
     None,
-    /// Of 4 and 8 bytes, all that OpenSHMEM has.
+    /// All operations of OpenSHMEM, of 4 and 8 bytes.
     All,
     /// Compare-and-swap and sum, of 8 bytes.
     FewOfEight,
@@ -64,14 +64,14 @@ pub(crate) struct Profile {
     pub(crate) max_connections: usize,
     /// The number of of them that may be being set up.
     pub(crate) max_begun_connections: usize,
-    /// Of this number of attempts to connect, the first is refused in the completion queue, and one
-    /// in the middle at once.
+    /// The number of attempts to connect of which the first is refused in the completion queue, and
+    /// one in the middle at once.
     pub(crate) connection_attempts: usize,
     /// Opening the domain aborts the process.
     pub(crate) crashes: bool,
 }
 
-/// What the others have unless they say otherwise.
+/// The profile from which the others differ.
 const COPY: Profile = Profile {
     name: c"copy",
     immediate: true,
@@ -248,7 +248,7 @@ const FEW_CONNECTIONS: Profile = Profile {
     ..PSM3
 };
 
-/// The same, where each attempt to connect is refused.
+/// A profile where each attempt to connect is refused.
 const NO_CONNECTIONS: Profile =
     Profile { name: c"no-connections", connection_attempts: 1, ..FEW_CONNECTIONS };
 

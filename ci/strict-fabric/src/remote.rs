@@ -229,7 +229,7 @@ impl RemotePeer {
         let mut old = 0u64;
         // SAFETY: a local variable of 8 bytes.
         unsafe { self.read(at, (&raw mut old).cast(), amo.width) }?;
-        // What a CPU changes meanwhile is lost.
+        // A concurrent change by a CPU is lost.
         std::thread::yield_now();
         let new = amo.applied(old);
         // SAFETY: a local variable of 8 bytes.

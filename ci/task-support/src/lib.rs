@@ -1,4 +1,4 @@
-//! What tasks on this repository work with: cargo and what it knows, other programs, and packages
+//! The parts that tasks on this repository share: cargo's view of it, other programs, and packages
 //! that bring them.
 //!
 //! It depends on no task.

@@ -16,7 +16,7 @@ use crate::process;
 pub struct Need {
     /// The program that is looked for on PATH.
     pub program: &'static str,
-    /// What it is needed for.
+    /// The purpose of the program.
     pub purpose: &'static str,
     /// Packages, separated by blanks, by [`MANAGERS`].
     packages: [&'static str; MANAGERS.len()],
@@ -160,7 +160,7 @@ struct PackageManager {
     install: &'static [&'static str],
 }
 
-/// Of Debian, of Fedora and RHEL, and of SUSE, each with its kin.
+/// The package managers of Debian, of Fedora and RHEL, and of SUSE, each with its kin.
 const MANAGERS: [PackageManager; 3] = [
     PackageManager {
         program: "apt-get",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// What coreutils' `timeout` answers when it had to end the program.
+/// The status of coreutils' `timeout` when it had to end the program.
 const TIMED_OUT: i32 = 124;
 
 /// Runs `command` with its output passed through; any status but 0 is an error.

@@ -1,4 +1,5 @@
-//! What cargo knows about this repository: its packages, where it builds, and what a build made.
+//! Queries cargo about this repository: its packages, its build directory, and the files of a
+//! build.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,14 +13,14 @@ use crate::process;
 pub struct Workspace {
     /// The top of the repository.
     pub root: PathBuf,
-    /// Where cargo builds: CARGO_TARGET_DIR, or what its configuration says, or target/.
+    /// The build directory of cargo: CARGO_TARGET_DIR, or what its configuration says, or target/.
     pub target: PathBuf,
     /// The packages of the workspace.
     pub packages: Vec<Package>,
 }
 
-/// What builds the release and installs it under a prefix. A task that needs an installed prefix is
-/// handed it.
+/// A function that builds the release and installs it under a prefix. A task that needs an
+/// installed prefix is handed it.
 pub type Install = fn(&Workspace, &Path) -> Result<()>;
 
 /// One crate of the workspace.
@@ -29,7 +30,7 @@ pub struct Package {
     pub folder: String,
     /// The oldest Rust that it says it builds with.
     pub rust_version: Option<String>,
-    /// What it depends on.
+    /// The dependencies.
     pub dependencies: Vec<Dependency>,
 }
 

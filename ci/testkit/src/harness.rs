@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-/// What a test ends with that cannot be done here.
+/// The panic of a test that cannot run here.
 struct Absent(String);
 
 /// Ends the calling test, which is reported as ignored. Under cargo's own harness it fails: no test

@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::permits::{self, Permit};
 use crate::started::{Overdue, Started, listed};
 
-/// What starts the program.
+/// The launcher of the program.
 #[derive(Debug, Clone)]
 enum Launcher {
     OfPrefix,
@@ -130,8 +130,8 @@ impl Job {
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
         let (stdout, stderr) = (temporary(), temporary());
-        // What ignores signals, as a shell's background job does, passes that on; a test does not
-        // want it.
+        // A process that ignores signals, as a shell's background job does, passes that on; a test
+        // does not want it.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")

@@ -1,4 +1,4 @@
-//! What tests that launch real processes share: the installed prefix, compiled test programs, and
+//! The parts that tests of real processes share: the installed prefix, compiled test programs, and
 //! jobs under a hard time limit that are checked for what they leave behind.
 //!
 //! It knows the command lines of `oshcc` and `oshrun` and nothing of the library behind them. A

@@ -1,9 +1,9 @@
-//! How long tests wait: for an end that never comes, and for what comes soon.
+//! The time limits of tests: for an end that never comes, and for events that come soon.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often a waiting test looks.
+/// The interval at which a waiting test checks.
 pub(crate) const GLANCE: Duration = Duration::from_millis(2);
 /// The usual limit of a job, and of a condition. Only what hangs reaches it: jobs of 12 PEs take a
 /// hundred times as long on a machine of two CPUs that runs 30 other threads.

@@ -79,9 +79,9 @@ impl Drop for TestMark {
     }
 }
 
-/// How often a running program must show an empty environment until that is believed. An exec can
-/// end between the look at the environment, which it had not yet, and the look at the command line,
-/// which it has; not this often in a row.
+/// The number of times that a running program must show an empty environment until that is
+/// believed. An exec can end between the look at the environment, which it had not yet, and the
+/// look at the command line, which it has; not this often in a row.
 const LOOKS: u32 = 5;
 
 /// The environment of a process that runs. In the middle of an exec it has none for a moment.

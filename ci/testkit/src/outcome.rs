@@ -1,4 +1,4 @@
-//! How a job ended, and the expectations that most tests have of it.
+//! The outcome of a job, and the expectations that most tests have of it.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 /// A job that is over.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// What was run.
+    /// The command.
     pub command: String,
     /// The status of oshrun, or of the program where there was no launcher.
     pub status: ExitStatus,

@@ -1,5 +1,5 @@
-//! How many jobs and compilers run at the same time: tests run in many threads, machines have few
-//! processors.
+//! Limits the jobs and compilers that run at the same time: tests run in many threads, machines
+//! have few processors.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

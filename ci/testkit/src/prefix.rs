@@ -1,4 +1,4 @@
-//! Where what is tested is installed.
+//! Finds the installation under test.
 
 use std::path::PathBuf;
 

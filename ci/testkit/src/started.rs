@@ -30,7 +30,7 @@ pub struct Started {
 /// Why a process was ended.
 #[derive(Debug)]
 pub struct Overdue {
-    /// What it ended with then.
+    /// The status with which it ended.
     pub status: ExitStatus,
     limit: Duration,
     running: Vec<Process>,
@@ -130,7 +130,7 @@ impl Started {
 }
 
 impl Drop for Started {
-    /// Where a test fails half-way its processes must not run on.
+    /// Ends the processes of a test that fails half-way.
     fn drop(&mut self) {
         if self.status.is_none() || thread::panicking() {
             self.end();

@@ -1,5 +1,5 @@
-//! What a job might leave in the file system or among the sockets; processes are looked for by
-//! every job anyway.
+//! Finds what a job has left in the file system or among the sockets; every job looks for processes
+//! anyway.
 
 use std::collections::BTreeSet;
 use std::fs;

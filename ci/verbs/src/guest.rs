@@ -15,7 +15,7 @@ use super::table::GuestReport;
 
 pub const SCRIPTS: &str = "ci/scripts/verbs";
 
-/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster
+/// The way to run: by default the processor is interpreted, which works everywhere. `kvm` is faster
 /// where the processor itself runs guests; some virtual machines offer a `/dev/kvm` that interprets
 /// guests more slowly than QEMU does, and only a guest's start shows it.
 const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
@@ -30,7 +30,7 @@ const MEGABYTES: &str = "2560";
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     random.trust_cpu=on no_timer_check tsc=reliable";
 
-/// What guests are started from.
+/// The files from which guests are started.
 pub struct Bed {
     scripts: PathBuf,
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! What the guests run. The lists at the top are what grows.
+//! The jobs of the guests. The lists at the top are what grows.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +29,8 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("collectives_team", "crates/shmem-c/tests/programs/collectives_team.c"),
 ];
 
-/// Those that also run with the libraries of folders, across two guests, and over datagrams.
+/// The programs that also run with the libraries of directories, across two guests, and over
+/// datagrams.
 const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
 /// Cases of the suite that do not run in guests. The far offsets take more memory than a guest has,
@@ -52,11 +53,11 @@ const NOT_ACROSS: [&str; 9] = [
     "tiny_",
 ];
 
-/// How to reach the NIC by each network: its variables for the suite and for programs.
+/// The variables by which the suite and programs reach the NIC over each network.
 struct VerbsNetwork {
     name: &'static str,
     transport: &'static str,
-    /// Where its cases begin with this; without any, [`FEW`] programs run in one guest.
+    /// The beginning of the names of its cases; without any, [`FEW`] programs run in one guest.
     suite: Option<&'static str>,
     environment: &'static str,
 }
@@ -93,7 +94,7 @@ const OF_SUITE: Duration = Duration::from_secs(1800);
 const OF_PROGRAM: Duration = Duration::from_secs(480);
 const SLOWDOWN: &str = "RUSHMEM_TEST_SLOWDOWN=10";
 
-/// Where what the guests run lies on this machine, and so in the guests.
+/// The paths of the guests' programs on this machine, and so in the guests.
 pub struct Places {
     pub prefix: PathBuf,
     pub programs: PathBuf,

@@ -12,7 +12,7 @@ use task_support::process;
 /// A folder with `boot/vmlinuz*` and `lib/modules`, to be used instead.
 const KERNEL: &str = "RUSHMEM_VERBS_KERNEL";
 
-/// What of the package is unpacked.
+/// The parts of the package to unpack.
 const PARTS: &[&str] = &[
     "./boot/vmlinuz*",
     "./lib/modules/*/modules.*",

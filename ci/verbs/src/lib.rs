@@ -67,7 +67,7 @@ pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String
     }
 }
 
-/// What guests are started from, or why there are none.
+/// Returns the files from which guests are started, or why there are none.
 fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(Err("the guests are x86-64 machines, and run this machine's programs".into()));

@@ -1,4 +1,4 @@
-//! What became of the jobs of the guests.
+//! The outcomes of the jobs of the guests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 /// One job's end.
 pub struct GuestReport {
     pub name: String,
-    /// Where its output is.
+    /// The file of its output.
     pub log: PathBuf,
     /// Its status and its seconds; nothing where the guest did not come to its end.
     pub end: Option<(i32, u64)>,
 }
 
-/// What coreutils' `timeout` answers when it had to end the program, first by asking and then by
-/// force.
+/// The statuses of coreutils' `timeout` when it had to end the program, first by SIGTERM and then
+/// by SIGKILL.
 const TIMED_OUT: [i32; 2] = [124, 137];
 
 impl GuestReport {

@@ -5,6 +5,7 @@
 //! the words that were replaced) are at the top of the rule's file.
 
 mod budgets;
+mod comments;
 mod figures;
 mod files;
 mod imports;
@@ -31,6 +32,7 @@ const RULES: &[Rule] = &[
     imports::check,
     names::check,
     prose::check,
+    comments::check,
     links::check,
     figures::check,
 ];

@@ -27,13 +27,13 @@ pub struct Status {
     pub further_waits: Vec<u32>,
     /// The locks that it holds, at most [`MAX_LISTED`].
     pub held_locks: Vec<Place>,
-    /// What of it is in flight over a network; `None` if it is not known.
+    /// The operations in flight over a network; `None` if they are not known.
     pub in_flight: Option<InFlight>,
     /// While it waits for the other PEs in finalize.
     pub finalizing: Option<Finalizing>,
 }
 
-/// What a PE has done that is in finalize, and so enters no other collective before all PEs are.
+/// The state of a PE that is in finalize, and so enters no other collective before all PEs are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finalizing {
     /// The number of collectives that it has entered on each team, by the
@@ -44,7 +44,7 @@ pub struct Finalizing {
 /// Operations of a PE over a network that are not known to be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// How many are known.
+    /// The number of collectives that are known.
     pub n: u64,
     /// PEs that they target, at most [`MAX_LISTED`].
     pub targets: Vec<u32>,
@@ -52,7 +52,7 @@ pub struct InFlight {
     pub more: bool,
 }
 
-/// How far a PE has come.
+/// The stage that a PE has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// In `shmem_init`, after it has mapped the memory of its node.
@@ -72,15 +72,16 @@ pub struct Wait {
     pub thread: u32,
     /// The function as the user called it, such as `shmem_long_wait_until`.
     pub call: String,
-    /// Where in the program the call is, such as `ring.c:12 in exchange`, once that is known.
+    /// The location of the call in the program, such as `ring.c:12 in exchange`, once that is
+    /// known.
     pub called_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
-    /// What the thread waits for.
+    /// The subject of the wait.
     pub subject: Subject,
 }
 
-/// What a thread waits for.
+/// The subject of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// Words of this PE that other PEs write (OpenSHMEM 1.6, §9.11).
@@ -89,7 +90,7 @@ pub enum Subject {
     Collective(Collective),
     /// A lock.
     Lock {
-        /// Where it is.
+        /// The location of the lock.
         lock: Place,
         /// The PE before this one in the queue, if it is known. It holds the lock or waits too.
         behind: Option<u32>,
@@ -124,7 +125,7 @@ pub struct Words {
 /// A word that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
-    /// Where it is.
+    /// The location of the word.
     pub place: Place,
     /// Its offset in the memfd of the node, if it is there.
     pub in_memfd: Option<u64>,
@@ -132,7 +133,7 @@ pub struct Word {
     pub nbytes: u8,
     /// True if its type is signed.
     pub signed: bool,
-    /// What it is compared with: the low bytes.
+    /// The value with which it is compared: the low bytes.
     pub wanted: u64,
 }
 
@@ -184,7 +185,7 @@ pub enum Members {
         start: u32,
         /// The distance, negative where the order is reversed.
         stride: i32,
-        /// How many.
+        /// The number of them.
         n: u32,
     },
     /// In this order, at most [`MAX_LISTED`].

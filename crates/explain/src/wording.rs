@@ -1,4 +1,4 @@
-//! How a wait reads in a sentence: durations, ordinals, places and words with their values.
+//! Words a wait for a sentence: durations, ordinals, places and words with their values.
 
 use crate::job::Job;
 use crate::ranges::{self, enumerate_once};

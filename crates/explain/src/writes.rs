@@ -45,9 +45,9 @@ pub struct LastWrite {
     pub at: u64,
     /// The PE that has the memory.
     pub pe: u32,
-    /// Where the first byte is.
+    /// The location of the first byte.
     pub place: Place,
-    /// How many bytes from the first to the last one.
+    /// The number of bytes from the first to the last one.
     pub nbytes: u64,
     /// The function as the user called it; the end of a long name is missing.
     pub call: String,

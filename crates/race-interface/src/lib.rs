@@ -1,4 +1,4 @@
-//! What the runtime and the detector say to each other.
+//! The interface between the runtime and the detector.
 //!
 //! The runtime opens the detector's library when `SHMEM_CHECK=races` asks for it, and gets a
 //! [`Detector`]. Both are of one build; the layout is C's nevertheless, since they are two
@@ -57,7 +57,7 @@ pub struct Text {
 unsafe impl Send for Text {}
 
 impl Text {
-    /// Of a string.
+    /// Makes the text of a string.
     pub const fn new(text: &'static str) -> Text {
         Text { start: text.as_ptr(), nbytes: text.len() }
     }
@@ -77,7 +77,7 @@ impl Text {
 pub struct DetectorOpening {
     /// This PE.
     pub pe: u32,
-    /// How many there are.
+    /// The number of PEs.
     pub n_pes: u32,
     /// Bytes of each heap.
     pub heap_bytes: usize,
@@ -85,11 +85,11 @@ pub struct DetectorOpening {
     pub static_bytes: usize,
     /// `n_pes` addresses of the heaps in this process; 0 where one is not mapped.
     pub heaps: *const usize,
-    /// The same of the static data.
+    /// The addresses of the static data.
     pub statics: *const usize,
     /// A file for the reports in JSON; empty for none.
     pub json: Text,
-    /// What is not to be reported: lines of a file.
+    /// The races that are not to be reported: lines of a file.
     pub suppressions: Text,
     /// The exit status of a PE that would end well although there is a race.
     pub status: c_int,
@@ -119,13 +119,13 @@ pub enum AccessOperation {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBlocks {
-    /// Where the first one begins.
+    /// The address of the first one.
     pub addr: usize,
     /// Bytes of each.
     pub nbytes: usize,
     /// Bytes from the start of one to that of the next.
     pub stride: usize,
-    /// How many they are.
+    /// The number of blocks.
     pub n: usize,
 }
 
@@ -169,13 +169,13 @@ pub enum WordKind {
 pub struct CheckedAccess {
     /// The routine.
     pub call: Text,
-    /// What it does.
+    /// The operation.
     pub operation: AccessOperation,
     /// An atomic operation that changes nothing.
     pub reads_only: bool,
     /// The context belongs to `SHMEM_TEAM_SHARED`.
     pub of_shared: bool,
-    /// What an atomic operation works on.
+    /// The word of an atomic operation.
     pub word: WordKind,
     /// The place of the context, which a later one may have.
     pub ctx: u64,
@@ -183,7 +183,7 @@ pub struct CheckedAccess {
     pub pe: u32,
     /// Its bytes, by the addresses that this PE has for its own.
     pub remote: ByteBlocks,
-    /// Those of this PE.
+    /// The bytes of this PE.
     pub local: ByteBlocks,
     /// The signal that follows the data; 0 for none.
     pub signal: usize,
@@ -203,15 +203,15 @@ pub enum Order {
     PeQuiet,
 }
 
-/// Of which members' accesses before the call a member knows when it leaves a collective.
+/// The members whose accesses before the call a member knows when it leaves a collective.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowedMembers {
-    /// Of all members.
+    /// All members.
     All,
-    /// Of one: the root.
+    /// One member: the root.
     Member,
-    /// Of those below a number.
+    /// The members below a number.
     Below,
 }
 
@@ -233,8 +233,8 @@ pub struct CollectiveEvent {
     pub follows: FollowedMembers,
     /// The root, or the number.
     pub member: u32,
-    /// What it reads here.
+    /// The bytes that it reads here.
     pub source: ByteBlocks,
-    /// What it writes here.
+    /// The bytes that it writes here.
     pub dest: ByteBlocks,
 }

@@ -1,4 +1,4 @@
-//! What the race detector reports, and which settings it has.
+//! Checks the reports of the race detector, and its settings.
 
 use std::path::{Path, PathBuf};
 

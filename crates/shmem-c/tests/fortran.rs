@@ -171,8 +171,8 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
     }
 }
 
-/// Where LLVM's compiler is, by either form of the interface. The module is that of the compiler
-/// which was there when the prefix was installed, if it can compile it.
+/// Ignores the test if LLVM's compiler is not installed. The module is that of the compiler which
+/// was there when the prefix was installed, if it can compile it.
 fn flang_compiles_programs() {
     let names = ["flang", "flang-new", "flang-new-19"];
     let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();

@@ -151,14 +151,14 @@ const HEALTHY: &[(&str, &[&str])] = &[
     ("nbi", &["All PEs compute: none waits for another."]),
 ];
 
-/// What no explanation of a healthy job says.
+/// The words that no explanation of a healthy job contains.
 const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", "ended"];
 
 /// Until the first request for an explanation, and half of the time until the next one: gdb stops
 /// PEs that are not in the library yet.
 const PAUSE: Duration = Duration::from_millis(1500);
 
-/// How the PEs reach each other.
+/// The variables of a network.
 type Network = [(&'static str, &'static str)];
 
 const CHECKED: (&str, &str) = ("SHMEM_CHECK", "1");

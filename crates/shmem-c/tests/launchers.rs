@@ -22,7 +22,7 @@ use testkit::{Job, Outcome, absent, program};
 struct Launcher {
     words: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// What comes before the program.
+    /// The command before the program.
     before: &'static [&'static str],
 }
 
@@ -115,8 +115,8 @@ fn prteruns() -> Vec<Launcher> {
     any(Launcher::find(PRTERUN).into_iter().chain(other))
 }
 
-/// What any launcher must start: init and finalize in every order, RMA, collectives, the old
-/// start-up.
+/// Runs the programs that any launcher must start: init and finalize in every order, RMA,
+/// collectives, the old start-up.
 fn runs_programs(launcher: &Launcher) {
     for (source, n) in [
         ("init_finalize.c", 1),
@@ -163,7 +163,7 @@ fn ends_with_its_pes(launcher: &Launcher) {
     assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
 }
 
-/// Where all PEs exit with status 0 and without finalize, none is missed.
+/// If all PEs exit with status 0 and without finalize, none is missed.
 fn warns_of_pes_without_finalize(launcher: &Launcher) {
     for how in ["all_exit0", "late_exit0"] {
         let outcome = launcher.death(how);
@@ -360,7 +360,7 @@ mod hydra {
     /// for such records.
     pub fn on_two_hosts() {
         let hosts = Hosts::new("y", 2);
-        // What crosses the wire later is the same after either protocol.
+        // The messages that follow are the same after either protocol.
         let jobs = [
             ("pmi1", "rma.c"),
             ("pmi1", "split_2d.c"),
@@ -384,8 +384,8 @@ mod hydra {
     }
 }
 
-/// What a process says that is left with the variables of a PMIx launcher, whose server should be
-/// at `uri`.
+/// Checks the message of a process that is left with the variables of a PMIx launcher, whose server
+/// should be at `uri`.
 fn names_a_lost_server(uri: &str, cause: &str) {
     let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
     let job = job.env("PMIX_NAMESPACE", "a").env("PMIX_RANK", "3").env("PMIX_SERVER_URI41", uri);

@@ -37,7 +37,7 @@ const NAMED: [(&str, &str); 6] = [
     ("local_get_constant", "bytes) is not writable"),
 ];
 
-/// The same where a page in the middle cannot be accessed.
+/// The accesses to a range with an inaccessible page in the middle.
 const HOLES: [(&str, &str); 2] = [
     ("local_put_hole", "100000 bytes) is not readable"),
     ("local_get_hole", "100000 bytes) is not writable"),
@@ -64,7 +64,7 @@ fn over_ucx() {
     }
 }
 
-/// What fails after the call the provider says without the address.
+/// The provider reports failures after the call without the address.
 fn over_libfabric() {
     for (how, words) in NAMED.into_iter().chain(HOLES) {
         assert_says(over(RXM, how), words);

@@ -1,4 +1,5 @@
-//! What no correct program does ends the job with one sentence: the PE, the call, the argument.
+//! Checks that each mistake of a program ends the job with one sentence: the PE, the call, the
+//! argument.
 
 use testkit::{Job, Outcome, program};
 
@@ -7,7 +8,7 @@ fn misuse(how: &str) -> Outcome {
     run(Job::new(program!("misuse.c")).n(3).arg(how))
 }
 
-/// The same between PEs that share no memory.
+/// Runs the program with PEs that share no memory.
 #[track_caller]
 fn off_node_misuse(how: &str) -> Outcome {
     run(off_node_job(how))
@@ -138,7 +139,7 @@ fn locks_that_are_not_held_as_they_should() {
     }
 }
 
-/// What is printed cannot be written then, but the message can.
+/// The program's own output cannot be written then, but the message can.
 #[test]
 fn a_stream_that_is_locked_holds_up_no_message() {
     let job = Job::new(program!("misuse.c")).n(3).arg("stream_locked");
@@ -319,8 +320,8 @@ fn arrays_that_overlap() {
     }
 }
 
-/// What many programs do and the standard leaves undefined: one warning for each call, not for each
-/// time.
+/// A practice of many programs that the standard leaves undefined: one warning for each call, not
+/// for each time.
 #[test]
 fn a_source_that_is_the_destination() {
     let outcome = Job::new(program!("in_place.c")).n(3).env("SHMEM_CHECK", "1").run();
@@ -366,7 +367,7 @@ fn threads_that_call_in_turn() {
     assert_eq!(outcome.stderr.matches("below SHMEM_THREAD_SERIALIZED").count(), 3, "{outcome}");
 }
 
-/// The same of threads that access memory: on the heap and on static data.
+/// Checks threads that access memory: on the heap and on static data.
 #[test]
 fn threads_that_access_memory() {
     for nodes in ["on", "off"] {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, program};
 
-/// Where PEs share memory, where none do, and where some do.
+/// The settings where PEs share memory, where none do, and where some do.
 const SETTINGS: [(&str, &str); 3] =
     [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
@@ -29,7 +29,7 @@ fn programs_drawn_anew() {
     }
 }
 
-/// Where active sets have channels of their own.
+/// Active sets have channels of their own at this level.
 #[test]
 fn teams_and_active_sets_at_the_highest_thread_level() {
     for (name, value) in SETTINGS {
@@ -48,7 +48,7 @@ fn slots_are_used_by_teams_of_one_node_and_of_several() {
     }
 }
 
-/// Where PEs do not outnumber CPUs other algorithms are used than where they do.
+/// The algorithms differ where PEs do not outnumber CPUs.
 #[test]
 fn forced_algorithms_overlap() {
     for (variable, algorithm) in [

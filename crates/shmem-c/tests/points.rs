@@ -1,6 +1,6 @@
-//! Where each point of ci/spec/semantics.md is checked, and why a few are not. The table is held
-//! against the list itself and against the files it names: a point that is added, or a check that
-//! goes, is seen here.
+//! Says where each point of ci/spec/semantics.md is checked, and why a few are not. The table is
+//! held against the list itself and against the files it names: a point that is added, or a check
+//! that goes, is seen here.
 
 use std::path::Path;
 

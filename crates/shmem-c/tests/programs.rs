@@ -83,7 +83,7 @@ const COUNTED: [Nodes; 4] = [
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
-/// Who shares memory: a variable and its value, and how many PEs.
+/// The nodes of a job: a variable and its value, and the number of PEs.
 type Nodes = ((&'static str, &'static str), usize);
 
 /// A network whose library is opened at run time, and what programs run over.
@@ -91,9 +91,9 @@ struct Network {
     transport: &'static str,
     /// The variable that says which of the library's own ways are used.
     variable: &'static str,
-    /// What every program is run over at every size: the tier `--full`.
+    /// The transport over which every program is run at every size: the tier `--full`.
     usual: &'static str,
-    /// What reaches PEs of the same machine alone: every program is run over it at some sizes in
+    /// The transport between PEs of the same machine: every program is run over it at some sizes in
     /// this tier.
     inside: Option<&'static str>,
     /// Queues and buffers of the library so small that everything waits for room, with what they
@@ -183,7 +183,7 @@ const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 4),
 ];
 
-/// Those that have the atomic operations which locks need.
+/// The profiles that have the atomic operations which locks need.
 const STRICT_WITH_AMOS: [&str; 3] = ["cxi", "opx", "psm3"];
 
 /// The folder where libfabric finds the provider.
@@ -491,7 +491,7 @@ const HERE: &[&str] = &[
     "wait_sets.c",
 ];
 
-/// How every program is run, and why not always.
+/// A way to run every program, and the reason if it is not always used.
 type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 
 const PROVIDERS: &str = "part of `cargo xtask test --providers`";
@@ -546,7 +546,7 @@ fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
 }
 
-/// Where the order of a PE's calls means nothing, since several threads make them.
+/// The order of a PE's calls means nothing here, since several threads make them.
 fn active_sets_at_the_highest_thread_level() {
     for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
         for source in ["active_sets_many.c", "broadcasts_ahead.c"] {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use testkit::{Job, absent, program};
 
-/// Where strace is not here, or may not trace, the test is ignored.
+/// Ignores the test if strace is not installed, or may not trace.
 fn needs_strace() {
     let trace = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
     if !trace.is_ok_and(|output| output.status.success()) {

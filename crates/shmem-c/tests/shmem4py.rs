@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use testkit::{Job, Outcome, Test, absent, prefix};
 
-/// Where the part of shmem4py is that is linked with the library.
+/// The part of shmem4py that is linked with the library.
 const EXTENSION: &str =
     "import importlib.util as util; print(util.find_spec('shmem4py.api').origin)";
 

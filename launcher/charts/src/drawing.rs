@@ -4,15 +4,15 @@ use maud::{Markup, html};
 
 use crate::palette::{GRID, SOFT};
 
-/// What is drawn, without the text around it.
+/// The content of a drawing, without the text around it.
 pub struct Drawing {
     /// Its width in pixels.
     pub width: f64,
     /// Its height in pixels.
     pub height: f64,
-    /// What is drawn.
+    /// The content.
     pub content: Markup,
-    /// What shows values under the pointer; only a page has it.
+    /// The areas that show values under the pointer; only a page has them.
     pub hits: Markup,
 }
 

@@ -201,7 +201,7 @@ impl Pe {
     }
 }
 
-/// Where the statuses are in the memory of the node.
+/// The offset of the statuses in the memory of the node.
 const STATUSES: u64 = 4096;
 
 fn number(text: &str) -> u64 {

@@ -40,7 +40,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Daemons {
     list: Vec<RemoteDaemon>,
-    /// How they were started.
+    /// The command that started them.
     command: Option<DaemonCommand>,
     /// The time for which a host may be silent.
     limit: Duration,

@@ -1,4 +1,4 @@
-//! How jobs end: statuses, messages, and nothing left.
+//! Checks the ends of jobs: statuses, messages, and nothing left.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn programs_without_init_end_with_the_first_failure() {
     // oshrun's own lines are no explanation.
     let outcome = Job::new(&["--report-bindings", "-n", "3", "false"]).run().expect_nothing_left();
     assert!(outcome.stderr.ends_with(&format!("{how}\n")), "{outcome:?}");
-    // What has printed an error needs no other one.
+    // A program that has printed an error needs no other one.
     Job::new(&["-n", "1", "sh", "-c", "echo why >&2; exit 3"]).run().expect(3, "why\n");
 }
 
@@ -205,7 +205,7 @@ fn a_wrapper_passes_the_failure_on() {
 
 #[test]
 fn a_time_limit_ends_the_job() {
-    // Where PEs take their time to start, a short limit is over before they print.
+    // If PEs take their time to start, a short limit is over before they print.
     let has_printed = |limit: &&str| {
         let words = ["-n", "2", "--timeout", limit, &support::pe(), "print:before", "sleep:600000"];
         let outcome = Job::new(&words).run().expect_nothing_left();

@@ -1,5 +1,5 @@
-//! What `shmem-info` prints and draws, from the machines that we described. Without libhwloc those
-//! tests say a word.
+//! Checks the output and drawings of `shmem-info` for the machines that we described. Without
+//! libhwloc those tests say a word.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -34,7 +34,7 @@ fn map(fixture: &str, words: &[&str]) -> String {
     printed(&all)
 }
 
-/// Whether each line is there, in this order.
+/// Asserts that all lines are there, in this order.
 fn in_order(text: &str, lines: &[&str]) {
     let mut rest = text.lines().map(str::trim);
     for line in lines {
@@ -269,7 +269,7 @@ fn the_doctor_finds_that_this_machine_can_run_jobs() {
     assert!(text.contains("\nhost ") && text.contains("\ntransport tcp: "), "{text}");
 }
 
-/// Whether the doctor finds a library; without it the test is ignored.
+/// Ignores the test if the doctor does not find a library.
 fn needs(text: &str, library: &str) {
     if text.contains(&format!("{library} cannot be opened")) {
         testkit::absent(format!("{library} is not here"));

@@ -16,7 +16,7 @@ use testkit::{Job, LIMIT, Outcome, Test, Traces, absent, patient};
 
 const N_PES: usize = 4;
 
-/// How many calls of one kind fail in the whole test at most, one in each job.
+/// The maximum number of calls of one kind that fail in the whole test, one in each job.
 const TURNS: u64 = 24;
 
 const SAMPLE: &str = "the step faults-sample";
@@ -28,7 +28,7 @@ const SIGNALS: &[(&str, fn())] = &[
     ("killed_injector", signals::killed_injector),
 ];
 
-/// Where the PEs run, and which program a call fails in.
+/// The nodes of the PEs, and the program in which a call fails.
 #[derive(Clone, Copy)]
 struct Setting {
     name: &'static str,

@@ -77,7 +77,7 @@ fn what_is_in_flight_to_the_word_is_named() {
         |n| none(n).in_flight([2], 1, &[1], true),
         &["all others wait. PE 2 has an operation in flight, to PE 1. PEs"],
     );
-    // Of PE 2 it is not known.
+    // The operations of PE 2 are not known.
     check(|n| hang(n).in_flight(others(n, &[2]), 0, &[], false), &["all others wait. PEs"]);
     let finalized = |n| none(n).stage([2], Some(Stage::Finalized)).in_flight([2], 1, &[3], false);
     check(finalized, &["Nothing in flight targets it."]);

@@ -5,8 +5,8 @@ use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 use std::time::{Duration, Instant};
 
-/// What an explanation may take: far more than the second that it needs, and less than the minutes
-/// of an algorithm that grows with the square of the PEs.
+/// The time limit of an explanation: far more than the second that it needs, and less than the
+/// minutes of an algorithm that grows with the square of the PEs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// PEs of a large job.

@@ -66,7 +66,7 @@ impl Agent {
     }
 }
 
-/// How daemons are started.
+/// The command that starts daemons.
 #[derive(Clone, Debug)]
 pub struct DaemonCommand {
     /// The launch agent.

@@ -95,7 +95,7 @@ pub enum HostEvent {
     Exited {
         /// The PE.
         pe: u32,
-        /// How it ended.
+        /// The way in which it ended.
         exit: Exit,
     },
     /// A PE has printed something.
@@ -111,7 +111,7 @@ pub enum HostEvent {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
-    /// What is known of some PEs, in reply to [`DaemonOrder::Explain`].
+    /// The state of some PEs, in reply to [`DaemonOrder::Explain`].
     Found(SurveyResult),
     /// A wait has lasted longer than [`DaemonOrder::Watch`] allows.
     Overdue(WaitId),
@@ -156,7 +156,7 @@ pub enum DaemonOrder {
     Explain(Inquiry),
     /// Look for long waits once per second.
     Watch {
-        /// Where the statuses of the PEs are.
+        /// The position of the statuses of the PEs.
         statuses: Statuses,
         /// The time for which a wait may last.
         limit: Duration,
@@ -191,7 +191,7 @@ pub fn encode_event(message: &HostEvent) -> Vec<u8> {
     proto::encode(&(message, b'\n'))
 }
 
-/// What [`encode_event`] encodes.
+/// The input of [`encode_event`].
 pub type EventFrame = (HostEvent, u8);
 
 #[cfg(test)]

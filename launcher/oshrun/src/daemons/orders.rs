@@ -1,4 +1,4 @@
-//! What a daemon needs to start the PEs of its host. Plain data.
+//! The orders by which a daemon starts the PEs of its host. Plain data.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::spawn::debugger::Debugged;
 use crate::spawn::placement::PlacementRequest;
 
-/// What to start: the same on all hosts of a job.
+/// The program to start: the same on all hosts of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobSpec {
     /// The program as the user named it.

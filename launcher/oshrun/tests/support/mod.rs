@@ -33,7 +33,7 @@ pub struct Job {
 /// A job that runs.
 pub struct Running(Started);
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug)]
 pub struct Outcome {
     /// Exit status, or 128 + signal.
@@ -55,7 +55,7 @@ impl Job {
         Job::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
-    /// The same, started by a shell that runs a command first, such as `trap`.
+    /// Makes a job that is started by a shell that runs a command first, such as `trap`.
     pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> Job {
         let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
         Job::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())

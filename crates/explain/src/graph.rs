@@ -173,7 +173,9 @@ impl<'a> Graph<'a> {
             Subject::Message { from } => {
                 (End::Network, Some(*from).filter(known).into_iter().collect())
             }
-            Subject::Exit => (End::Network, meetings.finalize.into_iter().collect()),
+            Subject::Exit | Subject::Leaving => {
+                (End::Network, meetings.finalize.into_iter().collect())
+            }
         };
         if targets.is_empty() || end == End::Word {
             self.ends.push((pe, end));

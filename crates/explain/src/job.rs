@@ -165,8 +165,7 @@ impl<'a> Situation<'a> {
         let Some(snapshot) = snapshot else { return Situation::Elsewhere };
         let stage = snapshot.status.as_ref().map(|status| status.stage);
         let waits = snapshot.status.as_ref().map_or(&[][..], |status| &status.waits);
-        // At the end of finalize a PE waits for all others too, in a call of another name.
-        let is_at_exit = |wait: &Wait| wait.subject == Subject::Exit && wait.call == "exit";
+        let is_at_exit = |wait: &Wait| wait.subject == Subject::Leaving;
         match (&snapshot.process, stage) {
             (ProcessState::HostSilent(host), _) => Situation::HostSilent(host),
             (ProcessState::Ended(how), _) => Situation::Ended(how),

@@ -110,7 +110,7 @@ fn shorten(status: &mut Status, limit: usize) {
                 }
             }
             Subject::Operations { peers } => peers.truncate(limit),
-            Subject::Lock { .. } | Subject::Message { .. } | Subject::Exit => {}
+            Subject::Lock { .. } | Subject::Message { .. } | Subject::Exit | Subject::Leaving => {}
         }
     }
 }

@@ -105,8 +105,10 @@ pub enum Subject {
         /// The PE.
         from: u32,
     },
-    /// All other PEs, at the end of the program.
+    /// All other PEs, in finalize.
     Exit,
+    /// The same, at the exit of a program that has not called finalize.
+    Leaving,
 }
 
 /// Words of this PE that other PEs write.

@@ -44,7 +44,7 @@ impl Job<'_> {
                 format!(", for operations on {}", ranges::pes(&ranges::sorted(peers)))
             }
             Subject::Message { from } => format!(", for a message from PE {from}"),
-            Subject::Collective(_) | Subject::Exit => String::new(),
+            Subject::Collective(_) | Subject::Exit | Subject::Leaving => String::new(),
         }
     }
 

@@ -305,7 +305,7 @@ pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<
         // Cause: two slices have some elements in common.
         fail!(
             call,
-            "arguments dest and source overlap, at {place}; let them be the same elements, or others"
+            "arguments dest and source overlap, at {place}; pass the same elements for both, or elements that do not overlap"
         )
     }
 }

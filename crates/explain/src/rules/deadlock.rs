@@ -162,7 +162,8 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
 /// lock or a message is helped by any thread, but members of a team have to come to a collective
 /// themselves, and all PEs to finalize.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
-    let is_helped = |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit);
+    let is_helped =
+        |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit | &Subject::Leaving);
     let holds = causes.iter().any(|cause| match cause.kind {
         Kind::WordOfNobody => true,
         Kind::Cycle => subjects(graph, &cause.pes).any(is_helped),

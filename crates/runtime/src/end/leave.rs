@@ -144,7 +144,7 @@ fn give_up(job: &Job, status: c_int) {
 
 /// Shows in the status that this PE waits at its exit.
 fn shows_exit() -> Shown {
-    status::show(nanoseconds(), (call!("exit"), Subject::Exit))
+    status::show(nanoseconds(), (call!("exit"), Subject::Leaving))
 }
 
 /// Returns true if every PE has come to its exit or to finalize within [`grace`].

@@ -14,8 +14,8 @@ mod memory {
 mod primitive {
     pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
 }
-#[path = "../../../crates/runtime/src/sync/bell.rs"]
-mod bell;
+#[path = "../../../crates/runtime/src/sync/doorbell.rs"]
+mod doorbell;
 #[path = "../../../crates/runtime/src/memory/visibility.rs"]
 mod visibility;
 #[path = "../../../crates/transport/src/kit/wakeup.rs"]

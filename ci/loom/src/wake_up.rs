@@ -1,6 +1,6 @@
 //! Sleeping and waking.
 
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
@@ -20,12 +20,12 @@ fn no_wake_up_is_lost() {
         let waiter = {
             let words = words.clone();
             thread::spawn(move || {
-                let bell = Bell { rings: &words[0], sleepers: &words[1] };
-                bell.sleep_until(|| words[2].load(Ordering::Acquire) == 1, sleep);
+                let doorbell = Doorbell { rings: &words[0], sleepers: &words[1] };
+                doorbell.sleep_until(|| words[2].load(Ordering::Acquire) == 1, sleep);
             })
         };
         words[2].store(1, Ordering::Release);
-        Bell { rings: &words[0], sleepers: &words[1] }.ring(|_| ());
+        Doorbell { rings: &words[0], sleepers: &words[1] }.ring(|_| ());
         waiter.join().expect("the waiter returns");
         assert_eq!(words[1].load(Ordering::Relaxed), 0, "nobody sleeps any more");
     });

@@ -41,6 +41,6 @@ pub use call::{Call, CallName};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step, tuning};
 pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
-pub use net::contexts::{Context, World};
+pub use net::contexts::{Context, DefaultContext};
 pub use net::order;
 pub use process::{stdio, time};

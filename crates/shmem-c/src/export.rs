@@ -55,7 +55,7 @@ macro_rules! on_default_context {
     )+) => {
         export! {$(
             [$($part)+] ($($arg: $type),*) $(-> $result)?
-                = |call| $function(call, rushmem_runtime::World, $($arg),*);
+                = |call| $function(call, rushmem_runtime::DefaultContext, $($arg),*);
         )+}
     };
 }

@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_void};
 
 use rushmem_runtime::combine::Combine;
 use rushmem_runtime::rma;
-use rushmem_runtime::{ContextHandle, World};
+use rushmem_runtime::{ContextHandle, DefaultContext};
 
 use crate::types::LongDouble;
 
@@ -90,7 +90,9 @@ by_value!([shmem_ctx_longdouble_g] = rushmem_longdouble_ctx_g("rcx", "x3", ctx_g
 
 unsafe extern "C" fn put(dest: *mut LongDouble, source: *const LongDouble, pe: c_int) {
     // SAFETY: dest and pe are the caller's, source is one element on the stack.
-    unsafe { rma::put(rushmem_runtime::call!("shmem_longdouble_p"), World, dest, source, 1, pe) };
+    unsafe {
+        rma::put(rushmem_runtime::call!("shmem_longdouble_p"), DefaultContext, dest, source, 1, pe)
+    };
 }
 
 unsafe extern "C" fn ctx_put(
@@ -105,7 +107,9 @@ unsafe extern "C" fn ctx_put(
 
 unsafe extern "C" fn get(dest: *mut LongDouble, source: *const LongDouble, pe: c_int) {
     // SAFETY: source and pe are the caller's, dest is one element on the stack.
-    unsafe { rma::get(rushmem_runtime::call!("shmem_longdouble_g"), World, dest, source, 1, pe) };
+    unsafe {
+        rma::get(rushmem_runtime::call!("shmem_longdouble_g"), DefaultContext, dest, source, 1, pe)
+    };
 }
 
 unsafe extern "C" fn ctx_get(

@@ -345,8 +345,8 @@ fn the_domain_of_shared_memory_over_a_strict_fabric() {
 }
 
 /// Heaps larger than the machine's memory, of which programs allocate a part. The first fabric has
-/// no more than 64 registrations, the second one none of more than 256 MiB. What is not allocated is
-/// not registered.
+/// no more than 64 registrations, the second one none of more than 256 MiB. Memory that is not
+/// allocated is not registered.
 fn large_heaps_by_strict_fabrics() {
     let folder = strict_folder();
     for (profile, amos, mib, distance) in [

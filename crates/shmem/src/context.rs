@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_long};
 use rushmem_runtime::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
 };
-use rushmem_runtime::{Context as _, ContextHandle, World, ctx, order};
+use rushmem_runtime::{Context as _, ContextHandle, ctx, order};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -54,11 +54,11 @@ pub struct Private;
 
 impl ContextOptions for DefaultContext {
     type Owned = ();
-    type Handle = World;
+    type Handle = rushmem_runtime::DefaultContext;
     type Threads = ();
     #[inline(always)]
-    fn handle((): &()) -> World {
-        World
+    fn handle((): &()) -> rushmem_runtime::DefaultContext {
+        rushmem_runtime::DefaultContext
     }
 }
 

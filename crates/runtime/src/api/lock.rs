@@ -30,7 +30,7 @@ use crate::job::caller;
 use crate::job::{self, Job};
 use crate::memory::address;
 use crate::memory::{place, range};
-use crate::net::contexts::World;
+use crate::net::contexts::DefaultContext;
 use crate::net::{order, polling};
 use crate::observers::{self, Event, What};
 use crate::sync::{backoff, flags};
@@ -193,7 +193,7 @@ impl<T: LockWord> LockHandle<T> {
             (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
         };
         if address::are_atomics_by_network() {
-            // A network sets the bits when it likes, and then rings no bell.
+            // A network sets the bits when it likes, and then rings no doorbell.
             backoff::until_seen(self.job, describe, ready);
         } else {
             backoff::until_rung(self.job, describe, ready);
@@ -271,7 +271,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
              shmem_test_lock took it, and once"
         );
     }
-    order::complete_on(call, World);
+    order::complete_on(call, DefaultContext);
     lock.note_held(false);
     if lock.next().is_some() || !lock.retire() {
         lock.wait(None, || lock.next().is_some());

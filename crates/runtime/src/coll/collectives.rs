@@ -13,7 +13,7 @@ use crate::coll::executor::{Parts, PlanArrays, vector_parts};
 use crate::job;
 use crate::memory::blocks;
 use crate::memory::range::{SymmetricRange, symmetric};
-use crate::net::contexts::World;
+use crate::net::contexts::DefaultContext;
 use crate::net::order;
 use crate::observers::FollowedMembers;
 use crate::sync::check::CheckedArgument;
@@ -33,7 +33,7 @@ pub fn barrier_all(call: Call) {
 /// The barrier of a call whose arguments must be the same on all PEs.
 pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     let job = job::require(call);
-    order::complete_on(call, World);
+    order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
     if job.settings.checks() {
         blocks::require_some_guards(call, job);
@@ -44,7 +44,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
 
 /// The barrier of finalize, which meets no other collective.
 pub(crate) fn finalize(call: Call) {
-    order::complete_on(call, World);
+    order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::new(call, teams().finalize());
     entry.agree(&[]);
     executor.sync_without_pair_flags();
@@ -77,7 +77,7 @@ pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
 
 /// `shmem_barrier` (§9.10.2): a quiet of the default context and a sync of the active set.
 pub fn barrier(call: Call, members: TeamOrActiveSet) {
-    order::complete_on(call, World);
+    order::complete_on(call, DefaultContext);
     sync(call, members);
 }
 

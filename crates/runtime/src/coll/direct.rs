@@ -69,7 +69,7 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
         let nbytes = max_bytes.min(source.nbytes() - at);
         let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));
         source.fetch(&sources, &mut room);
-        let room = SymmetricRange::private(&mut room);
+        let room = SymmetricRange::of_private(&mut room);
         let in_order = (n_after..sources.len()).chain(0..n_after);
         let mut fetched = in_order.map(|i| room.part(i * nbytes, nbytes));
         let operands: Vec<SymmetricRange> = members
@@ -109,7 +109,7 @@ pub(crate) fn scan(
                         Some(image) => image,
                         None => {
                             source.fetch(&[pe], &mut fetched);
-                            SymmetricRange::private(&mut fetched)
+                            SymmetricRange::of_private(&mut fetched)
                         }
                     };
                     // The source may be where the result goes.
@@ -153,7 +153,7 @@ pub(crate) fn combine_with(
     for at in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
         let nbytes = FETCHED_BLOCK.min(source.nbytes() - at);
         source.part(at, nbytes).fetch(&[pe], &mut room);
-        let theirs = SymmetricRange::private(&mut room[..nbytes]);
+        let theirs = SymmetricRange::of_private(&mut room[..nbytes]);
         apply(own.part(at, nbytes), theirs, dest.part(at, nbytes));
     }
 }

@@ -69,7 +69,7 @@ fn private(memory: &mut [u8]) -> SymmetricRange {
     let memory: *mut [u8] = memory;
     // SAFETY: the same bytes, borrowed exclusively as before; a range is written bytes that have
     // values.
-    SymmetricRange::private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
+    SymmetricRange::of_private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 
 impl Executor<'_> {

@@ -1,7 +1,7 @@
 //! The layout of the library's own flags and buffers in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell, exits, finalizes, crashes, long waits |
+//! doorbell, exits, finalizes, crashes, long waits |
 //! per source PE: mailbox, pair line, acknowledgment |
 //! slot per team | table | landings | steps | status | last writes | landings of single teams |
 //! keys of heap blocks

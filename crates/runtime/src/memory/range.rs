@@ -68,7 +68,7 @@ impl SymmetricRange {
     }
 
     /// Private memory, to read from or write to as long as it exists.
-    pub(crate) fn private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
+    pub(crate) fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }

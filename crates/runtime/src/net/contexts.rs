@@ -38,9 +38,9 @@ pub trait Context: Copy {
 
 /// The default context: `pe` is a world PE.
 #[derive(Clone, Copy, Debug)]
-pub struct World;
+pub struct DefaultContext;
 
-impl Context for World {
+impl Context for DefaultContext {
     #[inline(always)]
     fn world_pe(self, _: Call, pe: c_int) -> c_int {
         pe

@@ -44,7 +44,7 @@ impl SymmetricRange {
     /// The bytes that `pe` has there, which it does not change meanwhile.
     pub(crate) fn read(self, pe: Pe) -> Vec<u8> {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
-        SymmetricRange::private(&mut bytes).copy_from(pe, self);
+        SymmetricRange::of_private(&mut bytes).copy_from(pe, self);
         // SAFETY: each was just written.
         bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
     }

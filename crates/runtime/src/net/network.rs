@@ -2,7 +2,7 @@
 //!
 //! It is open between init and finalize if the job has such PEs; other jobs pay one load for it.
 //! Every wait in the library makes it progress. When the software of peers changes memory here, it
-//! rings this PE's bell. The loss of a PE ends the job. Operations use it through `endpoints`.
+//! rings this PE's doorbell. The loss of a PE ends the job. Operations use it through `endpoints`.
 
 use crate::call::{Call, call, fail};
 use crate::job;
@@ -101,7 +101,8 @@ pub(crate) fn activity() -> Option<NetworkActivity> {
     transport.as_ref().map(|transport| transport.activity())
 }
 
-/// Reports that this thread no longer makes the network progress, but sleeps until the bell rings.
+/// Reports that this thread no longer makes the network progress, but sleeps until the doorbell
+/// rings.
 pub(crate) fn hand_over() {
     with(LIBRARY, |transport| {
         transport.hand_over();

@@ -4,8 +4,8 @@
 //! sees a peer's store as fast as the caches move it: without the pause, the loads that the CPU
 //! starts ahead delay the store. When PEs outnumber the usable CPUs, polling keeps the peer from
 //! running, so no thread spins. How to sleep depends on what the PE waits for: the library's own
-//! words have a bell. A user's word may be written by a plain store, so its waiter polls it every
-//! 50 us, unless only the network can write it, which ends a sleep.
+//! words have a doorbell. A user's word may be written by a plain store, so its waiter polls it
+//! every 50 us, unless only the network can write it, which ends a sleep.
 
 use crate::call::thread;
 use crate::constants::SHMEM_THREAD_SINGLE;

@@ -128,7 +128,7 @@ fn finalizing(pe: Pe) -> Option<Status> {
     let at = area.areas().status();
     let status = place::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
     if !area.is_mapped(pe) {
-        // The caller sleeps, perhaps until the bell rings.
+        // The caller sleeps, perhaps until the doorbell rings.
         network::hand_over();
     }
     status

@@ -1,7 +1,7 @@
 //! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and
 //! through the network.
 //!
-//! A release store pairs with an acquire load, and then the bell of the reader's PE is rung.
+//! A release store pairs with an acquire load, and then the doorbell of the reader's PE is rung.
 //! `memory::areas` knows where in an area something is.
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use crate::memory::primitive::AtomicU32;
 use crate::memory::range::SymmetricRange;
 use crate::net::endpoints;
 use crate::observers;
-use crate::sync::bell::Bell;
+use crate::sync::doorbell::Doorbell;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
@@ -99,7 +99,7 @@ impl FlagArea {
         match self.delta(pe) {
             Some(delta) => {
                 self.word(delta, at).fetch_add(1, Ordering::Release);
-                self.bell(delta).ring(wake);
+                self.doorbell(delta).ring(wake);
             }
             None => signal_remote(pe, one_more(by_network)),
         }
@@ -184,7 +184,7 @@ impl FlagArea {
     #[inline]
     pub(crate) fn ring(&self, pe: Pe) {
         if let Some(delta) = self.delta(pe) {
-            self.bell(delta).ring(wake);
+            self.doorbell(delta).ring(wake);
         }
     }
 
@@ -323,17 +323,18 @@ impl FlagArea {
         unsafe { AtomicU64::from_ptr(self.at_word(at, delta).cast()) }
     }
 
-    fn own_bell(&self) -> Bell<'_> {
-        self.bell(0)
+    fn own_bell(&self) -> Doorbell<'_> {
+        self.doorbell(0)
     }
 
-    fn bell(&self, delta: isize) -> Bell<'_> {
+    fn doorbell(&self, delta: isize) -> Doorbell<'_> {
         let words: *mut u32 = self.at_word(0, delta).cast();
-        // SAFETY: the first 8 bytes of an area are its bell: two aligned words that stay mapped.
+        // SAFETY: the first 8 bytes of an area are its doorbell: two aligned words that stay
+        // mapped.
         let rings = unsafe { AtomicU32::from_ptr(words) };
-        // SAFETY: the second of the bell's two words.
+        // SAFETY: the second of the doorbell's two words.
         let sleepers = unsafe { AtomicU32::from_ptr(words.wrapping_add(1)) };
-        Bell { rings, sleepers }
+        Doorbell { rings, sleepers }
     }
 
     fn at_word(&self, at: usize, delta: isize) -> *mut u8 {

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::World;
+use rushmem_runtime::DefaultContext;
 use rushmem_runtime::amo;
 
 use super::export::In;
@@ -11,11 +11,11 @@ macro_rules! extended {
     ($($name:ident $t:ty;)+) => {
         fortran! {$(
             [shmem_ $name _fetch](source: *const $t, pe: In<c_int>) -> $t
-                = |call| amo::fetch(call, World, source, pe);
+                = |call| amo::fetch(call, DefaultContext, source, pe);
             [shmem_ $name _set](dest: *mut $t, value: In<$t>, pe: In<c_int>)
-                = |call| amo::set(call, World, dest, value, pe);
+                = |call| amo::set(call, DefaultContext, dest, value, pe);
             [shmem_ $name _swap](dest: *mut $t, value: In<$t>, pe: In<c_int>) -> $t
-                = |call| amo::swap(call, World, dest, value, pe);
+                = |call| amo::swap(call, DefaultContext, dest, value, pe);
         )+}
     };
 }
@@ -30,16 +30,16 @@ macro_rules! standard {
     ($($name:ident $t:ty;)+) => {
         fortran! {$(
             [shmem_ $name _add](dest: *mut $t, value: In<$t>, pe: In<c_int>)
-                = |call| amo::add(call, World, dest, value, pe);
+                = |call| amo::add(call, DefaultContext, dest, value, pe);
             [shmem_ $name _fadd](dest: *mut $t, value: In<$t>, pe: In<c_int>) -> $t
-                = |call| amo::fetch_add(call, World, dest, value, pe);
+                = |call| amo::fetch_add(call, DefaultContext, dest, value, pe);
             [shmem_ $name _inc](dest: *mut $t, pe: In<c_int>)
-                = |call| amo::inc(call, World, dest, pe);
+                = |call| amo::inc(call, DefaultContext, dest, pe);
             [shmem_ $name _finc](dest: *mut $t, pe: In<c_int>) -> $t
-                = |call| amo::fetch_inc(call, World, dest, pe);
+                = |call| amo::fetch_inc(call, DefaultContext, dest, pe);
             [shmem_ $name _cswap]
                 (dest: *mut $t, cond: In<$t>, value: In<$t>, pe: In<c_int>) -> $t
-                = |call| amo::compare_swap(call, World, dest, cond, value, pe);
+                = |call| amo::compare_swap(call, DefaultContext, dest, cond, value, pe);
         )+}
     };
 }
@@ -50,5 +50,5 @@ standard! {
 
 fortran! {
     [shmem_swap](dest: *mut i32, value: In<i32>, pe: In<c_int>) -> i32
-        = |call| amo::swap(call, World, dest, value, pe);
+        = |call| amo::swap(call, DefaultContext, dest, value, pe);
 }

@@ -2,12 +2,12 @@
 
 use core::ffi::c_void;
 
-use rushmem_runtime::World;
+use rushmem_runtime::DefaultContext;
 use rushmem_runtime::order;
 
 fortran! {
-    [shmem_fence]() = |call| order::fence(call, World);
-    [shmem_quiet]() = |call| order::quiet(call, World);
+    [shmem_fence]() = |call| order::fence(call, DefaultContext);
+    [shmem_quiet]() = |call| order::quiet(call, DefaultContext);
 
     // Caches are coherent wherever we run.
     [shmem_clear_cache_inv]() = |_call| ();

@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::World;
+use rushmem_runtime::DefaultContext;
 use rushmem_runtime::rma;
 
 use super::export::{Elements, In};
@@ -14,7 +14,7 @@ macro_rules! contiguous {
     ($([$($name:tt)+] $function:ident $t:ty;)+) => {
         fortran! {$(
             [$($name)+](dest: *mut $t, source: *const $t, nelems: Elements, pe: In<c_int>)
-                = |call| rma::$function(call, World, dest, source, nelems, pe);
+                = |call| rma::$function(call, DefaultContext, dest, source, nelems, pe);
         )+}
     };
 }
@@ -28,7 +28,7 @@ macro_rules! strided {
                     nelems: Elements, pe: In<c_int>,
                 )
                 = |call| rma::$function(
-                    call, World, dest, source, dst as isize, sst as isize, nelems, pe
+                    call, DefaultContext, dest, source, dst as isize, sst as isize, nelems, pe
                 );
         )+}
     };

@@ -8,7 +8,7 @@
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
 use crate::element::Symmetric;
 use crate::job::end_if_panicking;
-use rushmem_runtime::{Call, World, collectives, heap, order, requests, setup, signal};
+use rushmem_runtime::{Call, DefaultContext, collectives, heap, order, requests, setup, signal};
 use std::any::type_name;
 use std::marker::PhantomData;
 
@@ -78,7 +78,7 @@ impl<'s> SymBlock<'s> {
     /// this block.
     pub(crate) fn barrier(&mut self, call: Call) {
         self.complete(call);
-        order::quiet(call, World);
+        order::quiet(call, DefaultContext);
         self.barriers += 1;
         let barrier = Barrier::enter();
         let (n_pes, me) = (setup::n_pes(call) as u32, setup::my_pe(call) as u32);
@@ -86,7 +86,7 @@ impl<'s> SymBlock<'s> {
             let flag = self.header.wrapping_add(round as usize);
             let peer = (u64::from(me) + (1 << round)) % u64::from(n_pes);
             // SAFETY: a word of the header, which nothing else accesses.
-            unsafe { signal::set(call, World, flag, self.barriers, peer as i32) };
+            unsafe { signal::set(call, DefaultContext, flag, self.barriers, peer as i32) };
             // SAFETY: a word of the header, to which only a peer writes, atomically.
             unsafe { barrier.wait(call, flag, self.barriers) };
         }

@@ -1,22 +1,23 @@
 //! Lets a PE sleep until another one changes something, without a system call while no PE sleeps.
 //!
-//! Every PE has one bell: a counter on which the kernel can wait, and the number of its sleepers. A
-//! PE that changes a word of the library on another PE stores the word first and then rings. A PE
-//! that waits for such a word announces itself, checks the word once more, and sleeps. Either the
-//! ringer sees the sleeper or the sleeper sees the change: the two sequentially consistent fences
-//! exclude that both miss (Dekker's protocol; the models in `ci/loom` try every order).
+//! Every PE has one doorbell: a counter on which the kernel can wait, and the number of its
+//! sleepers. A PE that changes a word of the library on another PE stores the word first and then
+//! rings. A PE that waits for such a word announces itself, checks the word once more, and sleeps.
+//! Either the ringer sees the sleeper or the sleeper sees the change: the two sequentially
+//! consistent fences exclude that both miss (Dekker's protocol; the models in `ci/loom` try every
+//! order).
 
 use crate::memory::primitive::{AtomicU32, Ordering, fence};
 
-/// One PE's bell; lives in its internal area.
-pub(crate) struct Bell<'a> {
+/// One PE's doorbell; lives in its internal area.
+pub(crate) struct Doorbell<'a> {
     /// Counts the rings; sleepers wait on this word.
     pub(crate) rings: &'a AtomicU32,
     /// The number of threads that sleep or are about to.
     pub(crate) sleepers: &'a AtomicU32,
 }
 
-impl Bell<'_> {
+impl Doorbell<'_> {
     /// Wake sleepers, after the change for which they may wait was stored. `wake` wakes all that
     /// sleep on the word.
     #[inline]

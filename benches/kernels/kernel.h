@@ -1,4 +1,4 @@
-/* What both kernels print: the time of the loop that is measured, and the memory of a PE. */
+/* What the kernels print: the time of the loop that is measured, and the memory of a PE. */
 #ifndef RUSHMEM_BENCHES_KERNEL_H
 #define RUSHMEM_BENCHES_KERNEL_H
 

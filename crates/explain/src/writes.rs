@@ -41,7 +41,8 @@ const STATIC: u64 = 1 << 32;
 /// A write to memory of another PE: a put or an atomic operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastWrite {
-    /// When the call began: nanoseconds of `CLOCK_MONOTONIC` of the host.
+    /// When the call began: nanoseconds of `CLOCK_MONOTONIC_COARSE` of the host, which ticks every
+    /// few milliseconds.
     pub at: u64,
     /// The PE that has the memory.
     pub pe: u32,
@@ -69,10 +70,11 @@ pub fn encode(
     };
     let mut words = [0; ENTRY_WORDS - 1];
     words[..4].copy_from_slice(&[at, u64::from(pe) | kind, offset, nbytes]);
-    for (word, name) in words[4..].iter_mut().zip(call.as_bytes().chunks(WORD)) {
-        let mut bytes = [0; WORD];
-        bytes[..name.len()].copy_from_slice(name);
-        *word = u64::from_ne_bytes(bytes);
+    let mut name = [0; NAME_WORDS * WORD];
+    let nbytes = call.len().min(name.len());
+    name[..nbytes].copy_from_slice(&call.as_bytes()[..nbytes]);
+    for (word, bytes) in words[4..].iter_mut().zip(name.as_chunks::<WORD>().0) {
+        *word = u64::from_ne_bytes(*bytes);
     }
     Some(words)
 }

@@ -39,12 +39,17 @@ const STOP: c_int = 4;
 /// The signals that a thread blocks, of which there are 64.
 type Blocked = u64;
 
+/// The number of stack addresses that are remembered, those of 1 KiB.
+const PLACES: usize = 1024 / FRAME_ALIGNMENT;
+/// The alignment of frames on the stack, in bytes.
+const FRAME_ALIGNMENT: usize = 16;
+
 thread_local! {
     /// The signals that this thread blocked when it was last found outside of handlers.
     static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
-    /// The stack addresses at which this thread was last found outside of handlers, the latest
-    /// first: the routines of a loop differ.
-    static CALLED_AT: Cell<[usize; 4]> = const { Cell::new([0; 4]) };
+    /// The stack addresses at which this thread was found outside of handlers, each in its place:
+    /// the routines of a loop differ.
+    static CALLED_AT: [Cell<usize>; PLACES] = const { [const { Cell::new(0) }; PLACES] };
 }
 
 /// Returns true if this thread runs a signal handler.
@@ -52,15 +57,15 @@ thread_local! {
 pub(crate) fn calls() -> bool {
     let on_stack = 0u8;
     let at = std::hint::black_box(&raw const on_stack).addr();
-    let [a, b, c, d] = CALLED_AT.get();
-    if at == a || at == b || at == c || at == d {
+    let place = at / FRAME_ALIGNMENT % PLACES;
+    if CALLED_AT.with(|places| places[place].get() == at) {
         return false;
     }
     let blocked = blocked();
     let is_handler = OUTSIDE.get() != Some(blocked) && is_on_stack();
     if !is_handler {
         OUTSIDE.set(Some(blocked));
-        CALLED_AT.set([at, a, b, c]);
+        CALLED_AT.with(|places| places[place].set(at));
     }
     is_handler
 }

@@ -1,40 +1,40 @@
-//! The pages of this process that a thread has found accessible, so that `SHMEM_CHECK` queries the
-//! kernel once about a buffer that a loop passes again and again.
+//! The pages of this process that were found accessible, so that `SHMEM_CHECK` queries the
+//! kernel once about a page of a buffer, in whatever order a program passes its parts.
 //!
-//! A page that the program unmaps or protects later is not queried again as long as it is among the
-//! last ones of the thread; an access to it is then a fault without a message.
+//! A page that the program unmaps or protects later is not queried again as long as it is
+//! remembered; an access to it is then a fault without a message.
 
 use rushmem_transport::{LocalAccess, LocalBuf};
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The size in bytes of the smallest unit in which the kernel protects memory.
 const PAGE: usize = 4096;
-/// The number of pages that a thread remembers; each has one place.
-const REMEMBERED: usize = 16;
+/// The number of pages that are remembered, those of 64 MiB that are contiguous; each has one
+/// place.
+const REMEMBERED: usize = 1 << 14;
 
-thread_local! {
-    /// Each as the number of the page with a low bit: 1 if it can be written.
-    static PAGES: [Cell<usize>; REMEMBERED] = const { [const { Cell::new(usize::MAX) }; REMEMBERED] };
-}
+/// The pages, each as its number and 1, with a low bit: 1 if it can be written. They take no memory
+/// before they are used.
+static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
-/// Returns whether the bytes lie on one page that this thread has queried already. Otherwise the
-/// page counts as found from now on: the caller queries it, and ends the job if it is not
+/// Returns whether the pages of the first and the last byte have been queried already. Otherwise
+/// they count as found from now on: the caller queries them, and ends the job if one is not
 /// accessible.
 pub(super) fn is_known(access: LocalAccess, local: LocalBuf) -> bool {
     let (first, last) = (local.base.addr(), local.base.addr().wrapping_add(local.nbytes - 1));
-    if first / PAGE != last / PAGE {
-        return false;
-    }
-    let page = first / PAGE;
-    let readable = page << 1;
+    let first_is_known = is_known_page(access, first / PAGE);
+    (first / PAGE == last / PAGE || is_known_page(access, last / PAGE)) && first_is_known
+}
+
+fn is_known_page(access: LocalAccess, page: usize) -> bool {
+    // An empty place holds 0, which is not the page of null.
+    let readable = (page + 1) << 1;
     let writable = readable | 1;
-    PAGES.with(|pages| {
-        let place = &pages[page % REMEMBERED];
-        let known = place.get();
-        let is_known = known == writable || access == LocalAccess::Read && known == readable;
-        if !is_known {
-            place.set(if access == LocalAccess::Write { writable } else { readable });
-        }
-        is_known
-    })
+    let place = &PAGES[page % REMEMBERED];
+    let known = place.load(Relaxed);
+    let is_known = known == writable || access == LocalAccess::Read && known == readable;
+    if !is_known {
+        place.store(if access == LocalAccess::Write { writable } else { readable }, Relaxed);
+    }
+    is_known
 }

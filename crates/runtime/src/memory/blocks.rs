@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last block that this thread accessed, as its start and end, and [`ENDED`] at that time.
-    static LAST: Cell<(usize, usize, u64)> = const { Cell::new((0, 0, 0)) };
+    /// The last two blocks that this thread found, each as its start and end, and [`ENDED`] at that
+    /// time.
+    static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 
 /// Records that a block was freed or moved, or that the allocator is a new one.
@@ -22,12 +23,15 @@ pub(crate) fn end() {
 }
 
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, lie in one
-/// block. `argument` is the name that the address has in the call. If it is the block of the last
-/// access, neither the allocator's lock nor its table is needed.
+/// block. `argument` is the name that the address has in the call. If it is one of the last
+/// two blocks, neither the allocator's lock nor its table is needed.
 pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
     let ended = ENDED.load(Relaxed);
-    let (start, end, at) = LAST.get();
-    if at == ended && addr >= start && addr < end && nbytes <= end - addr {
+    let is_within = |(start, end, at): (usize, usize, u64)| {
+        at == ended && addr >= start && addr < end && nbytes <= end - addr
+    };
+    let [newer, older] = LAST.get();
+    if is_within(newer) || is_within(older) {
         return;
     }
     let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
@@ -37,7 +41,7 @@ pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes
         Some(Err(why)) => {
             fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
         }
-        Some(Ok(block)) => LAST.set((block.start, block.end, ended)),
+        Some(Ok(block)) => LAST.set([(block.start, block.end, ended), newer]),
         None => {}
     }
 }

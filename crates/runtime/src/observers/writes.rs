@@ -1,12 +1,11 @@
 //! The last writes of this PE to memory of others, beside its status, so that those who explain why
 //! a PE waits for a word can say who wrote it last.
 //!
-//! They are recorded while accesses are observed: with `SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`,
-//! `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
+//! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
 use super::event::{Effect, Event, Mark, Observer, What};
 use crate::memory::place;
-use crate::process::time::nanoseconds;
+use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;
 use rushmem_bootstrap::env;
 use rushmem_explain::writes::{self, BUSY, ENTRIES, ENTRY_WORDS};
@@ -25,7 +24,7 @@ static RING: OnceLock<&[AtomicU64]> = OnceLock::new();
 
 /// Returns true if long waits are to be explained, and so who wrote a word.
 pub(crate) fn are_wanted(settings: &Settings) -> bool {
-    settings.watchdog.is_some() || std::env::var_os(env::EXPLAINED).is_some()
+    settings.checks() || settings.watchdog.is_some() || std::env::var_os(env::EXPLAINED).is_some()
 }
 
 /// Records writes into `ring` from now on.
@@ -63,8 +62,13 @@ impl Observer for RecordingWrites {
 /// the ring later.
 fn record(event: &Event, address: usize, nbytes: usize) {
     let place = place::of_bytes(address, nbytes);
-    let words =
-        writes::encode(nanoseconds(), event.pe as u32, &place, nbytes as u64, event.call.name());
+    let words = writes::encode(
+        coarse_nanoseconds(),
+        event.pe as u32,
+        &place,
+        nbytes as u64,
+        event.call.name(),
+    );
     let (Some(words), Some(ring)) = (words, RING.get()) else { return };
     let number = COUNT.fetch_add(1, Relaxed) + 1;
     let at = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;

@@ -73,10 +73,12 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         detector::open(call, job);
     }
     let traced = job.settings.trace.is_some();
-    let observed = job.settings.checks() || counted || traced || writes::are_wanted(&job.settings);
-    if observed {
+    if writes::are_wanted(&job.settings) {
         writes::start(flags::area().writes());
         observers::add(Subscriber::Writes);
+    }
+    let observed = counted || traced || writes::are_wanted(&job.settings);
+    if observed {
         status::locate_waits();
     }
     address::count_polls(job.oversubscribed);

@@ -1,0 +1,82 @@
+/* Walks and changes a symmetric table of 2-byte words, in the manner of the kernels of SSCA: puts,
+ * gets, single elements and atomic operations one word at a time, at consecutive and at random
+ * places of the next PE, from and to private arrays that are as large.
+ *
+ * Almost all of its time is that of the shortest calls, so it shows what a call costs, and what
+ * SHMEM_CHECK, SHMEM_STATS and SHMEM_TRACE add to it.
+ */
+#include "kernel.h"
+
+enum { WORDS = 1 << 22, JUMPS = 1 << 21, COUNTERS = 1 << 10 };
+
+static unsigned short *table;  /* symmetric, changed by the PE before this one alone */
+static unsigned int *counters; /* symmetric */
+static unsigned short *copies; /* private */
+
+static unsigned int next(unsigned int *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 10; /* below WORDS */
+}
+
+/* Adds 1 to each word in order. */
+static void walk(int pe)
+{
+    for (int i = 0; i < WORDS; i++) {
+        shmem_ushort_get(copies + i, table + i, 1, pe);
+        copies[i]++;
+        shmem_ushort_put(table + i, copies + i, 1, pe);
+    }
+}
+
+/* Adds 2 to random words, and counts them. */
+static void jump(int pe)
+{
+    unsigned int state = 1;
+    for (int i = 0; i < JUMPS; i++) {
+        const unsigned int at = next(&state);
+        shmem_ushort_p(table + at, shmem_ushort_g(table + at, pe) + 1, pe);
+        shmem_ushort_get(copies + at, table + at, 1, pe);
+        copies[at]++;
+        shmem_ushort_put(table + at, copies + at, 1, pe);
+        shmem_uint_atomic_inc(counters + at % COUNTERS, pe);
+    }
+}
+
+int main(void)
+{
+    shmem_init();
+    const int me = shmem_my_pe();
+    const int n_pes = shmem_n_pes();
+    const int pe = (me + 1) % n_pes;
+    table = symmetric(WORDS * sizeof *table);
+    counters = symmetric(COUNTERS * sizeof *counters);
+    copies = calloc(WORDS, sizeof *copies);
+    if (copies == NULL)
+        give_up("there is no memory");
+    shmem_barrier_all();
+
+    const double start = now();
+    walk(pe);
+    jump(pe);
+    shmem_barrier_all();
+    const double time = now() - start;
+
+    unsigned int state = 1;
+    for (int i = 0; i < WORDS; i++)
+        table[i]--;
+    for (int i = 0; i < JUMPS; i++) {
+        const unsigned int at = next(&state);
+        table[at] -= 2;
+        counters[at % COUNTERS]--;
+    }
+    for (int i = 0; i < WORDS; i++)
+        if (table[i] != 0)
+            give_up("a word is wrong");
+    for (int i = 0; i < COUNTERS; i++)
+        if (counters[i] != 0)
+            give_up("a counter is wrong");
+    report_kernel(time);
+    shmem_finalize();
+    return 0;
+}

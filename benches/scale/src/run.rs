@@ -112,7 +112,8 @@ fn advance(
                     return Ok(());
                 };
                 member.time = member.time.max(arrival) + machine.link(peer.index, me).overhead;
-                let heard = (peer.edge, (peer.edge == Edge::Pair).then_some(peer.index));
+                let heard =
+                    (peer.edge, matches!(peer.edge, Edge::Pair | Edge::Line).then_some(peer.index));
                 if !member.heard.contains(&heard) {
                     member.heard.push(heard);
                 }

@@ -14,6 +14,6 @@ pub use algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm,
 };
-pub use facts::{ChoiceFacts, SHORT_MAX_BYTES};
+pub use facts::{ChoiceFacts, LINE_MEMBERS, SHORT_MAX_BYTES};
 pub use row::{Mistake, Row, RowOrigin};
 pub use table::{Listed, Table, Tabled};

@@ -5,8 +5,8 @@
 use crate::index::{ahead, behind, log2_ceil};
 
 /// The edge of a plan along which a message goes from its sender to its receiver. Of each edge but
-/// the last two one leads to each member and one from each, so an executor needs one flag for each
-/// edge instead of one for each peer: O(log n) of them.
+/// the last three one leads to each member and one from each, so an executor needs one flag for
+/// each edge instead of one for each peer: O(log n) of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// To the member 2^k places ahead, around the circle.
@@ -22,7 +22,15 @@ pub enum Edge {
     /// Between any two members. An executor needs a flag for each two of them: it has these for
     /// each two PEs, not for each team.
     Pair,
+    /// Between any two members that share memory, with [`LINE_BYTES`] beside the flag in its cache
+    /// line. A plan sends at most one such message from one member to another, to a landing, and no
+    /// member ends the plan before all have entered it: so of two lines, used in turn, none is
+    /// overwritten unread.
+    Line,
 }
+
+/// The most bytes of a message along [`Edge::Line`]: a cache line but for its flag.
+pub const LINE_BYTES: usize = 56;
 
 /// The other member of a message: its receiver in [`Step::Put`](crate::Step::Put) and
 /// [`Step::Signal`](crate::Step::Signal), its sender in [`Step::Wait`](crate::Step::Wait).
@@ -35,7 +43,7 @@ pub struct Partner {
 }
 
 impl Edge {
-    /// Returns how many edges but the last two lead to a member of a team of `n`.
+    /// Returns how many edges but the last three lead to a member of a team of `n`.
     pub const fn count(n: u32) -> usize {
         3 * log2_ceil(n) as usize
     }
@@ -43,7 +51,7 @@ impl Edge {
     /// The number of this edge among those. Those of an exchange come last.
     ///
     /// # Panics
-    /// For [`Edge::Any`] and [`Edge::Pair`].
+    /// For the last three.
     #[inline]
     pub const fn number(self, n: u32) -> usize {
         let rounds = log2_ceil(n) as usize;
@@ -51,7 +59,7 @@ impl Edge {
             Edge::Ahead(k) => k as usize,
             Edge::Behind(k) => rounds + k as usize,
             Edge::Exchange(k) => 2 * rounds + k as usize,
-            Edge::Any | Edge::Pair => panic!("no edge of a team"),
+            Edge::Any | Edge::Pair | Edge::Line => panic!("no edge of a team"),
         }
     }
 }
@@ -65,6 +73,11 @@ impl Partner {
     /// Somebody whose messages are counted only.
     pub(crate) const fn any(index: u32) -> Self {
         Self { index, edge: Edge::Any }
+    }
+
+    /// Somebody whose messages come in a line.
+    pub(crate) const fn line(index: u32) -> Self {
+        Self { index, edge: Edge::Line }
     }
 }
 

@@ -33,5 +33,5 @@ mod share;
 mod step;
 pub mod two_level;
 
-pub use edge::{Edge, Partner};
+pub use edge::{Edge, LINE_BYTES, Partner};
 pub use step::{Buffer, Operand, Span, Step};

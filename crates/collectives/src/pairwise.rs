@@ -19,6 +19,39 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(puts).chain(waits)
 }
 
+/// The plan of an [`all_to_all`] of blocks that come along [`Edge::Line`](crate::Edge::Line): no
+/// peer writes to `Dest`, so it may be `Source`.
+pub fn all_to_all_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    in_lines(n, me, |peer| peer)
+}
+
+/// The plan of an all-gather of such blocks in one round: part 0 of `Source` of member `i` becomes
+/// part `i` of `Dest` everywhere.
+pub fn all_gather_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    in_lines(n, me, |_| 0)
+}
+
+/// The plan in which each member puts a part of `Source` to each other one.
+fn in_lines(
+    n: u32,
+    me: u32,
+    part: impl Fn(u32) -> u32 + Copy,
+) -> impl Iterator<Item = Step> + Clone {
+    let landing = |distance: u32| Buffer::Landing(distance as u8 - 1).at(0);
+    let puts = (1..n).map(move |distance| {
+        let peer = Partner::line(ahead(n, me, distance));
+        let from = Buffer::Source.at(part(peer.index));
+        Step::Put { peer, from, to: landing(distance), count: 1 }
+    });
+    let own = Step::Copy { from: Buffer::Source.at(part(me)), to: Buffer::Dest.at(me), count: 1 };
+    let takes = (1..n).flat_map(move |distance| {
+        let peer = Partner::line(behind(n, me, distance));
+        let to = Buffer::Dest.at(peer.index);
+        [Step::Wait { peer }, Step::Copy { from: landing(distance), to, count: 1 }]
+    });
+    puts.chain([own]).chain(takes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

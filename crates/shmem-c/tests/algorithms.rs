@@ -23,7 +23,7 @@ fn forced_algorithms_are_right() {
         ),
         (
             COLLECT,
-            &["bruck", "recursive_doubling", "ring", "neighbor_exchange"],
+            &["lines", "bruck", "recursive_doubling", "ring", "neighbor_exchange"],
             program!("collectives_team.c"),
         ),
         (
@@ -31,7 +31,11 @@ fn forced_algorithms_are_right() {
             &["binomial", "scatter_all_gather"],
             program!("collectives_team.c"),
         ),
-        ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise", "bruck"], program!("collectives_team.c")),
+        (
+            "SHMEM_ALLTOALL_ALGORITHM",
+            &["lines", "pairwise", "bruck"],
+            program!("collectives_team.c"),
+        ),
         ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"], program!("scan.c")),
     ] {
         let jobs = [
@@ -111,7 +115,7 @@ fn a_file_says_which_algorithm_is_used_where() {
         for text in [
             "reduce of all PEs: recursive_doubling from 0 B (line 3 of SHMEM_COLL_TUNING), ",
             "ring from 3072 B (line 4 of SHMEM_COLL_TUNING)",
-            "collect of all PEs: bruck from 0 B (built in), ",
+            "collect of all PEs: lines from 0 B (built in), ",
         ] {
             let lines = outcome.stderr.lines().filter(|line| line.contains(text));
             assert_eq!(lines.count(), 1, "{text}: {}", outcome.stderr);

@@ -27,7 +27,7 @@ fn headless(file: &File) -> Vec<String> {
         let is_clause = |head: &&str| {
             text.strip_prefix(*head).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
         };
-        if !is_inside && HEADLESS.iter().any(|head| is_clause(&head)) {
+        if !is_inside && HEADLESS.iter().any(is_clause) {
             complaints.push(format!(
                 "{}:{number}: begin the comment with its subject, a verb or a noun",
                 file.path

@@ -4,8 +4,8 @@
 
 use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use crate::{
-    Step, binomial, bruck, central, dissemination, landing, neighbor_exchange, recursive_doubling,
-    ring, scatter_all_gather,
+    LINE_BYTES, Step, binomial, bruck, central, dissemination, landing, neighbor_exchange,
+    pairwise, recursive_doubling, ring, scatter_all_gather,
 };
 use std::fmt::Debug;
 
@@ -109,6 +109,8 @@ algorithms! {
 algorithms! {
     /// The algorithms of an all-gather.
     AllGatherAlgorithm of collect;
+    /// [`pairwise::all_gather_in_lines`].
+    "lines" => Lines if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES * facts.members as usize,
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
     /// [`recursive_doubling::all_gather`].
@@ -122,6 +124,8 @@ algorithms! {
 algorithms! {
     /// The algorithms of an all-to-all.
     AllToAllAlgorithm of alltoall;
+    /// [`pairwise::all_to_all_in_lines`].
+    "lines" => Lines if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES,
     /// [`pairwise::all_to_all`](crate::pairwise::all_to_all).
     "pairwise" => Pairwise,
     /// [`bruck::all_to_all`].
@@ -179,7 +183,10 @@ impl AllGatherAlgorithm {
     /// The plan of an all-gather by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Bruck => Either::Left(Either::Left(bruck::all_gather(n, me))),
+            Self::Lines => {
+                Either::Left(Either::Left(Either::Left(pairwise::all_gather_in_lines(n, me))))
+            }
+            Self::Bruck => Either::Left(Either::Left(Either::Right(bruck::all_gather(n, me)))),
             Self::RecursiveDoubling => {
                 Either::Left(Either::Right(recursive_doubling::all_gather(n, me)))
             }

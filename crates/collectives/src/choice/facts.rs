@@ -3,6 +3,9 @@
 /// The largest vector that is given to a counter or sent beside a flag.
 pub const SHORT_MAX_BYTES: usize = 8;
 
+/// The most members that exchange messages in lines, each with each.
+pub const LINE_MEMBERS: u32 = 16;
+
 /// The facts on which a choice depends besides sizes: the same on all members of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChoiceFacts {
@@ -18,6 +21,8 @@ pub struct ChoiceFacts {
     /// They use the flags of each two PEs and what lies beside these, contributions to counters,
     /// which all teams share: no other team uses them at once.
     pub pair_flags: bool,
+    /// They share memory, and have lines for messages of [`LINE_BYTES`](crate::LINE_BYTES).
+    pub lines: bool,
 }
 
 impl ChoiceFacts {

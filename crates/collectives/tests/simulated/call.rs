@@ -1,7 +1,7 @@
 //! The collectives that a simulated program may call: their plans and what they must achieve.
 
 use crate::value::Value;
-use rushmem_collectives::choice::SyncAlgorithm;
+use rushmem_collectives::choice::{LINE_MEMBERS, SyncAlgorithm};
 use rushmem_collectives::two_level::{NodeBlocks, Nodes};
 use rushmem_collectives::*;
 
@@ -48,6 +48,7 @@ pub enum Call {
     /// All-gathers by other algorithms.
     Gather(Gathering),
     AllToAll,
+    AllToAllInLines,
     /// With landings, which all teams use.
     BruckAllToAll,
     /// With landings that no other team uses.
@@ -82,6 +83,7 @@ pub enum Gathering {
     Direct,
     RecursiveDoubling,
     NeighborExchange,
+    Lines,
 }
 
 /// The expected content of a part of a destination at the end.
@@ -114,7 +116,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 46] = [
+    pub const ALL: [Call; 48] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -157,7 +159,9 @@ impl Call {
         Call::Gather(Gathering::Direct),
         Call::Gather(Gathering::RecursiveDoubling),
         Call::Gather(Gathering::NeighborExchange),
+        Call::Gather(Gathering::Lines),
         Call::AllToAll,
+        Call::AllToAllInLines,
         Call::BruckAllToAll,
         Call::OwnBruckAllToAll,
         Call::DirectAllToAll,
@@ -200,6 +204,7 @@ impl Call {
                 Gathering::Direct => Box::new(direct::all_gather(n, me, DISSEMINATION)),
                 Gathering::RecursiveDoubling => Box::new(recursive_doubling::all_gather(n, me)),
                 Gathering::NeighborExchange => Box::new(neighbor_exchange::all_gather(n, me)),
+                Gathering::Lines => Box::new(pairwise::all_gather_in_lines(n, me)),
             },
             Call::BruckAllToAll => {
                 Box::new(bruck::all_to_all_entry(n, me).chain(bruck::all_to_all(n, me)))
@@ -210,6 +215,7 @@ impl Call {
                 Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive))
             }
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
+            Call::AllToAllInLines => Box::new(pairwise::all_to_all_in_lines(n, me)),
             Call::CentralReduce => Box::new(central::all_reduce(n)),
             Call::AllReduce | Call::NextPiece => Box::new(recursive_doubling::all_reduce(n, me)),
             Call::LongAllReduce => Box::new(
@@ -237,6 +243,7 @@ impl Call {
             } => n % p != 1,
             Call::Gather(Gathering::RecursiveDoubling) => n.is_power_of_two(),
             Call::Gather(Gathering::NeighborExchange) => n.is_multiple_of(2),
+            Call::Gather(Gathering::Lines) | Call::AllToAllInLines => n <= LINE_MEMBERS,
             call => n > 1 || !call.is_in_place(),
         }
     }
@@ -246,6 +253,7 @@ impl Call {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => 1,
             Call::AllToAll
+            | Call::AllToAllInLines
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll
             | Call::DirectAllToAll => n,
@@ -272,6 +280,7 @@ impl Call {
                 false => Expected::Source { call, owner: root, part },
             },
             Call::AllToAll
+            | Call::AllToAllInLines
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll
             | Call::DirectAllToAll => Expected::Source { call, owner: part, part: me },
@@ -333,6 +342,7 @@ impl Call {
     pub fn has_own_landings(self) -> bool {
         match self {
             Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
+            Call::Gather(Gathering::Lines) | Call::AllToAllInLines => true,
             Call::Reduce { by: Reduction::TwoLevelPiece { shared, .. }, .. } => !shared,
             _ => false,
         }
@@ -343,6 +353,7 @@ impl Call {
         let is_linear = match self {
             Call::Ring | Call::Reduce { by: Reduction::Ring, .. } => true,
             Call::AllToAll
+            | Call::AllToAllInLines
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll
             | Call::DirectAllToAll => true,
@@ -359,6 +370,9 @@ impl Call {
         match self {
             Call::BruckAllToAll | Call::OwnBruckAllToAll if exists => bruck::landing_parts(n),
             Call::TwoLevelShort { .. } => 1,
+            Call::Gather(Gathering::Lines) | Call::AllToAllInLines => {
+                (u32::from(landing) + 1 < n).into()
+            }
             Call::Reduce { by: Reduction::TwoLevelPiece { .. }, .. } => exists.into(),
             call => (exists && call.accumulates()).into(),
         }

@@ -99,6 +99,29 @@ fn gathers_between_reductions_work_at_small_sizes() {
     }
 }
 
+#[test]
+fn lines_are_not_overwritten_unread() {
+    for n in 1..=16 {
+        let gather = Call::Gather(Gathering::Lines);
+        let program = [
+            gather,
+            AllToAllInLines,
+            AllToAllInLines,
+            gather,
+            AllReduce,
+            Broadcast { root: n - 1 },
+            gather,
+            Dissemination,
+            AllToAllInLines,
+            gather,
+        ];
+        for seed in 0..16 {
+            check(n, &program, true, seed);
+            check(n, &program, false, seed);
+        }
+    }
+}
+
 /// Plans that need few messages, each twice: with other calls between them.
 fn vectors(n: u32) -> Vec<Call> {
     let reductions = [

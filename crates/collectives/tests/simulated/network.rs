@@ -91,7 +91,7 @@ impl Network {
         data: Option<Data>,
         signal: Signal,
     ) -> Option<Actor> {
-        if !matches!(edge, Edge::Any | Edge::Pair) {
+        if !matches!(edge, Edge::Any | Edge::Pair | Edge::Line) {
             let sender = *self.senders.entry((to, edge)).or_insert(from);
             assert_eq!(sender, from, "{edge:?} leads to {to} from two members");
         }

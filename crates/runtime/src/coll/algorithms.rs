@@ -48,6 +48,7 @@ impl<'a> Executor<'a> {
             oversubscribed: self.job.oversubscribed_somewhere,
             landing_bytes: if is_beside_others { 0 } else { team.landing_bytes(self.job) },
             pair_flags: team.has_pair_flags(self.job) && !is_beside_others,
+            lines: team.has_lines(self.job) && !is_beside_others,
         }
     }
 
@@ -55,6 +56,12 @@ impl<'a> Executor<'a> {
     #[inline]
     pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
         self.job.algorithms.table().choose(nbytes, || self.facts())
+    }
+
+    /// Returns the same among the algorithms for blocks of any size.
+    pub(crate) fn choose_without_lines<A: Tabled>(&self, nbytes: usize) -> A {
+        let facts = || ChoiceFacts { lines: false, ..self.facts() };
+        self.job.algorithms.table().choose(nbytes, facts)
     }
 
     /// Which copies of the landings of all PEs it uses.

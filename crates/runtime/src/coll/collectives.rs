@@ -194,7 +194,8 @@ pub unsafe fn collect_within(
         }
         return total;
     }
-    let plan = executor.choose::<AllGatherAlgorithm>(total).plan(executor.n(), executor.me());
+    let algorithm: AllGatherAlgorithm = executor.choose_without_lines(total);
+    let plan = algorithm.plan(executor.n(), executor.me());
     executor.exchange(PlanArrays::of(source, dest, Parts::Table(&table)), in_place, plan);
     total
 }
@@ -243,8 +244,14 @@ pub unsafe fn fcollect(
     let dest = symmetric(call, "dest", dest, total);
     entry.agree_on(dest, source, nbytes, &[]);
     entry.check_apart(source, dest);
-    let plan = executor.choose::<AllGatherAlgorithm>(total).plan(executor.n(), executor.me());
-    executor.exchange(PlanArrays::of(source, dest, Parts::Equal(nbytes)), in_place, plan);
+    let (n, me) = (executor.n(), executor.me());
+    let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
+    match executor.choose(total) {
+        AllGatherAlgorithm::Lines => {
+            executor.execute(&arrays.beside_flags(), pairwise::all_gather_in_lines(n, me));
+        }
+        algorithm => executor.exchange(arrays, in_place, algorithm.plan(n, me)),
+    }
     0
 }
 
@@ -268,10 +275,14 @@ pub unsafe fn alltoall(
     let dest = symmetric(call, "dest", dest, total);
     entry.agree_on(dest, source, nbytes, &[]);
     entry.check_apart(source, dest);
+    let (n, me) = (executor.n(), executor.me());
+    let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(nbytes) {
+        AllToAllAlgorithm::Lines => {
+            executor.execute(&arrays.beside_flags(), pairwise::all_to_all_in_lines(n, me));
+        }
         AllToAllAlgorithm::Pairwise => {
-            let plan = pairwise::all_to_all(executor.n(), executor.me());
-            executor.exchange(PlanArrays::of(source, dest, Parts::Equal(nbytes)), in_place, plan);
+            executor.exchange(arrays, in_place, pairwise::all_to_all(n, me));
         }
         AllToAllAlgorithm::Bruck => executor.all_to_all_in_rounds(source, dest, nbytes),
     }

@@ -50,7 +50,8 @@ pub(crate) enum Landings {
     /// all have entered it, and all make them in the same order: so of two copies no PE overwrites
     /// one that was not read.
     OfJob,
-    /// Beside the flag that announces it, in a reduction of at most [`SHORT`] bytes.
+    /// Beside the flag that announces it: of at most [`SHORT`] bytes in a reduction, or of a
+    /// line.
     BesideFlags,
 }
 
@@ -223,48 +224,47 @@ impl Executor<'_> {
     }
 
     /// The place from which `peer` takes the next message of this member.
+    #[inline]
     fn landing_at(
         &mut self,
         arrays: &PlanArrays<'_>,
         peer: Partner,
         landing: u8,
     ) -> SymmetricRange {
-        let areas = flags::area().areas();
-        let beside = |channels: &mut Channels, parity| channels.short_there(areas, peer, parity);
+        let beside = |channels: &Channels, parity| channels.short_there(peer, parity);
         self.landing(arrays, landing, beside)
     }
 
     /// The place of the message that has arrived from the peer that was waited for last.
+    #[inline]
     fn landing_of(
         &mut self,
         arrays: &PlanArrays<'_>,
         heard: Option<Partner>,
         landing: u8,
     ) -> SymmetricRange {
-        let areas = flags::area().areas();
         let peer = heard.expect("a plan waits before it reads");
-        let beside = |channels: &mut Channels, parity| channels.short_here(areas, peer, parity);
+        let beside = |channels: &Channels, parity| channels.short_here(peer, parity);
         self.landing(arrays, landing, beside)
     }
 
+    #[inline(always)]
     fn landing(
         &mut self,
         arrays: &PlanArrays<'_>,
         landing: u8,
-        beside_flag: impl FnOnce(&mut Channels, usize) -> usize,
+        beside_flag: impl FnOnce(&Channels, usize) -> SymmetricRange,
     ) -> SymmetricRange {
         let internal = flags::area();
         let (team, job, parity) = (self.collective.team, self.job, arrays.parity);
         let set = || team.landings(job).expect("it was chosen for having landings");
         let areas = internal.areas();
-        let (at, nbytes) = match arrays.landings {
-            Landings::Shared => (areas.landing(set(), landing, parity), areas.landing_bytes()),
-            Landings::OfJob => {
-                (areas.landing_of_job(set(), landing, parity), areas.landing_bytes())
-            }
-            Landings::BesideFlags => (beside_flag(&mut self.channels, parity), SHORT),
+        let at = match arrays.landings {
+            Landings::Shared => areas.landing(set(), landing, parity),
+            Landings::OfJob => areas.landing_of_job(set(), landing, parity),
+            Landings::BesideFlags => return beside_flag(&self.channels, parity),
         };
-        internal.range(at, nbytes)
+        internal.range(at, areas.landing_bytes())
     }
 }
 
@@ -274,6 +274,7 @@ impl PlanArrays<'_> {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
             Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
+            Step::Copy { .. } => self.landings == Landings::BesideFlags,
             _ => false,
         }
     }
@@ -302,7 +303,13 @@ impl PlanArrays<'_> {
             .expect("parts of a vector follow each other")
     }
 
+    /// Returns the same arrays with landings beside flags.
+    pub(crate) fn beside_flags(self) -> Self {
+        PlanArrays { landings: Landings::BesideFlags, ..self }
+    }
+
     /// The bytes of `count` parts here and there, where they follow each other.
+    #[inline(always)]
     fn contiguous(
         &self,
         (source, from): (SymmetricRange, Span),
@@ -342,6 +349,7 @@ impl PlanArrays<'_> {
         }
     }
 
+    #[inline(always)]
     fn own(&self, buffer: Buffer) -> SymmetricRange {
         match buffer {
             Buffer::Source => self.source,
@@ -352,6 +360,7 @@ impl PlanArrays<'_> {
     }
 
     /// Returns where a span begins in its buffer.
+    #[inline(always)]
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
         match (span.buffer, self.parts) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits |
-//! per source PE: mailbox, pair line, acknowledgment |
+//! per source PE: mailbox, pair line, acknowledgment | lines of source PEs |
 //! slot per team | table | landings | steps | status | last writes | landings of single teams |
 //! keys of heap blocks
 //! ```
@@ -32,6 +32,8 @@ const WIDE_SLOTS: usize = 4;
 pub(crate) const MIN_LANDING: usize = landing::MIN_BYTES;
 /// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
+/// PEs that have lines in the areas of those that share memory with them: the first ones.
+pub(crate) const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
 /// Sets of landings where threads of a PE may be in several collectives at once: those of the
 /// predefined teams come first, others are given to teams as they are made.
 pub(crate) const LANDING_SETS: usize = 16;
@@ -44,6 +46,7 @@ pub(crate) struct Areas {
     n_pes: usize,
     /// Rounds of plans of the largest team.
     rounds: usize,
+    lines: usize,
     slots: usize,
     narrow_slots: usize,
     table: usize,
@@ -92,11 +95,12 @@ impl Areas {
     pub(crate) fn new(n_pes: u32, landing_sets: usize) -> Areas {
         let rounds = Edge::count(n_pes) / 3;
         let n_pes = n_pes as usize;
-        let slots = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
+        let lines = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
+        let slots = lines + 2 * LINE * n_pes.min(LINE_PES);
         let narrow_slots = slots + WIDE_SLOTS * WIDE.slot_bytes(rounds);
         let table = narrow_slots + (TEAM_SLOTS - WIDE_SLOTS) * NARROW.slot_bytes(rounds);
         let landings = (table + n_pes * WORD).next_multiple_of(LINE);
-        Areas { n_pes, rounds, slots, narrow_slots, table, landings, landing_sets }
+        Areas { n_pes, rounds, lines, slots, narrow_slots, table, landings, landing_sets }
     }
 
     /// The PEs of the job.
@@ -205,7 +209,7 @@ impl Areas {
             Edge::Behind(k) => (self.rounds + k as usize) * stride.flag,
             Edge::Exchange(k) => stride.exchanges(self.rounds) + k as usize * stride.exchange,
             Edge::Any => unreachable!("messages from any member are counted"),
-            Edge::Pair => unreachable!("the lines of PEs have flags for that"),
+            Edge::Pair | Edge::Line => unreachable!("the lines of PEs have flags for that"),
         };
         self.slot(slot) + at
     }
@@ -216,6 +220,14 @@ impl Areas {
     pub(crate) fn short(&self, slot: u16, edge: Edge, parity: usize) -> usize {
         debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
         self.flag(slot, edge) + WORD + parity * SHORT
+    }
+
+    /// Returns the line in which `source` sends its messages on [`Edge::Line`], of two in turn: a
+    /// flag, and the message.
+    #[inline]
+    pub(crate) fn line(&self, source: Pe, turn: u64) -> usize {
+        debug_assert!(source.index() < LINE_PES, "others have no lines");
+        self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
     }
 
     /// The counter of messages that any member sends, by parity: what CPUs count, or what a network

@@ -115,6 +115,7 @@ impl SymmetricRange {
     ///
     /// # Panics
     /// When they are not within.
+    #[inline(always)]
     pub(crate) fn part(self, at: usize, nbytes: usize) -> SymmetricRange {
         let within = at.checked_add(nbytes).is_some_and(|end| end <= self.nbytes);
         assert!(within, "{nbytes} bytes from {at} of {}", self.nbytes);

@@ -427,6 +427,7 @@ impl Published {
             oversubscribed: oversubscribed_somewhere,
             landing_bytes: landing::nbytes(n_pes),
             pair_flags: true,
+            lines: true,
         };
         pe.algorithms.retain_for(&facts);
         if me == Pe(0) {

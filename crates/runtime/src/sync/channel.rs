@@ -10,18 +10,19 @@
 //! Plans of two levels signal members at any distance, on [`Edge::Pair`]: their counters belong to
 //! each two PEs, whatever team both are in. No PE ends such a plan before all have entered it, so
 //! both make those of all their teams in the same order. The high bits of such a counter are a mark
-//! of the team, by which a PE notices that the other one does not keep the order.
+//! of the team, by which a PE notices that the other one does not keep the order. Messages on
+//! [`Edge::Line`] follow the same rule.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::job::digest::digest;
 use crate::job::members::Members;
-use crate::memory::areas::{Areas, LANDING_SETS};
+use crate::memory::areas::{LANDING_SETS, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
 use crate::sync::status::Described;
-use rushmem_collectives::{Edge, Partner};
+use rushmem_collectives::{Edge, LINE_BYTES, Partner};
 use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::OnceLock;
@@ -93,6 +94,9 @@ struct PairCounts {
     /// The short vectors among these.
     short_sent: AtomicUsize,
     short_taken: AtomicUsize,
+    /// The messages on [`Edge::Line`].
+    lines_sent: AtomicU64,
+    lines_taken: AtomicU64,
 }
 
 /// Returns those of `pe`.
@@ -205,26 +209,39 @@ impl Channels {
     /// send so once to each other in a plan, so of two places no PE overwrites one that was not
     /// read: who sends has had the other's last message, which that one sent when it had read the
     /// message before.
-    pub(crate) fn short_there(&self, areas: &Areas, peer: Partner, parity: usize) -> usize {
-        match peer.edge {
+    pub(crate) fn short_there(&self, peer: Partner, parity: usize) -> SymmetricRange {
+        let (area, pe) = (flags::area(), self.world_pe(peer));
+        let areas = area.areas();
+        let (at, nbytes) = match peer.edge {
             Edge::Pair => {
-                let turn = pair(self.world_pe(peer)).short_sent.fetch_add(1, Relaxed);
-                areas.pair_short(self.own_pe(), turn % 2)
+                let turn = pair(pe).short_sent.fetch_add(1, Relaxed);
+                (areas.pair_short(self.own_pe(), turn % 2), SHORT)
             }
-            edge => areas.short(self.slot, edge, parity),
-        }
+            Edge::Line => {
+                let next = pair(pe).lines_sent.load(Relaxed) + 1;
+                (areas.line(self.own_pe(), next) + size_of::<u64>(), LINE_BYTES)
+            }
+            edge => (areas.short(self.slot, edge, parity), SHORT),
+        };
+        area.range(at, nbytes)
     }
 
     /// Returns where `peer` put what it sent beside its flag, and this member has not taken yet.
-    pub(crate) fn short_here(&self, areas: &Areas, peer: Partner, parity: usize) -> usize {
-        match peer.edge {
+    pub(crate) fn short_here(&self, peer: Partner, parity: usize) -> SymmetricRange {
+        let (area, source) = (flags::area(), self.world_pe(peer));
+        let areas = area.areas();
+        let (at, nbytes) = match peer.edge {
             Edge::Pair => {
-                let source = self.world_pe(peer);
                 let turn = pair(source).short_taken.fetch_add(1, Relaxed);
-                areas.pair_short(source, turn % 2)
+                (areas.pair_short(source, turn % 2), SHORT)
             }
-            edge => areas.short(self.slot, edge, parity),
-        }
+            Edge::Line => {
+                let turn = pair(source).lines_taken.load(Relaxed);
+                (areas.line(source, turn) + size_of::<u64>(), LINE_BYTES)
+            }
+            edge => (areas.short(self.slot, edge, parity), SHORT),
+        };
+        area.range(at, nbytes)
     }
 
     /// Signal a member, after everything that was written to it before.
@@ -283,7 +300,16 @@ impl Channels {
         let source = self.world_pe(peer);
         let (at, value) = match peer.edge {
             Edge::Any => return self.wait_for_any(by, job),
-            Edge::Pair => return self.wait_for_pair(by, job, source),
+            Edge::Pair => {
+                let turn = pair(source).taken.fetch_add(1, Relaxed) + 1;
+                let at = flags::area().areas().pair_flag(source);
+                return self.wait_for_pair(by, job, source, (at, turn));
+            }
+            Edge::Line => {
+                let turn = pair(source).lines_taken.fetch_add(1, Relaxed) + 1;
+                let at = flags::area().areas().line(source, turn);
+                return self.wait_for_pair(by, job, source, (at, turn));
+            }
             edge => {
                 let taken = &mut self.taken[edge.number(self.members.n)];
                 *taken += 1;
@@ -295,10 +321,16 @@ impl Channels {
         self.unrung = until(unrung, job, describe, || flags::area().flag(at) >= value);
     }
 
-    /// Waits on [`Edge::Pair`]. Ends the job with an error if the signal is for another team.
-    fn wait_for_pair(&mut self, by: &impl InCollective, job: &Job, source: Pe) {
-        let value = self.pair_mark + pair(source).taken.fetch_add(1, Relaxed) + 1;
-        let at = flags::area().areas().pair_flag(source);
+    /// Waits for the signal `turn` of a PE, at a flag that does not belong to the team. Ends the
+    /// job with an error if the signal is for another team.
+    fn wait_for_pair(
+        &mut self,
+        by: &impl InCollective,
+        job: &Job,
+        source: Pe,
+        (at, turn): (usize, u64),
+    ) {
+        let value = self.pair_mark + turn;
         let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
         let mut flag = 0;
         let unrung = self.unrung.take();
@@ -345,6 +377,10 @@ impl Channels {
             Edge::Pair => {
                 let sent = pair(self.world_pe(peer)).sent.fetch_add(1, Relaxed) + 1;
                 Some((areas.pair_flag(self.own_pe()), self.pair_mark + sent))
+            }
+            Edge::Line => {
+                let sent = pair(self.world_pe(peer)).lines_sent.fetch_add(1, Relaxed) + 1;
+                Some((areas.line(self.own_pe(), sent), self.pair_mark + sent))
             }
             edge => {
                 let sent = &mut self.sent[edge.number(self.members.n)];

@@ -7,6 +7,7 @@ use crate::job::digest::digest;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::job::{self, Job};
+use crate::memory::areas::LINE_PES;
 use crate::process;
 use crate::sync::channel::{Channels, InCollective};
 use crate::sync::check::CheckedGroup;
@@ -46,6 +47,8 @@ pub(crate) struct Team {
     me: TeamPe,
     /// The most members on one node.
     per_node: u32,
+    /// True if all members share memory, and have lines there.
+    has_lines: bool,
     /// The members by node, where they are on several nodes and not each on its own.
     levels: Option<NodeLists>,
     config: TeamConfig,
@@ -66,6 +69,9 @@ impl Team {
         config: TeamConfig,
     ) -> Team {
         let per_node = members.per_node(nodes);
+        let has_lines = members.n > 1
+            && per_node == members.n
+            && members.world_pes().all(|pe| pe.index() < LINE_PES);
         let me = members.team_pe(me).expect("only members hold a team");
         let channels = Mutex::new(Channels::new(slot.number, generation, members.clone(), me));
         let levels = (1 < per_node && per_node < members.n).then(|| {
@@ -85,6 +91,7 @@ impl Team {
             members,
             me,
             per_node,
+            has_lines,
             levels,
             config,
             channels,
@@ -147,6 +154,12 @@ impl Team {
         !job.threads_somewhere || self.handle == TeamHandle::WORLD
     }
 
+    /// Returns true if its collectives exchange messages in the lines of each two PEs.
+    #[inline]
+    pub(crate) fn has_lines(&self, job: &Job) -> bool {
+        self.has_lines && self.has_pair_flags(job)
+    }
+
     /// Reports that the team is new, and the algorithms of its collectives.
     #[cold]
     fn report(&self) {
@@ -163,6 +176,7 @@ impl Team {
             oversubscribed: job.oversubscribed_somewhere,
             landing_bytes: self.landing_bytes(job),
             pair_flags: self.has_pair_flags(job),
+            lines: self.has_lines(job),
         };
         for (operation, rows) in job.algorithms.table().described(&facts) {
             rushmem_log::trace!(team, "{operation} of the team: {rows}");

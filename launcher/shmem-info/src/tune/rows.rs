@@ -83,6 +83,7 @@ mod tests {
             oversubscribed: false,
             landing_bytes: 32 << 10,
             pair_flags: true,
+            lines: false,
         };
         let times = times.iter().map(|&(nbytes, bruck, ring)| {
             (nbytes, vec![("bruck", bruck * 1e-6), ("ring", ring * 1e-6)])

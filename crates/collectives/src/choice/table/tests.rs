@@ -8,6 +8,7 @@ const FACTS: ChoiceFacts = ChoiceFacts {
     oversubscribed: false,
     landing_bytes: 32 << 10,
     pair_flags: true,
+    lines: false,
 };
 const SHARED: ChoiceFacts = ChoiceFacts { oversubscribed: true, ..FACTS };
 const APART: ChoiceFacts = ChoiceFacts { per_node: 1, ..FACTS };
@@ -42,6 +43,7 @@ fn what_is_built_in_leaves_no_case_open() {
                     oversubscribed,
                     landing_bytes: usize::from(alone) << 15,
                     pair_flags: alone,
+                    lines: alone && per_node == members,
                 });
                 for operation in Table::OPERATIONS {
                     assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));

@@ -1,13 +1,15 @@
 //! Blocks of different sizes, of which the short ones are gathered together with the sizes.
 //!
-//! Each member fills a slot of a vector that is zero elsewhere; the union of all vectors is a
-//! reduction, whose messages need no answer before they are sent.
+//! Each member fills a slot of a vector. On a node they exchange these in lines. Otherwise the
+//! vector is zero elsewhere; the union of all vectors is a reduction, whose messages need no answer
+//! before they are sent.
 
 use crate::coll::combine::Combine;
-use crate::coll::executor::{Executor, Vectors};
+use crate::coll::executor::{Executor, Parts, PlanArrays, Vectors};
 use crate::memory::areas::MIN_LANDING;
 use crate::memory::range::SymmetricRange;
 use crate::sync::flags;
+use rushmem_collectives::{LINE_BYTES, pairwise};
 
 /// Bytes of the size of a block.
 const WORD: usize = size_of::<u64>();
@@ -40,7 +42,7 @@ impl GatheredSlots {
 
 impl Executor<'_> {
     /// Gathers a `size` of each member, and the blocks `source` that fit. `None` if members share
-    /// memory, or if there is no room for sizes and blocks.
+    /// memory but have no lines, or if there is no room for sizes and blocks.
     pub(crate) fn gather_slots(
         &mut self,
         size: u64,
@@ -48,21 +50,32 @@ impl Executor<'_> {
     ) -> Option<GatheredSlots> {
         static UNION: Combine = Combine::or::<u64>();
         let (n, me) = (self.n() as usize, self.me() as usize);
-        let slot = SLOT.min(MIN_LANDING / n) / WORD * WORD;
         let facts = self.facts();
-        if facts.one_node() || !facts.has_landings() || slot <= WORD {
+        let slot = match facts.lines {
+            true => LINE_BYTES,
+            false => SLOT.min(MIN_LANDING / n) / WORD * WORD,
+        };
+        if facts.one_node() && !facts.lines || !facts.has_landings() || slot <= WORD {
             return None;
         }
         let internal = flags::area();
         let set = self.collective.team.landings(self.job).expect("there are landings");
         let slots = internal.range(internal.areas().packed(set), n * slot);
-        slots.clear();
-        slots.part(me * slot, WORD).write(&size.to_ne_bytes());
+        if !facts.lines {
+            slots.clear();
+        }
+        let own = slots.part(me * slot, slot);
+        own.part(0, WORD).write(&size.to_ne_bytes());
         let gathered = GatheredSlots { slots, slot };
         if source.nbytes() <= gathered.max_block() {
             source.copy_here(gathered.block(me, source.nbytes()));
         }
-        self.all_reduce_by_doubling(Vectors { source: slots, dest: slots, op: &UNION });
+        if facts.lines {
+            let arrays = PlanArrays::of(own, slots, Parts::Equal(slot)).beside_flags();
+            self.execute(&arrays, pairwise::all_gather_in_lines(self.n(), self.me()));
+        } else {
+            self.all_reduce_by_doubling(Vectors { source: slots, dest: slots, op: &UNION });
+        }
         Some(gathered)
     }
 }

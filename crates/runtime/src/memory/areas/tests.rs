@@ -22,6 +22,9 @@ fn nothing_overlaps() {
             ends.extend([(a.pair_flag(p), WORD), (a.contribution(p), SHORT)]);
             ends.extend([0, 1].map(|parity| (a.pair_short(p, parity), SHORT)));
         }
+        for p in (0..n.min(LINE_PES as u32)).map(Pe) {
+            ends.extend([0, 1].map(|turn| (a.line(p, turn), LINE)));
+        }
         for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {
             ends.extend(edges(n).map(|(edge, nbytes)| (a.flag(slot, edge), nbytes)));
             ends.extend([(a.counter(slot), 2 * WORD), (a.combined(slot), SHORT)]);
@@ -52,6 +55,7 @@ fn nothing_overlaps() {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");
         }
         assert!(ends.iter().all(|(at, _)| at.is_multiple_of(WORD)));
+        assert!(a.line(Pe(0), 0).is_multiple_of(LINE));
         let (last, length) = ends[ends.len() - 1];
         assert!(last + length <= a.nbytes());
     }

@@ -11,9 +11,9 @@ use crate::Error;
 use crate::kit::lock::{lock, try_lock};
 use crate::kit::unfinished::Unfinished;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 
-/// Polls of a busy origin in a row by the service thread, before other threads may lock it.
+/// Polls of a busy origin in a row by the service thread, unless a call waits for its lock.
 const MAX_POLLS: u32 = 100;
 /// Polls of a waiter per poll of origins that are only owed acknowledgments, whose sockets may have
 /// been full.
@@ -27,6 +27,8 @@ pub struct Issuer<W: Wire> {
     pub outside: W::Outside,
     /// The number of endpoints that use it.
     users: AtomicUsize,
+    /// The number of calls that wait for the lock of the origin.
+    wanted: AtomicU32,
     /// Counts the verbs; it changes under the lock of the origin. As long as it grows, its owner
     /// polls.
     uses: AtomicU64,
@@ -45,11 +47,26 @@ impl<W: Wire> Issuer<W> {
             origin: Mutex::new(origin),
             outside,
             users: AtomicUsize::new(0),
+            wanted: AtomicU32::new(0),
             uses: AtomicU64::new(0),
             noted: AtomicBool::new(false),
             rests: AtomicBool::new(true),
             armed: AtomicBool::new(false),
         }
+    }
+
+    /// Waits for the lock of the origin, which the service thread gives back after the poll that it is in.
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Origin<W>> {
+        try_lock(&self.origin).unwrap_or_else(|| self.lock_later())
+    }
+
+    #[cold]
+    fn lock_later(&self) -> MutexGuard<'_, Origin<W>> {
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        let origin = lock(&self.origin);
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        origin
     }
 
     fn users(&self) -> usize {
@@ -185,7 +202,7 @@ impl<W: Wire> Issuers<W> {
         issuer: &Arc<Issuer<W>>,
         work: impl FnOnce(&mut Origin<W>, &W::Network) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut origin = lock(&issuer.origin);
+        let mut origin = issuer.lock();
         issuer.is_used();
         let done = work(&mut origin, network);
         if let Err(error @ (Error::Lost(..) | Error::Fault(_))) = &done {
@@ -233,7 +250,10 @@ impl<W: Wire> Issuers<W> {
             // then.
             let flush = by_service || origin.caps.flushes_free;
             // A loss is reported by the next call that meets it.
-            while polls > 0 && origin.advance(network, flush).unwrap_or(false) {
+            while polls > 0
+                && issuer.wanted.load(Ordering::Relaxed) == 0
+                && origin.advance(network, flush).unwrap_or(false)
+            {
                 polls -= 1;
             }
             let stays = issuer.stays(origin.is_unfinished(), origin.is_owed());

@@ -516,7 +516,9 @@ impl Wire for UcxWire {
 
     #[inline]
     fn serve(&self, shared: &SharedState, polls: u32, _: bool) -> Result<bool, Error> {
-        Ok(polls.is_multiple_of(POLLS_PER_SERVICE) && shared.serve())
+        // Where PEs outnumber the CPUs, each poll may have waited for one.
+        let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
+        Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
     }
 
     fn sleep(&self, shared: &SharedState, at_most: Duration) {

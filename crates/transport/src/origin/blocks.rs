@@ -26,6 +26,24 @@ impl<W: Wire> Origin<W> {
         }
     }
 
+    /// Checks a range in the segment of a PE that is reached, and finds all keys that cover it. So
+    /// only a loss can end a call that has started some of its parts, and it ends these, too.
+    pub(super) fn find_keys(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        mut at: RemoteAddr,
+        mut nbytes: usize,
+    ) -> Result<(), Error> {
+        network.check(pe, at, nbytes)?;
+        while nbytes > 0 {
+            let covered = self.covered(network, pe, at, nbytes)?;
+            at.offset += covered as u64;
+            nbytes -= covered;
+        }
+        Ok(())
+    }
+
     /// Reads the entry of a block from the table of a PE, and learns its key.
     #[cold]
     fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {

@@ -119,27 +119,48 @@ impl<W: Wire> Origin<W> {
         put: &Put,
         source_free: bool,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        let &Put { mut dest, mut source, .. } = put;
+        let &Put { dest, source, .. } = put;
         let end = WriteEnd { awaited: put.awaits_source(), source_free };
-        network.check(pe, dest, source.nbytes)?;
-        while source.nbytes > 0 {
-            // A part ends at a word of the target, wherever the put begins.
-            let longest = self.caps.longest_write - (dest.offset % 8) as usize;
-            let nbytes = self.covered(network, pe, dest, source.nbytes.min(longest))?;
-            let part = (dest, source.first(nbytes));
-            // SAFETY: a part of what is valid by contract.
-            let post = |wire: &mut W| unsafe { wire.write(network, pe, part, end) };
-            let posted = self.post_covered(network, pe, post)?;
-            if nbytes == source.nbytes {
-                return Ok(posted);
-            }
-            if end.awaited {
-                self.end(network, pe, posted)?;
-            }
-            dest.offset += nbytes as u64;
-            source = source.skip(nbytes);
-        }
+        // SAFETY: a part of what is valid by contract.
+        let start = |wire: &mut W, part| unsafe { wire.write(network, pe, part, end) };
+        // A part ends at a word of the target, wherever the put begins.
+        let longest = self.caps.longest_write;
+        let longest = |at: RemoteAddr| longest - (at.offset % 8) as usize;
+        self.in_parts(network, pe, (dest, source), end.awaited, longest, start)?;
         Ok(PostOutcome::Done)
+    }
+
+    /// Starts the parts of a transfer, as many as keys and `longest` ask for. If its call waits or
+    /// fails, those that were started are over on return.
+    fn in_parts(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        (mut at, mut memory): (RemoteAddr, LocalBuf),
+        awaited: bool,
+        longest: impl Fn(RemoteAddr) -> usize,
+        mut start: impl FnMut(&mut W, (RemoteAddr, LocalBuf)) -> Result<PostOutcome<W::Token>, Error>,
+    ) -> Result<(), Error> {
+        self.find_keys(network, pe, at, memory.nbytes)?;
+        let (mut started, mut done) = (Vec::new(), Ok(()));
+        while done.is_ok() && memory.nbytes > 0 {
+            let nbytes = memory.nbytes.min(longest(at));
+            let posted = self.covered(network, pe, at, nbytes).and_then(|nbytes| {
+                let part = (at, memory.first(nbytes));
+                at.offset += nbytes as u64;
+                memory = memory.skip(nbytes);
+                self.post_covered(network, pe, |wire| start(wire, part))
+            });
+            done = posted.map(|part| started.push(part));
+        }
+        if !awaited && done.is_ok() {
+            return Ok(());
+        }
+        // After a loss each fails at once, and is forgotten.
+        started.into_iter().fold(done, |done, part| {
+            let ended = self.end(network, pe, part);
+            done.and(ended)
+        })
     }
 
     /// Copies a PE's memory to local memory.
@@ -238,25 +259,14 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        mut source: RemoteAddr,
-        mut dest: LocalBuf,
+        source: RemoteAddr,
+        dest: LocalBuf,
         awaited: bool,
     ) -> Result<(), Error> {
-        network.check(pe, source, dest.nbytes)?;
-        while dest.nbytes > 0 {
-            let longest = self.caps.longest_read;
-            let nbytes = self.covered(network, pe, source, dest.nbytes.min(longest))?;
-            let part = (source, dest.first(nbytes));
-            // SAFETY: a part of what is valid by contract.
-            let post = |wire: &mut W| unsafe { wire.read(network, pe, part, awaited) };
-            let posted = self.post_covered(network, pe, post)?;
-            if awaited {
-                self.end(network, pe, posted)?;
-            }
-            source.offset += nbytes as u64;
-            dest = dest.skip(nbytes);
-        }
-        Ok(())
+        // SAFETY: a part of what is valid by contract.
+        let start = |wire: &mut W, part| unsafe { wire.read(network, pe, part, awaited) };
+        let longest = self.caps.longest_read;
+        self.in_parts(network, pe, (source, dest), awaited, |_| longest, start)
     }
 
     /// Puts blocks. The local memory is free when the call returns.

@@ -84,10 +84,13 @@ impl<W: Wire> Origin<W> {
         self.begin_write(network, pe, awaited)
     }
 
-    /// What goes to a PE next follows all writes there, as if there were a fence.
-    pub(super) fn follow_all_writes(&mut self, pe: Pe) {
-        let route = &mut self.routes[pe];
-        route.writes_before |= route.dirty || route.flushing;
+    /// Waits until a message may follow all writes to a PE, as if there were a fence.
+    pub(super) fn follow_all_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        let route = &self.routes[pe];
+        match !self.caps.orders_messages && (route.dirty || route.flushing || route.writes_before) {
+            true => self.end_writes(network, pe),
+            false => Ok(()),
+        }
     }
 
     fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
@@ -270,8 +273,9 @@ impl<W: Wire> Origin<W> {
         self.issued.fence();
         let mut any = false;
         for i in 0..self.touched.len() {
-            self.follow_all_writes(self.touched[i]);
-            any |= self.routes[self.touched[i]].writes_before;
+            let route = &mut self.routes[self.touched[i]];
+            route.writes_before |= route.dirty || route.flushing;
+            any |= route.writes_before;
         }
         if any && self.caps.orders_writes && !self.wire.fence(network)? {
             self.until(network, None, |origin| origin.wire.fence(network))?;

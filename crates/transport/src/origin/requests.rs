@@ -214,11 +214,12 @@ impl<W: Wire> Origin<W> {
     /// Waits until a request may be sent; one that is `ordered` follows all writes before.
     fn follow_for(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
         if ordered && self.gather.uses_proxies(&*network.local().host) {
-            self.quiet(network)?;
+            self.quiet(network)
         } else if ordered {
-            self.follow_all_writes(pe);
+            self.follow_all_writes(network, pe)
+        } else {
+            self.follow_writes(network, pe, self.caps.orders_messages)
         }
-        self.follow_writes(network, pe, self.caps.orders_messages)
     }
 
     /// Works as [`ask`](Self::ask), of data and an update for which no call waits: small ones
@@ -290,12 +291,10 @@ impl<W: Wire> Origin<W> {
         let source_free = self.caps.acks_cover_writes;
         // SAFETY: the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
-        if !source_free {
-            self.follow_all_writes(pe);
-        }
         let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
+        let followed = if source_free { Ok(()) } else { self.follow_all_writes(network, pe) };
         // SAFETY: nothing is fetched, and there are no data.
-        let sent = unsafe { self.ask(network, pe, parts) };
+        let sent = followed.and_then(|()| unsafe { self.ask(network, pe, parts) });
         match (sent, posted) {
             (Ok(_), posted) if awaited => self.end(network, pe, posted),
             (Err(error), PostOutcome::Pending(token)) => {

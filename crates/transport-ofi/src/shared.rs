@@ -221,13 +221,12 @@ impl SharedState {
     }
 
     /// A range at an address of a peer, as the fabric has it, if one key covers it.
-    #[inline(always)]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         self.known_remote(pe, at, nbytes).or_else(|| self.remote_in_block(pe, at, nbytes))
     }
 
-    #[cold]
-    fn remote_in_block(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
+    /// Works as [`known_remote`](Self::known_remote), by the key of a further block of the heap.
+    pub(crate) fn remote_in_block(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         let peer = self.peers.known(pe)?;
         let end = at.offset.checked_add(nbytes as u64)?;
         let block = peer.blocks.block(at.offset);

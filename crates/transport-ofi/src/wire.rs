@@ -1,7 +1,7 @@
 //! The way of an origin into libfabric: an ep, and the operations on it.
 #![allow(unsafe_code)]
 
-use crate::ep::{EpFailure, FiEndpoint, Post, Wanted};
+use crate::ep::{EpFailure, FiEndpoint, Post, Remote, Wanted};
 use crate::message::Message;
 use crate::native::NativeAmo;
 use crate::replies::Replies;
@@ -74,21 +74,130 @@ impl OfiWire {
         self.ep.as_mut()
     }
 
-    /// Attempts to start something towards a PE on the ep. Returns what libfabric has made of it.
+    /// Returns what became of an attempt at a PE on the ep, by what libfabric has made of it.
     #[inline(always)]
-    fn post(
-        &mut self,
+    fn posted(
+        &self,
         shared: &SharedState,
         pe: Pe,
         is_done: bool,
-        post: impl FnOnce(&mut FiEndpoint) -> Result<Post, i32>,
+        attempt: Result<Post, i32>,
     ) -> Result<PostOutcome<()>, Error> {
-        match self.ep.as_mut().map(post) {
-            Some(Ok(Post::Started)) if is_done => Ok(PostOutcome::Done),
-            Some(Ok(Post::Started)) => Ok(PostOutcome::Pending(())),
-            Some(Ok(Post::Later)) => Ok(PostOutcome::Full),
-            refused => Err(self.refused(shared, pe, refused.and_then(Result::err))),
+        match attempt {
+            Ok(Post::Started) if is_done => Ok(PostOutcome::Done),
+            Ok(Post::Started) => Ok(PostOutcome::Pending(())),
+            Ok(Post::Later) => Ok(PostOutcome::Full),
+            Err(code) => Err(self.refused(shared, pe, Some(code))),
         }
+    }
+
+    /// Starts a write to a range that one key covers.
+    ///
+    /// # Safety
+    /// As [`write`](Wire::write).
+    #[inline(always)]
+    unsafe fn write_to(
+        &mut self,
+        shared: &SharedState,
+        remote: &Remote,
+        source: LocalBuf,
+        end: WriteEnd,
+    ) -> Result<PostOutcome<()>, Error> {
+        let pe = Pe(remote.pe);
+        if source.nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
+        if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
+            self.unflushed.push(pe);
+        }
+        let completion = if end.awaited { Completion::Now } else { Completion::AtQuiet };
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        if source.nbytes <= shared.copy_up_to(completion) {
+            // SAFETY: valid during this call.
+            let attempt = unsafe { ep.write_copy(remote, source) };
+            return self.posted(shared, pe, true, attempt);
+        }
+        let known = shared.descriptor_of(source);
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        shared.local.state.enter_wait();
+        // SAFETY: valid until it completes, by contract.
+        let attempt = unsafe { ep.write(remote, source, known, end.source_free) };
+        shared.local.state.leave_wait();
+        self.posted(shared, pe, false, attempt)
+    }
+
+    /// Starts a write to a range that the key which the peer published does not cover.
+    ///
+    /// # Safety
+    /// As [`write`](Wire::write).
+    #[cold]
+    #[inline(never)]
+    unsafe fn write_to_block(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        (to, source): (RemoteAddr, LocalBuf),
+        end: WriteEnd,
+    ) -> Result<PostOutcome<()>, Error> {
+        match shared.remote_in_block(pe, to, source.nbytes) {
+            // SAFETY: the same contract.
+            Some(remote) => unsafe { self.write_to(shared, &remote, source, end) },
+            None => Ok(PostOutcome::Uncovered),
+        }
+    }
+
+    /// Starts a read from a range that one key covers.
+    ///
+    /// # Safety
+    /// As [`read`](Wire::read).
+    #[inline(always)]
+    unsafe fn read_from(
+        &mut self,
+        shared: &SharedState,
+        remote: &Remote,
+        dest: LocalBuf,
+    ) -> Result<PostOutcome<()>, Error> {
+        let pe = Pe(remote.pe);
+        if dest.nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
+        let known = shared.descriptor_of(dest);
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        // SAFETY: valid until it completes, by contract.
+        let attempt = unsafe { ep.read(remote, dest, known) };
+        self.posted(shared, pe, false, attempt)
+    }
+
+    /// Starts a read from a range that the key which the peer published does not cover.
+    ///
+    /// # Safety
+    /// As [`read`](Wire::read).
+    #[cold]
+    #[inline(never)]
+    unsafe fn read_from_block(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        (from, dest): (RemoteAddr, LocalBuf),
+    ) -> Result<PostOutcome<()>, Error> {
+        match shared.remote_in_block(pe, from, dest.nbytes) {
+            // SAFETY: the same contract.
+            Some(remote) => unsafe { self.read_from(shared, &remote, dest) },
+            None => Ok(PostOutcome::Uncovered),
+        }
+    }
+
+    /// Starts a read of a byte that nobody wants.
+    fn read_and_forget(
+        &mut self,
+        shared: &SharedState,
+        from: &Remote,
+    ) -> Result<PostOutcome<()>, Error> {
+        let pe = Pe(from.pe);
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let attempt = ep.read_and_forget(from);
+        self.posted(shared, pe, true, attempt)
     }
 
     /// Nothing can be started towards a PE: libfabric's number, or `None` if the ep was given up.
@@ -154,31 +263,12 @@ impl Wire for OfiWire {
         (to, source): (RemoteAddr, LocalBuf),
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, to, source.nbytes) else {
-            return Ok(PostOutcome::Uncovered);
-        };
-        if source.nbytes == 0 {
-            return Ok(PostOutcome::Done);
+        match shared.known_remote(pe, to, source.nbytes) {
+            // SAFETY: the same contract.
+            Some(remote) => unsafe { self.write_to(shared, &remote, source, end) },
+            // SAFETY: the same contract.
+            None => unsafe { self.write_to_block(shared, pe, (to, source), end) },
         }
-        if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
-            self.unflushed.push(pe);
-        }
-        let completion = if end.awaited { Completion::Now } else { Completion::AtQuiet };
-        if source.nbytes <= shared.copy_up_to(completion) {
-            // SAFETY: valid during this call.
-            return self.post(shared, pe, true, |ep| unsafe { ep.write_copy(&remote, source) });
-        }
-        let known = shared.descriptor_of(source);
-        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
-        shared.local.state.enter_wait();
-        let write = |ep: &mut FiEndpoint| {
-            // SAFETY: valid until it completes, by contract.
-            unsafe { ep.write(&remote, source, known, end.source_free) }
-        };
-        let posted = self.post(shared, pe, false, write);
-        shared.local.state.leave_wait();
-        posted
     }
 
     #[inline(always)]
@@ -189,15 +279,12 @@ impl Wire for OfiWire {
         (from, dest): (RemoteAddr, LocalBuf),
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, from, dest.nbytes) else {
-            return Ok(PostOutcome::Uncovered);
-        };
-        if dest.nbytes == 0 {
-            return Ok(PostOutcome::Done);
+        match shared.known_remote(pe, from, dest.nbytes) {
+            // SAFETY: the same contract.
+            Some(remote) => unsafe { self.read_from(shared, &remote, dest) },
+            // SAFETY: the same contract.
+            None => unsafe { self.read_from_block(shared, pe, (from, dest)) },
         }
-        let known = shared.descriptor_of(dest);
-        // SAFETY: valid until it completes, by contract.
-        self.post(shared, pe, false, |ep| unsafe { ep.read(&remote, dest, known) })
     }
 
     fn has_amo(&self, shared: &SharedState, op: AmoOp, width: AmoWidth) -> bool {
@@ -222,8 +309,10 @@ impl Wire for OfiWire {
         };
         let amo = NativeAmo { op, width, operand, condition };
         let wanted = (!fetched.is_null()).then_some(Wanted { at: fetched, width });
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         // SAFETY: by contract.
-        self.post(shared, pe, false, |ep| unsafe { ep.atomic(&remote, &amo, wanted) })
+        let attempt = unsafe { ep.atomic(&remote, &amo, wanted) };
+        self.posted(shared, pe, false, attempt)
     }
 
     #[inline]
@@ -236,18 +325,19 @@ impl Wire for OfiWire {
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let at = shared.peers.get(pe)?.at;
-        match payload {
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let (is_done, attempt) = match payload {
             Payload::Batch(batch) => {
                 let head = Message::Request(*request).encode(shared.tag);
-                self.post(shared, pe, true, |ep| ep.send(pe.0, at, &head, batch))
+                (true, ep.send(pe.0, at, &head, batch))
             }
             Payload::Data(data) => {
                 let head = Message::Data(*request).encode(shared.tag);
-                let copies = self.ep.as_ref().is_some_and(|ep| ep.copies_data(data.nbytes));
                 // SAFETY: the same contract.
-                self.post(shared, pe, copies, |ep| unsafe { ep.send_data(pe.0, at, &head, data) })
+                (ep.copies_data(data.nbytes), unsafe { ep.send_data(pe.0, at, &head, data) })
             }
-        }
+        };
+        self.posted(shared, pe, is_done, attempt)
     }
 
     #[inline]
@@ -280,7 +370,7 @@ impl Wire for OfiWire {
         let Some(from) = shared.some_byte(pe.0).filter(|_| !self.pauses(pe)) else {
             return Ok(false);
         };
-        if self.post(shared, pe, true, |ep| ep.read_and_forget(&from))? == PostOutcome::Done {
+        if self.read_and_forget(shared, &from)? == PostOutcome::Done {
             self.unflushed.swap_remove(place);
         }
         Ok(false)
@@ -321,7 +411,7 @@ impl Wire for OfiWire {
         shared.confirm(pe.0).map_err(|failure| shared.fail(&failure))?;
         let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);
         match shared.some_byte(pe.0).filter(|_| self.ep.as_ref().is_some_and(is_idle)) {
-            Some(from) => self.post(shared, pe, true, |ep| ep.read_and_forget(&from)).map(|_| ()),
+            Some(from) => self.read_and_forget(shared, &from).map(|_| ()),
             None => Ok(()),
         }
     }

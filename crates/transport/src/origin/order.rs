@@ -49,8 +49,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         network.local().loss.check()?;
         let fences = self.issued.fences();
-        let follows =
-            |route: &&mut Route| route.reached && !route.writes_before && route.followed == fences;
+        let follows = |route: &&mut Route| route.followed == Some(fences);
         let Some(route) = self.routes.get_mut(pe).filter(follows) else {
             return self.begin_first_write(network, pe, awaited);
         };
@@ -80,7 +79,7 @@ impl<W: Wire> Origin<W> {
             self.routes[pe].dirty = true;
             return Ok(());
         }
-        self.routes[pe].followed = self.issued.fences();
+        self.routes[pe].followed = Some(self.issued.fences());
         self.begin_write(network, pe, awaited)
     }
 

@@ -357,7 +357,7 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Safety
     /// As [`operate`](Self::operate).
-    #[inline]
+    #[inline(always)]
     unsafe fn post_amo(
         &mut self,
         network: &W::Network,
@@ -366,12 +366,14 @@ impl<W: Wire> Origin<W> {
         fetched: *mut u8,
     ) -> Result<PostOutcome<W::Token>, Error> {
         // SAFETY: the same contract.
-        let mut post = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
-        match self.post(network, pe, &mut post)? {
+        let first = unsafe { self.wire.amo(network, pe, request, fetched) }?;
+        // SAFETY: the same contract.
+        let mut again = move |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
+        match self.post_again(network, pe, first, &mut again)? {
             PostOutcome::Uncovered => {
                 network.check(pe, request.dest, request.width.nbytes())?;
                 self.covered(network, pe, request.dest, request.width.nbytes())?;
-                self.post_covered(network, pe, post)
+                self.post_covered(network, pe, again)
             }
             posted => Ok(posted),
         }

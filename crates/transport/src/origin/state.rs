@@ -50,8 +50,9 @@ pub(super) struct Route {
     pub(super) due: u32,
     /// The PE was reached.
     pub(super) reached: bool,
-    /// The number of fences when a write was last made to follow what was issued before.
-    pub(super) followed: u32,
+    /// The number of fences when a write was last made to follow what was issued before; `None` if
+    /// there are writes before.
+    pub(super) followed: Option<u32>,
 }
 
 impl<W: Wire> Origin<W> {

@@ -77,8 +77,8 @@ impl<W: Wire> Origin<W> {
         Ok(false)
     }
 
-    /// Starts the writes of a put that is not gathered. Returns what became of the last one; all
-    /// others are over if the call waits.
+    /// Starts the writes of a put that is not gathered. Returns what became of a single one; several
+    /// are over if the call waits.
     ///
     /// # Safety
     /// As [`put`](Self::put).
@@ -96,8 +96,10 @@ impl<W: Wire> Origin<W> {
         if source.nbytes <= self.caps.longest_write {
             let end = WriteEnd { awaited: put.awaits_source(), source_free };
             // SAFETY: the same contract.
-            let post = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
-            match self.post(network, pe, post)? {
+            let first = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
+            // SAFETY: the same contract.
+            let again = move |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
+            match self.post_again(network, pe, first, again)? {
                 PostOutcome::Uncovered => {}
                 posted => return Ok(posted),
             }
@@ -238,8 +240,11 @@ impl<W: Wire> Origin<W> {
         }
         if dest.nbytes <= self.caps.longest_read {
             // SAFETY: the same contract.
-            let post = |wire: &mut W| unsafe { wire.read(network, pe, (source, dest), awaited) };
-            match self.post(network, pe, post)? {
+            let first = unsafe { self.wire.read(network, pe, (source, dest), awaited) }?;
+            // SAFETY: the same contract.
+            let again =
+                move |wire: &mut W| unsafe { wire.read(network, pe, (source, dest), awaited) };
+            match self.post_again(network, pe, first, again)? {
                 PostOutcome::Uncovered => {}
                 posted if awaited => return self.end(network, pe, posted),
                 _ => return Ok(()),

@@ -104,14 +104,28 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Starts an operation as soon as there is room.
-    #[inline(always)]
+    #[inline]
     pub(super) fn post(
         &mut self,
         network: &W::Network,
         pe: Pe,
         mut post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        match post(&mut self.wire)? {
+        let first = post(&mut self.wire)?;
+        self.post_again(network, pe, first, post)
+    }
+
+    /// Works as [`post`](Self::post), after the first attempt. The compiler puts an attempt that is
+    /// written beside this call in line, but not one that a closure makes here and below.
+    #[inline(always)]
+    pub(super) fn post_again(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        first: PostOutcome<W::Token>,
+        mut post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        match first {
             PostOutcome::Full => self.post_later(network, pe, &mut post),
             posted => Ok(posted),
         }

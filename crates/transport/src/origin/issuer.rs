@@ -55,7 +55,8 @@ impl<W: Wire> Issuer<W> {
         }
     }
 
-    /// Waits for the lock of the origin, which the service thread gives back after the poll that it is in.
+    /// Waits for the lock of the origin, which the service thread gives back after the poll that it
+    /// is in.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Origin<W>> {
         try_lock(&self.origin).unwrap_or_else(|| self.lock_later())

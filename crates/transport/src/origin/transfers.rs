@@ -77,8 +77,8 @@ impl<W: Wire> Origin<W> {
         Ok(false)
     }
 
-    /// Starts the writes of a put that is not gathered. Returns what became of a single one; several
-    /// are over if the call waits.
+    /// Starts the writes of a put that is not gathered. Returns what became of a single one;
+    /// several are over if the call waits.
     ///
     /// # Safety
     /// As [`put`](Self::put).

@@ -36,7 +36,7 @@ const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
 const OF_RUST: &str = "/rustc/";
 /// This file in the folder of its crate.
-const THIS_FILE: &str = "/src/base/location.rs";
+const THIS_FILE: &str = "/src/call/location.rs";
 
 /// A place in the program.
 pub(crate) struct Location {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn the_caller_is_the_first_frame_outside() {
         let in_c = "   0:     0x7f01 - of_caller
-             at /a/crates/runtime/src/base/location.rs:20:9
+             at /a/crates/runtime/src/call/location.rs:20:9
    1:     0x7f02 - put
              at /a/crates/librushmem/../shmem-c/src/export.rs:30:9
    2:     0x7f03 - poll
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(found(in_c).as_deref(), Some("/b/write.c:42 in write_all"));
         let in_rust =
             "   0:     0x5501 - rushmem_runtime::call::location::of_caller::h0123456789abcdef
-             at /a/crates/runtime/src/base/location.rs:20:9
+             at /a/crates/runtime/src/call/location.rs:20:9
                    <shmem::rma::Put as shmem::Call>::put
    1:     0x5502 - call_once
              at /rustc/0123/library/core/src/ops/function.rs:250:5
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_crash_is_in_the_program_or_in_what_it_calls() {
         let stack = "   0:     0x7f01 - of_crash
-             at /a/crates/runtime/src/base/location.rs:20:9
+             at /a/crates/runtime/src/call/location.rs:20:9
    1:     0x7f02 - __restore_rt
    2:     0x7f03 - memcpy
              at ./string/absent.c:44:76

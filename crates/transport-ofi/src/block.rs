@@ -19,7 +19,8 @@ impl CellBlock {
     /// `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
     pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
         let cell = cell.next_power_of_two().max(64);
-        // What the system's allocator aligns to by itself: for more it would write all the zeros.
+        // The alignment that the system's allocator has by itself: for more it would write all the
+        // zeros.
         let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
         assert!(layout.size() > 0, "cells that are not empty");
         // SAFETY: the size is not 0.

@@ -1,4 +1,4 @@
-//! What PEs publish to connect, as bytes, and what must be the same at both.
+//! The data that PEs publish to connect, as bytes, and the values that must be the same at both.
 
 use crate::fabric::Fabric;
 use crate::raw::RawKey;
@@ -8,7 +8,7 @@ use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 
-/// What a PE needs to know of another before it inserts its address.
+/// The data of a PE that another one needs before it inserts the PE's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// The provider: both sides must have the same.
@@ -41,17 +41,17 @@ impl Address {
     }
 }
 
-/// What addresses a segment of a PE.
+/// The address and the key of a segment of a PE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentKey {
-    /// What is added to offsets.
+    /// The value that is added to offsets.
     pub(crate) base: u64,
     pub(crate) nbytes: u64,
     /// As operations name it.
     pub(crate) key: u64,
 }
 
-/// What a PE publishes of a segment of its own.
+/// The data that a PE publishes about a segment of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offered {
     /// Its key means nothing where there is a raw one.

@@ -36,7 +36,7 @@ const WITH_NIC: &[&CStr] = &[
     c"IPATH_NO_BACKTRACE=1",
 ];
 
-/// The same on machines without one.
+/// The variables, as `NAME=value`, on machines without a NIC.
 const WITHOUT_NIC: &[&CStr] = &[
     c"FI_OFI_RXM_BUFFER_SIZE=128",
     c"FI_OFI_RXM_EAGER_LIMIT=65536",

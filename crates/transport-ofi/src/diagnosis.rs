@@ -1,5 +1,5 @@
-//! What each provider of libfabric can do for a job on this machine, and why not: for users, before
-//! a job or when its start has failed.
+//! The diagnosis of each provider of libfabric: what it can do for a job on this machine, and why
+//! not. It is for users, before a job or when its start has failed.
 
 use crate::choice;
 use crate::fabric;

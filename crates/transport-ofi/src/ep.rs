@@ -31,7 +31,7 @@ use rushmem_transport::{AmoWidth, LocalBuf};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Where the old value of an atomic operation goes, and as how many bytes.
+/// The destination of the old value of an atomic operation, and its width.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) at: *mut u8,
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
 // valid.
 unsafe impl Send for Wanted {}
 
-/// What an operation does with memory when it completes.
+/// The use that an operation makes of memory when it completes.
 enum BufferUse {
     /// There is no operation, or it is over.
     None,
@@ -65,14 +65,14 @@ struct Op {
     use_: BufferUse,
 }
 
-/// What went wrong, and with whom if that is known.
+/// The reason for a failure, and the PE that it concerns if that is known.
 #[derive(Debug)]
 pub(crate) struct EpFailure {
     pub(crate) pe: Option<u32>,
     pub(crate) why: String,
 }
 
-/// What came of a receive.
+/// The result of a receive.
 pub(crate) enum ReceiveEnd<'a> {
     /// A message.
     Whole(&'a [u8]),
@@ -83,7 +83,7 @@ pub(crate) enum ReceiveEnd<'a> {
     Failed { start: &'a [u8], why: String },
 }
 
-/// What became of an attempt to start something.
+/// The result of an attempt to start an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Post {
     /// It is in flight.
@@ -92,7 +92,7 @@ pub(crate) enum Post {
     Later,
 }
 
-/// What an ep is to have room for, in bytes.
+/// The lengths in bytes for which an ep is to have room.
 #[derive(Clone, Copy)]
 pub(crate) struct Lengths {
     /// A message that comes, and a transfer or message that is copied.
@@ -128,7 +128,7 @@ pub(crate) struct FiEndpoint {
     inject_up_to: usize,
     write_arguments: WriteArguments,
     attempts: RefusedAttempts,
-    /// What a write's completion means, in libfabric's flags.
+    /// The meaning of a write's completion, in libfabric's flags.
     completion: u64,
     fabric: Arc<Fabric>,
 }
@@ -183,7 +183,7 @@ impl FiEndpoint {
         }
         // SAFETY: fewer than there are.
         unsafe { self.free.set_len(left) };
-        // What a free cell had is over: there is nothing to drop.
+        // The operation that a free cell had is over: there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
         Some(op)
     }
@@ -227,7 +227,8 @@ impl FiEndpoint {
         self.after_attempts(pe, code, self.strerror(code))
     }
 
-    /// The same with words of the provider's.
+    /// Returns `why`, with the number of the attempts at the PE, their time and advice if the code
+    /// means that there is no connection to it.
     fn after_attempts(&self, pe: u32, code: i32, why: String) -> String {
         match self.attempts.made(pe, code) {
             Some((n, time)) => format!(

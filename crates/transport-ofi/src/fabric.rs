@@ -16,7 +16,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What helps where libfabric refuses something with an error number alone.
+/// The advice for a user where libfabric refuses something with an error number alone.
 pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
 
 /// Operations that an endpoint makes room for at most: more than are ever in flight.
@@ -67,7 +67,7 @@ pub(crate) struct Cq {
     wait: Option<i32>,
 }
 
-/// How a thread can sleep until a queue has an event.
+/// The way in which a thread can sleep until a queue has an event.
 pub(crate) enum WaitObject<'a> {
     /// It must not: there may be an event already.
     Ready,
@@ -92,7 +92,7 @@ pub(crate) struct Fabric {
     keys: AtomicU64,
     /// Raw keys of peers.
     mapped: MappedKeys,
-    /// Of all eps, to connect.
+    /// The turns of all eps to connect.
     pub(crate) turns: Arc<Turns>,
 }
 

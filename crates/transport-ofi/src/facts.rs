@@ -1,15 +1,15 @@
-//! What a provider of libfabric asks and offers, as plain data.
+//! The demands and the offers of a provider of libfabric, as plain data.
 
 use libfabric_sys as fi;
 
-/// What matters of a `fi_info`.
+/// The facts of a `fi_info` that matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InfoFacts {
     /// The provider, as libfabric composes its name.
     pub(crate) provider: String,
     pub(crate) domain: String,
     pub(crate) fabric: String,
-    /// What it asks of registrations: `FI_MR_*`.
+    /// The demands of the provider on registrations: `FI_MR_*`.
     pub(crate) mr_mode: u64,
     pub(crate) key_bytes: usize,
     /// The number of registrations there that may be; 0 if the provider does not say.

@@ -1,5 +1,5 @@
-//! What this machine has of libfabric: whether a device is behind it that reads and writes memory
-//! by itself.
+//! The libfabric of this machine, and whether a device is behind it that reads and writes memory by
+//! itself.
 
 use crate::fabric;
 use crate::facts::InfoFacts;
@@ -29,7 +29,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     Ok(decide(&version, &facts, &devices))
 }
 
-/// What matters here of a reliable datagram endpoint with remote memory access.
+/// The facts that matter here of a reliable datagram endpoint with remote memory access.
 struct RdmEntry<'a> {
     provider: &'a str,
     domain: &'a str,

@@ -1,4 +1,4 @@
-//! What is required of an endpoint of libfabric, in the terms of its hints, as plain data.
+//! The requirements on an endpoint of libfabric, in the terms of its hints, as plain data.
 #![allow(unsafe_code)]
 
 use crate::wish::Wish;
@@ -6,7 +6,8 @@ use libfabric_sys as fi;
 use rushmem_transport::Amos;
 use std::ffi::{CStr, CString, c_char};
 
-/// What is required; of an entry, what it offers. The fields are those of `fi_info` and its parts.
+/// The requirements on an endpoint, or the offer of an entry. The fields are those of `fi_info` and
+/// its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
     pub(crate) caps: u64,

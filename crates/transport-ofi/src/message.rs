@@ -6,9 +6,9 @@ use rushmem_transport::Pe;
 use rushmem_transport::kit::message::{self, Reply, Request};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 
-/// Where a message says what it is.
+/// The offset at which a message says what it is.
 const KIND: usize = 8;
-/// Where the request or reply is.
+/// The offset of the request or reply in a message.
 const START: usize = 16;
 /// Bytes of every head.
 pub(crate) const HEAD: usize = START + message::REQUEST;

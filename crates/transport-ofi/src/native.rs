@@ -87,7 +87,7 @@ impl Native {
         self.0 & bit(op, width) != 0
     }
 
-    /// Of these nothing but what all others can be made of.
+    /// Returns only those of these operations of which all others can be made.
     pub(crate) fn least(self) -> Native {
         let swap = |width| bit(AmoOp::CompareSwap, width);
         Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))

@@ -10,7 +10,7 @@ const FAULTY: [(&str, &str); 4] = [
     // now and then takes a write for complete of which parts are missing ("Truncation error"): seen
     // with 1.17 here, and by libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
     ("ofi_rxd", "lose parts of writes (libfabric 1.17, 2.3)"),
-    // What became the provider tcp of 1.18, as an experiment beside that of 1.17.
+    // The provider that became tcp in 1.18, as an experiment beside the tcp of 1.17.
     ("net", "stall (libfabric 1.16, 1.17)"),
     // An experiment (fi_mrail): with 1.17, over tcp;ofi_rxm, processes crash in it and transfers
     // fail (FI_ETOOSMALL).

@@ -10,8 +10,8 @@ pub(crate) struct Relaxation {
     name: &'static str,
     /// Drops it.
     drop: fn(&mut Hints),
-    /// What the provider has instead, from the requirements and from an entry that it then offers;
-    /// nothing if it has none.
+    /// The function that returns what the provider has instead, from the requirements and from an
+    /// entry that it then offers; an empty text if it has nothing.
     instead: fn(&Hints, &Hints) -> String,
 }
 

@@ -1,4 +1,4 @@
-//! Where the answers to an ep's requests arrive, from whichever thread takes the messages.
+//! The replies to an ep's requests, which arrive from whichever thread takes the messages.
 
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
@@ -50,12 +50,12 @@ impl Replies {
     }
 }
 
-/// Where the replies to the requests of each origin arrive, by its number.
+/// The replies to the requests of each origin, by its number.
 #[derive(Default)]
 pub(crate) struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
 
 impl ReplyTable {
-    /// Those of the next origin.
+    /// Adds the place for the replies to the next origin, and returns it.
     pub(crate) fn add(&self) -> Arc<Replies> {
         let replies = Arc::new(Replies::default());
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&replies));

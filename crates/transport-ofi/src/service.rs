@@ -34,7 +34,7 @@ pub(crate) struct Service {
     /// Bytes of the longest batch, and of the answers to one.
     longest_batch: usize,
     replies: Arc<ReplyTable>,
-    /// What peers request.
+    /// The target of the peers' requests.
     target: RequestTarget<(), Infallible>,
     backlog: Backlog,
 }
@@ -56,7 +56,7 @@ impl From<EpFailure> for ServiceFailure {
     }
 }
 
-/// What serves a request that has come.
+/// The server of a request that has come.
 struct OfiServing<'a> {
     local: &'a NetworkPe<usize>,
     tag: u64,

@@ -24,7 +24,7 @@ pub(crate) const ENDPOINTS: Setting = Setting {
     meaning: "the number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share them",
 };
 
-/// What a user can set.
+/// The settings that a user can change.
 pub(crate) const ALL: &[Setting] = &[
     Setting {
         name: PROVIDER,
@@ -75,8 +75,8 @@ pub struct Tuning {
     pub depth: usize,
     /// Transfers up to this many bytes are copied, so that their source is free at once.
     pub copy_up_to: usize,
-    /// The same of puts whose caller would otherwise wait for the target's answer, unless all that
-    /// is copied from is registered.
+    /// The number of bytes up to which a put is copied if its caller would otherwise wait for the
+    /// target's answer, unless all that is copied from is registered.
     pub copy_before_waiting_up_to: usize,
     /// Atomic operations that a context has in flight.
     pub amos: usize,
@@ -140,7 +140,7 @@ impl Tuning {
         let longest_batch_message = self.longest_batch_message.min(facts.longest_message());
         let longest_message = match facts.streams() {
             true => self.longest_message.min(facts.longest_message()),
-            // What is longer than a cell for small operations is not sent.
+            // A message that is longer than a cell for small operations is not sent.
             false => longest_batch_message,
         };
         Tuning {

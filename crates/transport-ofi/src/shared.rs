@@ -1,5 +1,5 @@
-//! What all endpoints of a PE and its service thread share: the peers, the first loss, and what
-//! serves peers.
+//! The state that all endpoints of a PE and its service thread share: the peers, the first loss,
+//! and the service for peers.
 //!
 //! Locking: the service is only ever tried, except to open resources that must not be opened while
 //! it runs. This module does not know what endpoints issue.
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 /// One PE's share in the fabric. Registrations and eps are dropped before the fabric.
 pub(crate) struct SharedState {
-    /// Of the segments. The service's ep outlives them.
+    /// The registrations of the segments. The service's ep outlives them.
     pub(crate) registrations: Mutex<Vec<Fid<fi::fid_mr>>>,
     pub(crate) replies: Arc<ReplyTable>,
     /// The service's queue, to sleep on.
@@ -43,7 +43,7 @@ pub(crate) struct SharedState {
     pub(crate) local: NetworkPe<usize>,
     /// This PE's address; its host's name goes into messages.
     pub(crate) address: Address,
-    /// Where the own service listens, if that is a socket.
+    /// The socket address at which the own service listens, if it listens at one.
     socket: Option<SocketAddr>,
     /// In every message of this job.
     pub(crate) tag: u64,
@@ -64,8 +64,8 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
-    /// Of a PE with this service and this address. Segments have their descriptors, as numbers; a
-    /// heap in blocks has that of the first.
+    /// Returns the state of a PE with this service and this address. Segments have their
+    /// descriptors, as numbers; a heap in blocks has that of the first.
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
@@ -208,8 +208,8 @@ impl SharedState {
         (end <= key.nbytes).then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
     }
 
-    /// How much of a range at an address of a peer one key covers, where that is not the key that
-    /// the peer published.
+    /// Returns how much of a range at an address of a peer one key covers, where that is not the
+    /// key that the peer published.
     #[cold]
     pub(crate) fn covered(&self, pe: Pe, at: RemoteAddr) -> Result<Covered, Error> {
         let blocks = &self.peers.get(pe)?.blocks;

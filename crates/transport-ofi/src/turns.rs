@@ -1,5 +1,5 @@
-//! How many connections this PE makes at once, whichever of its eps makes them. If many PEs of a
-//! node begin many at once over one NIC, most attempts fail.
+//! The number of connections that this PE makes at once, whichever of its eps makes them. If many
+//! PEs of a node begin many at once over one NIC, most attempts fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -25,7 +25,7 @@ const POLLS_PER_SERVICE: u32 = 16;
 pub(crate) struct OfiWire {
     /// `None` once it was given up: libfabric then uses no memory of callers.
     ep: Option<FiEndpoint>,
-    /// Where the replies to its requests arrive.
+    /// The replies to the origin's requests.
     replies: Arc<Replies>,
     /// PEs that were written to since the last flush, where completion does not cover the target's
     /// memory.
@@ -51,8 +51,8 @@ impl OfiWire {
             // Sockets have taken what completes.
             sends_late: !facts.sockets,
             flushes_free: facts.delivery,
-            // Where a NIC would write it, a word; where a long message costs more than a write,
-            // what a batch takes.
+            // The longest data with a signal are a word where a NIC would write it, and what a
+            // batch takes where a long message costs more than a write.
             longest_signaled: match (batches, facts.takes_data()) {
                 (true, true) => tuning.longest_data().max(MAX_NBYTES),
                 (true, false) => MAX_NBYTES,

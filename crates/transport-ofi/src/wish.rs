@@ -1,4 +1,4 @@
-//! What a job and its user request of libfabric.
+//! The requests of a job and its user to libfabric.
 
 use crate::settings::{DOMAIN, FABRIC, PROVIDER};
 use rushmem_transport::{Amos, Host, NicName};
@@ -9,7 +9,7 @@ pub(crate) struct Wish {
     pub(crate) provider: Option<String>,
     pub(crate) domain: Option<String>,
     pub(crate) fabric: Option<String>,
-    /// Who carries out atomic operations.
+    /// The party that carries out atomic operations.
     pub(crate) amos: Amos,
     /// All PEs run on this machine.
     pub(crate) one_machine: bool,

@@ -47,7 +47,7 @@ fn needs() {
 
 /// Operations on each PE.
 const ROUNDS: u64 = 5;
-/// Where a PE counts.
+/// The offset of the word in which a PE counts.
 const COUNTER: usize = 0;
 
 /// Each PE connects to all, and what follows a refusal is carried out once and in order. The fabric

@@ -1,5 +1,5 @@
-//! What the call that writes gets by address. It stays where it is for the life of an ep, so that a
-//! write stores only what may differ from the one before.
+//! The arguments that the call that writes gets by address. They stay where they are for the life
+//! of an ep, so that a write stores only what may differ from the one before.
 #![allow(unsafe_code)]
 
 use super::remote::Remote;

@@ -6,7 +6,8 @@ use crate::native::NativeAmo;
 use libfabric_sys as fi;
 use rushmem_transport::AmoOp;
 
-/// What the cell of an atomic operation has: the old value, the operand and the condition.
+/// The size of each word in the cell of an atomic operation: the old value, the operand and the
+/// condition.
 const WORD: usize = size_of::<u64>();
 
 impl FiEndpoint {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// has cells. Before that it is 0, as in memory that was not used.
 pub(super) const CONNECTED: i32 = i32::MAX;
 
-/// What is done after an attempt to reach a PE has failed, if there is time.
+/// The report of what is done after an attempt to reach a PE has failed, if there is time.
 pub(super) const AGAIN: &str = "connects once more";
 
 /// A connection that is being made.
@@ -48,7 +48,7 @@ impl Connecting {
         Some(self.begun.swap_remove(place))
     }
 
-    /// The same, or a new one if there is a turn for it.
+    /// Takes the connection to a PE if it is being made, or a new one if there is a turn for it.
     pub(super) fn take_or_begin(&mut self, pe: u32, turns: &Arc<Turns>) -> Option<BegunConnection> {
         let Some(mut known) = self.take(pe) else {
             let turn = Some(turns.take()?);

@@ -88,7 +88,7 @@ impl FiEndpoint {
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base;
-        // What an earlier message left would name the sender of one that does not arrive.
+        // The head that an earlier message left would name the sender of one that does not arrive.
         // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
         unsafe { to.cast::<[u8; HEAD]>().write([0; HEAD]) };
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.

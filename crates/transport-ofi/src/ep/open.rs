@@ -113,8 +113,8 @@ impl Drop for FiEndpoint {
         }
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
-        // Where it cannot be closed libfabric may go on using the memory of its operations, which
-        // is kept.
+        // If the endpoint cannot be closed, libfabric may go on using the memory of its operations,
+        // which is kept.
         if endpoint.close() {
             // SAFETY: it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.contexts) };

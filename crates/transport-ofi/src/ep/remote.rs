@@ -1,4 +1,4 @@
-//! Where a transfer goes, as libfabric has it.
+//! The remote end of a transfer, as libfabric has it.
 #![forbid(unsafe_code)]
 
 use libfabric_sys as fi;

@@ -31,7 +31,7 @@ impl Host for Asks {
 const STREAMS: &str = "tcp;ofi_rxm";
 const MESSAGES: &str = "shm";
 
-/// Of the heap, and of transfers that are not copied.
+/// The size of the heap, and the length of transfers that are not copied, in bytes.
 const HEAP: usize = 1 << 20;
 const LONG: usize = HEAP / 2;
 const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
@@ -124,7 +124,7 @@ fn long_put() -> Put {
     Put { dest: START, source, completion: Completion::AtQuiet }
 }
 
-/// What a call that fails does.
+/// A call that fails after a loss.
 type Call = fn(&mut TestEndpoint) -> Result<(), Error>;
 
 #[test]
@@ -259,8 +259,8 @@ fn a_message_that_no_pe_sends_is_a_loss() {
     assert!(said.contains("names no PE of this job: it sent an unknown message"), "{said}");
 }
 
-/// Where the provider keeps no order, what follows a fence waits for what went to the same PE
-/// before, and for nothing else.
+/// Checks that, where the provider keeps no order, an operation after a fence waits for those to
+/// the same PE before it, and for nothing else.
 #[test]
 fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     let no_order = Tuning { trust: false, ..Tuning::default() };
@@ -369,7 +369,8 @@ fn data_and_their_signal_leave_as_one_message() {
     });
 }
 
-/// Where what was gathered had to wait for the next call, it might never leave.
+/// Checks that gathered operations leave without a call: if they had to wait for the next call,
+/// they might never leave.
 #[test]
 fn what_is_gathered_leaves_without_a_call() {
     const WORDS: usize = 100;
@@ -418,7 +419,7 @@ fn what_is_gathered_leaves_while_no_answer_is_taken() {
         unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
         eventually("it leaves", || !lock(&endpoint.issuer().origin).moves_data());
     }
-    // What the answers would acknowledge if PE 1 were another PE.
+    // The acknowledgment that the answers would bring if PE 1 were another PE.
     let (origin, count) = (acked(&endpoint).0, n as u32);
     let acknowledged = ofi.shared().local.acks.acknowledge(Pe(1), Ack { origin, count });
     assert_eq!(acknowledged, Ok(()));

@@ -6,7 +6,7 @@ use crate::transport::tests::with_ep;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
-/// What a queue says.
+/// The report of a queue.
 #[derive(Clone, Copy)]
 enum Said {
     /// An operation with this context failed by this error.

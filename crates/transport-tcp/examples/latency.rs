@@ -1,4 +1,4 @@
-//! What the provider costs between two processes over loopback, beside the floor: a busy-polling
+//! The cost of the provider between two processes over loopback, beside the floor: a busy-polling
 //! ping-pong on a plain socket in the same program.
 //!
 //! `cargo run --release -p rushmem-transport-tcp --example latency [runs [part of a line's name]]`
@@ -44,7 +44,7 @@ struct Bench {
     runs: usize,
     /// Only lines whose names have this in them are measured.
     only: String,
-    /// What PE 0 wrote to the word at `DONE`.
+    /// The last value that PE 0 wrote to the word at `DONE`.
     words_done: u64,
 }
 
@@ -123,7 +123,7 @@ impl Bench {
         send(&mut side, &transport.address());
         send(&mut side, &key.0);
         let (address, key) = (receive(&mut side), receive(&mut side));
-        // What this PE has sent, the other has: it does not use itself.
+        // The record of the other PE serves for both, since this PE does not use itself.
         let records = [PeRecord { address: &address, keys: [&key, &[], &[]] }; 2];
         let directory = Directory::new(Directory::encode(records.into_iter()));
         transport.connect(Arc::new(directory)).expect("an address");

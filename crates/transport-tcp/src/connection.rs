@@ -40,7 +40,7 @@ const LONG: u64 = 64 << 10;
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
 
-/// How a connection ended.
+/// The reason for which a connection ended.
 #[derive(Debug)]
 pub(crate) enum ConnectionEnd {
     /// The peer said so.
@@ -242,7 +242,7 @@ impl Connection {
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
-            // What came earlier is seen before this.
+            // The data that came earlier are seen before these.
             fence(Ordering::Release);
             // SAFETY: of a segment, or a destination that is valid until its request is answered.
             unsafe { sys::receive(&self.socket, direct, buffer) }
@@ -301,7 +301,7 @@ impl Connection {
     }
 }
 
-/// What a read found.
+/// The result of a read.
 enum Received {
     Nothing,
     /// Likely all that is there.

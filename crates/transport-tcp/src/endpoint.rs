@@ -36,7 +36,7 @@ pub(crate) struct TcpEndpoint {
     routes: PeMap<Route>,
     /// The PEs to which some request is not known to be done.
     touched: Vec<Pe>,
-    /// Those of them for which something may be held back since the last fence.
+    /// The PEs of `touched` for which something may be held back since the last fence.
     held: Vec<Pe>,
     session: Option<Arc<EndpointSession>>,
     /// The number of events before the last attempt of a wait.
@@ -45,7 +45,7 @@ pub(crate) struct TcpEndpoint {
     towards: Option<Pe>,
 }
 
-/// What was issued to one PE.
+/// The requests that were issued to one PE.
 #[derive(Default)]
 struct Route {
     /// The number of the last request that is not known to be done; 0 if there is none.

@@ -1,4 +1,4 @@
-//! How two PEs come to one connection if either connects, or both at once.
+//! The establishment of one connection between two PEs if either connects, or both at once.
 //!
 //! A PE that connects sends a claim; the peer answers with a welcome or a deferral. Of two PEs that
 //! connect to each other at once, the lower one defers the claim of the higher one, and the higher
@@ -12,7 +12,7 @@ use crate::proto::HandshakeAnswer;
 use rushmem_transport::Pe;
 use std::time::Instant;
 
-/// What a PE knows of a peer to which it has no connection yet.
+/// The state of a peer to which a PE has no connection yet.
 #[derive(Debug, Default)]
 pub(crate) struct Establishment {
     /// A thread of this PE connects to the peer.

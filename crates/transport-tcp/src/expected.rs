@@ -3,10 +3,10 @@
 
 use rushmem_transport::Pe;
 
-/// How long a repeated pattern may be.
+/// The maximum length of a repeated pattern.
 const REMEMBERED: usize = 16;
-/// Of this many turns one looks at all peers, whatever the others found: a peer that polls a word
-/// of this PE sends as often as it is answered.
+/// The number of turns of which one looks at all peers, whatever the others found: a peer that
+/// polls a word of this PE sends as often as it is answered.
 const TURNS: u32 = 32;
 
 /// The peers from which something came last, in a ring.
@@ -23,7 +23,7 @@ pub(crate) struct Expected {
 impl Expected {
     /// Something came from a peer.
     pub(crate) fn came_from(&mut self, pe: Pe) {
-        // Where this peer was found before, it was followed by one that the ring still has.
+        // The ring still has the peer that followed this one where this one was found before.
         let before = (0..REMEMBERED - 1)
             .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
             .find(|&at| self.peers[at] == Some(pe));

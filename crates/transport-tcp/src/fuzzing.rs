@@ -76,7 +76,7 @@ fn replies(input: &[u8]) {
         };
     }
     let mut answered = 0;
-    // What is refused ends a connection.
+    // A piece that is refused ends a connection.
     let _ = feed(cuts, stream, |piece| {
         let due = ledger.due();
         take(&mut ledger, piece)?;

@@ -1,4 +1,4 @@
-//! How many bytes must have come before the kernel reports them to threads that sleep.
+//! The number of bytes that must have come before the kernel reports them to threads that sleep.
 //!
 //! On a slow network each packet of a long body would wake a thread of the library, which costs the
 //! program more of its CPU than the copy of the bytes. What waits in the kernel is never all that

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 /// less than what it refuses.
 const MAX_ANSWERED: usize = 8;
 
-/// Where an answer goes. What it points to stays valid until it has come or the connection is
-/// closed.
+/// The destination of an answer. The memory that it points to stays valid until the answer has come
+/// or the connection is closed.
 #[derive(Clone, Copy)]
 enum To {
     /// Memory of this PE alone, or that no other thread reads meanwhile.
@@ -24,7 +24,7 @@ enum To {
     /// Memory that others may read meanwhile.
     Shared(LocalBuf),
     Word(*mut u8, AmoWidth),
-    /// Where the operations of the next batch that is answered want it.
+    /// The destinations that the operations of the next answered batch have.
     Batch,
     Nowhere,
 }
@@ -33,15 +33,15 @@ enum To {
 // answered.
 unsafe impl Send for To {}
 
-/// What this PE asks of the peer.
+/// The state of this PE's requests to the peer.
 pub(crate) struct TcpOrigin {
     pub(crate) requests: SendQueue,
     ledger: Ledger<To>,
-    /// Of the answer to symmetric memory whose body is being received.
+    /// The words of the answer to symmetric memory whose body is being received.
     words: WholeWords,
-    /// Where the answers to batches go, in the order of these.
+    /// The destinations of the answers to batches, in the order of the batches.
     answers: VecDeque<Answers>,
-    /// Those that are being received.
+    /// The answers to a batch that are being received.
     answered: WholeBody,
 }
 

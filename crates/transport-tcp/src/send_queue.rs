@@ -1,5 +1,5 @@
-//! What waits to be sent on a connection: copied bytes and ranges of memory, in order. Small
-//! requests are copied, and leave together in one system call.
+//! The data that wait to be sent on a connection: copied bytes and ranges of memory, in order.
+//! Small requests are copied, and leave together in one system call.
 //!
 //! The kernel reads memory in pieces that begin and end within words, at different times. Memory
 //! that others may change meanwhile is therefore copied in whole words when its turn comes: a part
@@ -17,7 +17,7 @@ enum Unsent {
     Own(usize),
     /// Memory that stays valid until it is sent.
     Memory(LocalBuf),
-    /// The same, which others may change.
+    /// Memory that stays valid until it is sent, but which others may change.
     Shared(LocalBuf),
 }
 
@@ -26,11 +26,12 @@ const COPY: usize = 64 << 10;
 /// A copy ends at the end of a word of this size.
 const WORD: usize = 8;
 
-/// How far a queue is sent.
+/// The position up to which a queue is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpTo {
     Everything,
-    /// Of the next range of memory, where there is one: the end of what was appended together.
+    /// The end of the next range of memory, where there is one, which is the end of what was
+    /// appended together.
     EndOfMemory,
 }
 
@@ -41,10 +42,10 @@ pub(crate) struct SendQueue {
     own_sent: usize,
     /// A copy of the start of the first shared memory that is unsent.
     copy: Vec<u8>,
-    /// How much of it is sent.
+    /// The number of bytes of the copy that are sent.
     copy_sent: usize,
     unsent: VecDeque<Unsent>,
-    /// How much of the first memory that is unsent was sent before.
+    /// The number of bytes of the first unsent memory that were sent before.
     memory_sent: usize,
     appended: u64,
     sent: u64,

@@ -71,7 +71,7 @@ impl Service {
     pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
         if let Some(pe) = self.expected.alone() {
             let worked = self.serve(shared, pe);
-            // Where PEs share CPUs, the next turn is a pass of the scheduler away.
+            // The next turn is a pass of the scheduler away where PEs share CPUs.
             if worked || !shared.state.oversubscribed() {
                 return worked;
             }

@@ -1,5 +1,5 @@
-//! What one endpoint gathers in a session (`kit::gather`), and who sends it: the endpoint, or a
-//! thread that polls while the endpoint's owner is elsewhere.
+//! The operations that one endpoint gathers in a session (`kit::gather`). They are sent by the
+//! endpoint, or by a thread that polls while the endpoint's owner is elsewhere.
 //!
 //! A batch is a request like others, to a PE or to the proxy of several. The stream to a PE keeps
 //! the order of batches and of what follows them there.
@@ -12,10 +12,10 @@ use rushmem_transport::kit::gather::{Answers, Gather};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use std::sync::{Mutex, MutexGuard};
 
-/// What a thread does with a connection; whether it worked.
+/// The work of a thread on a connection. It returns true if nothing is left to send.
 pub(crate) type LinkWork<'a> = &'a mut dyn FnMut(&mut Connection) -> Result<bool, ConnectionEnd>;
 
-/// What goes with a batch.
+/// The request that goes with a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum With {
     Nothing,
@@ -26,7 +26,7 @@ pub(crate) enum With {
 /// The session of an endpoint.
 pub(crate) struct EndpointSession(Mutex<Gathering>);
 
-/// What is gathered.
+/// The gathered operations of an endpoint, and the batches of them that were sent.
 pub(crate) struct Gathering {
     pub(crate) gather: Gather,
     /// Batches that were sent, by their PEs and numbers, of which the endpoint does not know yet.
@@ -87,7 +87,7 @@ impl Gathering {
         }
         let mut stays = false;
         for i in (0..self.gather.pes().len()).rev() {
-            // What is sent leaves its place to one that was tried.
+            // A PE for which all is sent leaves its place to one that was tried.
             let pe = self.gather.pes()[i];
             let mut is_open = false;
             let tried = try_link(pe, &mut |connection| {

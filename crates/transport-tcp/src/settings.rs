@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The variable that names the network interfaces.
 pub(crate) const INTERFACE: &str = "SHMEM_TCP_INTERFACE";
 
-/// What a user can set.
+/// The settings that a user can change.
 pub(crate) const ALL: &[Setting] = &[Setting {
     name: INTERFACE,
     old_names: &[],
@@ -67,7 +67,7 @@ pub struct Tuning {
     pub refusal_limit: Duration,
     /// The time for which a peer's host may be silent when it owes an answer.
     pub silence_limit: Duration,
-    /// How often it is looked whether one is.
+    /// The time between two checks whether a host is silent.
     pub round: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! What all endpoints of a PE and its service thread share: the peers, the connections to them, and
-//! the notices of what arrived.
+//! The state that all endpoints of a PE and its service thread share: the peers, the connections to
+//! them, and the notices of what arrived.
 //!
 //! Locks: endpoints wait for a link, as does the service for a peer that connects; all others try
 //! it. A thread that holds one waits for two other locks alone, each of which is held for a few

@@ -24,11 +24,11 @@ const COPY_ALWAYS: usize = 64;
 /// that it may have unanswered.
 const MAX_WAITING: usize = 1 << 20;
 
-/// What the peer asks of this PE.
+/// The state of the peer's requests to this PE.
 pub(crate) struct Target {
     /// The number of requests that were carried out.
     pub(crate) done: u64,
-    /// Of the put whose body is being received.
+    /// The words of the put whose body is being received.
     words: WholeWords,
     /// The batch that is being received.
     batch: WholeBody,
@@ -85,7 +85,7 @@ impl Target {
 
     /// Writes the next bytes of a put to the rest of its destination, a range of a segment.
     fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
-        // What came earlier is seen before this.
+        // The data that came earlier are seen before these.
         fence(Ordering::Release);
         // SAFETY: within a segment.
         unsafe { self.words.write(rest, bytes) };

@@ -21,7 +21,7 @@ pub(crate) struct Unauthenticated {
     pub(crate) since: Instant,
 }
 
-/// What is known of its other end.
+/// The state of the claim that the other end of a connection makes.
 pub(crate) enum Claim {
     /// Its message is not complete.
     Incomplete,

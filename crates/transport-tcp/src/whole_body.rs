@@ -1,6 +1,7 @@
 //! A body that is used as a whole: a batch, or the answers to one.
 
-/// What has come of such a body. It holds no more than has come, and nothing between two bodies.
+/// The bytes that have come of a body that is used as a whole. It holds no more than these, and
+/// nothing between two bodies.
 #[derive(Default)]
 pub(crate) struct WholeBody(Vec<u8>);
 

@@ -25,7 +25,7 @@ const ADDITIONS: u64 = 10_000;
 
 type Heap = &'static [AtomicU64];
 
-/// What a PE knows of proxies. The first one is alone on its node.
+/// The host of a PE, which knows the proxies. The first PE is alone on its node.
 struct Nodes {
     behind: Segments,
     woken: AtomicU64,

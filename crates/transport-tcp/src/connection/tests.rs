@@ -1,4 +1,4 @@
-//! What leaves first where much waits.
+//! Unit tests of the order in which data leave where much waits.
 #![allow(unsafe_code)]
 
 use super::*;

@@ -1,4 +1,5 @@
-//! What an endpoint gathers in a session. No other endpoint calls what is here.
+//! The functions with which an endpoint gathers operations in a session. No other endpoint calls
+//! them.
 //!
 //! Each of the first functions gathers the operation of a verb, if it is small and no thread waits
 //! for it, and otherwise sends what is to leave ahead of it; it returns whether it did the former.
@@ -97,7 +98,8 @@ impl TcpEndpoint {
         unsafe { self.gather(pe, &segments[first..], &both[first..]) }.map(|()| true)
     }
 
-    /// Of the blocks of a put or get, which `operation` makes of a part of them.
+    /// Gathers the blocks of a put or get: `operation` makes one operation of a part of them.
+    /// Returns true if it has gathered them.
     ///
     /// # Safety
     /// Every block is valid for reads or, until the next quiet, for writes.
@@ -198,7 +200,8 @@ impl TcpEndpoint {
         Ok(())
     }
 
-    /// The same as far as there is room, with a question; returns whether nothing is left.
+    /// Works as [`send_all_gathered`](Self::send_all_gathered) as far as there is room, with a
+    /// question. Returns true if nothing is left.
     pub(super) fn try_send_all_gathered(&mut self) -> Result<bool, Error> {
         let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(true) };
         let pes = session.lock().gather.pes().to_vec();

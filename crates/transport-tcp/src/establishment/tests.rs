@@ -28,7 +28,8 @@ struct Side {
 #[derive(Debug, Default)]
 struct Pair {
     sides: [Side; 2],
-    /// Who made each connection, and how far it is; `None` once that is over.
+    /// The side that made each connection, and the stage of the connection; `None` once that is
+    /// over.
     made: Vec<(usize, Option<Stage>)>,
 }
 
@@ -59,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// What is on its way on a connection arrives.
+    /// Delivers what is on its way on a connection.
     fn deliver(&mut self, at: usize, now: Instant) {
         let (by, Some(stage)) = self.made[at] else { return };
         let [maker, other] = [by, 1 - by];

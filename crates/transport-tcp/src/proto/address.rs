@@ -1,4 +1,4 @@
-//! Where a PE listens, as it is given to its peers.
+//! The addresses at which a PE listens, as they are given to its peers.
 
 use rushmem_wire::{Error, TCP_ADDRESS, decode, encode};
 use serde::{Deserialize, Serialize};

@@ -20,7 +20,7 @@ pub(crate) trait Head: Copy {
     fn body(&self) -> usize;
 }
 
-/// What an origin asks.
+/// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFrame {
     /// Write the body; its words may be written in parts if so.
@@ -33,7 +33,7 @@ pub(crate) enum RequestFrame {
     Sync,
 }
 
-/// What a target answers.
+/// An answer of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyFrame {
     /// The body is what request number `seq` is for.
@@ -44,7 +44,7 @@ pub(crate) enum ReplyFrame {
     Ack { seq: u64 },
 }
 
-/// What either end of a connection sends.
+/// A frame that either end of a connection sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     Request(RequestFrame),

@@ -22,7 +22,7 @@ const PROOF: usize = 32;
 const MAGIC: [u8; 7] = *b"rushtcp";
 const VERSION: u8 = rushmem_wire::TCP_HANDSHAKE.version;
 
-/// What the proofs of a connection are about.
+/// The values that the proofs of a connection are about.
 #[derive(Clone)]
 struct ProofInput {
     secret: [u8; 32],
@@ -60,7 +60,7 @@ const ORIGIN: &[u8] = b"origin";
 const WELCOMED: &[u8] = b"target";
 const DEFERRED: &[u8] = b"deferred";
 
-/// What the other end of a handshake must not send.
+/// A message that the other end of a handshake must not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeViolation {
     /// It does not begin as a PE does.
@@ -86,7 +86,7 @@ impl fmt::Display for HandshakeViolation {
     }
 }
 
-/// What a target answers to a right claim.
+/// The answer of a target to a right claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeAnswer {
     /// This connection may be used.

@@ -1,4 +1,4 @@
-//! What an origin has requested and what was answered, on one connection.
+//! The requests of an origin and the answers to them, on one connection.
 
 use super::frame::ReplyFrame;
 use rushmem_transport::kit::violation::Violation;

@@ -1,4 +1,5 @@
-//! What was encoded is decoded, whole bodies as a whole, however the stream was cut.
+//! Unit tests of streams: what was encoded is decoded, whole bodies as a whole, however the stream
+//! was cut.
 
 use crate::proto::frame::HEAD;
 use crate::proto::{

@@ -17,7 +17,7 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What an abort does first: it waits, then prints these words.
+/// The time that an abort waits first, and the words that it then prints.
 struct Last {
     wait: libc::timespec,
     words: String,

@@ -1,5 +1,5 @@
-//! How many messages requests take: one each, and no acknowledgments but those for which a call
-//! waits.
+//! Unit tests of the number of messages that requests take: one each, and no acknowledgments but
+//! those for which a call waits.
 #![allow(unsafe_code)]
 
 use crate::pair::{HEAP, ME, PEER, TestPair, pair};
@@ -57,7 +57,7 @@ fn what_rides_on_a_message_is_not_requested() {
     pair.connect();
     let before = pair.acked();
     pair.signal();
-    // What the next message of the peer would bring.
+    // The acknowledgment that the next message of the peer would bring.
     let ack = pair.peer.acks().for_message_to(ME);
     assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
     let acknowledged = pair.progress.shared.local.acks.acknowledge(PEER, ack.expect("just seen"));

@@ -4,7 +4,7 @@ use crate::proto::{Address, MemoryKey};
 use rushmem_transport::kit::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
 
-/// Where the segments of a PE are in its process.
+/// The places of the segments of a PE in its process.
 pub(crate) struct Peer([Option<PeerSegment>; Segment::COUNT]);
 
 /// A segment.

@@ -1,5 +1,5 @@
-//! What each of UCX's transports can do for a job on this machine, and what keeps UCX from using
-//! any: for users, before a job or when its start has failed.
+//! The diagnosis of each of UCX's transports: what it can do for a job on this machine, and what
+//! keeps UCX from using any. It is for users, before a job or when its start has failed.
 
 use crate::defaults::library;
 use crate::found::{changes, is_one_sided};
@@ -8,8 +8,8 @@ use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;
 
-/// What restricts UCX: the name in its configuration, and the variables that set it, the first one
-/// before the others. Devices go first: without a restriction of its transports UCX has shared
+/// The restrictions of UCX: the name in its configuration, and the variables that set it, the first
+/// one before the others. Devices go first: without a restriction of its transports UCX has shared
 /// memory, which is no device.
 const RESTRICTIONS: &[(&str, &[&str])] = &[
     ("NET_DEVICES", &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"]),

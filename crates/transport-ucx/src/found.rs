@@ -1,4 +1,4 @@
-//! What this machine has of UCX: whether a device is behind it that reads and writes memory by
+//! The UCX of this machine, and whether a device is behind it that reads and writes memory by
 //! itself.
 
 use crate::defaults::library;

@@ -150,6 +150,6 @@ fn what_cannot_be_ended_ends_the_process() {
     for word in ["PE 0", "PE 1", "it serves nobody", "in flight: 1", "SHMEM_UCX_TLS"] {
         assert!(text.contains(word), "{text}");
     }
-    // What is in flight would end no worker in order.
+    // A worker with an operation in flight does not end in order.
     std::mem::forget(pair);
 }

@@ -43,7 +43,7 @@ pub(crate) struct TestPair {
     pub(crate) endpoint: WireEndpoint<Progress>,
     pub(crate) issuer: Arc<Issuer<UcxWire>>,
     pub(crate) progress: Arc<Progress>,
-    /// What serves for the peer, when it is polled.
+    /// The service of the peer, which serves when it is polled.
     pub(crate) peer: Service,
     /// The peer's heap, which lives as long as the process.
     pub(crate) heap: LocalBuf,

@@ -1,4 +1,4 @@
-//! What a wire has in flight, as UCX's callbacks change it.
+//! The operations that a wire has in flight, as UCX's callbacks change them.
 //!
 //! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by
 //! [`Rc`]) and is changed through cells alone. Callbacks run while a thread that has the origin's
@@ -18,7 +18,7 @@ use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// What all connections of a wire have in flight.
+/// The operations that all connections of a wire have in flight.
 #[derive(Default)]
 pub(crate) struct Pending {
     /// Operations of UCX that will call back.
@@ -35,7 +35,7 @@ pub(crate) struct Pending {
     free: RefCell<Vec<u32>>,
 }
 
-/// The same for one PE.
+/// The operations that a wire has in flight to one PE.
 pub(crate) struct PePending {
     ucp: &'static Ucp,
     pending: Rc<Pending>,
@@ -205,15 +205,16 @@ impl PendingSlot {
         kept.cast_const().cast()
     }
 
-    /// The same for a batch, which is exchanged for the buffer of an earlier one. Returns it.
+    /// Keeps a batch, in exchange for the buffer of an earlier one, where UCX can read it until it
+    /// is sent. Returns the kept batch.
     pub(crate) fn keep_batch(&self, batch: &mut Vec<u8>) -> LocalBuf {
         let mut kept = self.batch.borrow_mut();
         std::mem::swap(&mut *kept, batch);
         LocalBuf::source(kept.as_ptr(), kept.len())
     }
 
-    /// The same for the operands of an operation that UCX carries out: the first is read, the
-    /// second is replaced by the old value, which goes to `fetched` unless that is null.
+    /// Keeps the operands of an operation that UCX carries out where UCX can use them: the first is
+    /// read, the second is replaced by the old value, which goes to `fetched` unless that is null.
     pub(crate) fn keep_words(
         &self,
         first: u64,

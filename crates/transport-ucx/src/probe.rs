@@ -1,5 +1,5 @@
-//! Whether UCX's atomic operations are right: this tries all of them between two workers of this
-//! process, and checks the memory.
+//! The check whether UCX's atomic operations are right: it tries all of them between two workers of
+//! this process, and checks the memory.
 //!
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 #![allow(unsafe_code)]
@@ -45,7 +45,7 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     }
 }
 
-/// What is wrong with an operation.
+/// The fault of an operation.
 enum ProbeFault {
     /// It came to another result, or was refused.
     Wrong(String),

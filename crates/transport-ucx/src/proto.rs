@@ -1,5 +1,5 @@
-//! What PEs send each other over UCX besides messages (`kit::message`, `kit::batch`): addresses and
-//! keys before they connect.
+//! The data that PEs send each other over UCX besides messages (`kit::message`, `kit::batch`):
+//! addresses and keys before they connect.
 //!
 //! Bytes in, values out; nothing here knows UCX or does I/O. All numbers are little-endian.
 

@@ -18,7 +18,7 @@ pub(crate) const WORKERS: Setting = Setting {
     meaning: "the number of UCX workers by which the contexts of a PE and the library issue; further contexts share them",
 };
 
-/// What a user can set.
+/// The settings that a user can change.
 pub(crate) const ALL: &[Setting] = &[
     Setting {
         name: TLS,
@@ -37,7 +37,8 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Most bytes of a batch of small operations: with its headers it fits one piece of UCX's.
 pub(crate) const BATCH_NBYTES: usize = 4096;
-/// The same in a session, where a message costs less than what it brings.
+/// The most bytes of a batch of small operations in a session, where a message costs less than what
+/// it brings.
 pub(crate) const SESSION_BATCH_NBYTES: usize = 32 << 10;
 
 /// A waiter spins for some tens of microseconds; every event that may end its wait also ends its

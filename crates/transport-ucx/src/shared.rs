@@ -1,5 +1,5 @@
-//! What all endpoints and the service thread of a PE share: the peers, the first loss, and the
-//! worker that serves the peers.
+//! The state that all endpoints and the service thread of a PE share: the peers, the first loss,
+//! and the worker that serves the peers.
 //!
 //! Locking: the service is only ever tried. This module does not know what endpoints issue.
 

@@ -1,5 +1,5 @@
-//! What peers ask for by messages (`kit::target`), as UCX calls it while the service worker is
-//! polled, and the replies.
+//! The execution of what peers ask for by messages (`kit::target`), as UCX calls it while the
+//! service worker is polled, and the replies.
 //!
 //! A message that cannot be carried out is the loss of the peer that sent it.
 #![allow(unsafe_code)]
@@ -27,7 +27,7 @@ pub(crate) const BATCH_KIND: u32 = 3;
 /// The kind of message that is a reply.
 pub(crate) const REPLY_KIND: u32 = 2;
 
-/// What the callbacks use.
+/// The state that the callbacks use.
 pub(crate) struct UcxTarget {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
@@ -47,10 +47,10 @@ pub(crate) struct UcxTarget {
 /// A reply that UCX may still have to read.
 struct SentReply {
     bytes: [u8; REPLY],
-    /// What follows the reply to a batch.
+    /// The answers that follow the reply to a batch.
     answers: Vec<u8>,
     target: *const UcxTarget,
-    /// Whose call waits for it, if one does for sure.
+    /// The PE whose call waits for the reply, if one does for sure.
     awaited_by: Option<Pe>,
 }
 

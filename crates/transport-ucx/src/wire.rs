@@ -516,7 +516,7 @@ impl Wire for UcxWire {
 
     #[inline]
     fn serve(&self, shared: &SharedState, polls: u32, _: bool) -> Result<bool, Error> {
-        // Where PEs outnumber the CPUs, each poll may have waited for one.
+        // Each poll may have waited for a CPU where PEs outnumber the CPUs.
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
         Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
     }

@@ -1,8 +1,8 @@
-//! What is exchanged once, before PEs connect: a PE's address and its segments' keys.
+//! The data that PEs exchange once, before they connect: a PE's address and its segments' keys.
 
 use rushmem_wire::{Error, UCX_ADDRESS, UCX_KEY, decode, encode};
 
-/// How to reach a PE.
+/// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// Its host, for messages.
@@ -31,7 +31,7 @@ pub(crate) struct MemoryKey {
     pub(crate) base: u64,
     /// Its size.
     pub(crate) nbytes: u64,
-    /// What UCX wants to have for an access.
+    /// The packed key that UCX needs for an access.
     pub(crate) packed: Vec<u8>,
     /// Bytes of the beginning that this is for.
     pub(crate) covered: u64,

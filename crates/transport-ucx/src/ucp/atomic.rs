@@ -13,9 +13,9 @@ use ucx_sys::{
 /// An operation of UCX's. All are fetching ones.
 pub(crate) struct UcpAtomic {
     code: ucp_atomic_op_t,
-    /// What UCX is to find at its first argument,
+    /// The value that UCX is to find at its first argument.
     pub(crate) first: u64,
-    /// and where it puts the old value.
+    /// The value that UCX is to find at its second argument, where it puts the old value.
     pub(crate) second: u64,
 }
 

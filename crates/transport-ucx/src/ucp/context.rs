@@ -51,8 +51,9 @@ pub(crate) struct UcpContext {
 /// and 1.22.
 const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 
-/// Where processors move the data, the target's stores what two puts bring without a barrier
-/// between them: other processors see it in that order only where stores are not reordered.
+/// True if other processors see the data of two puts in their order where processors move the data:
+/// the target's processor stores them without a barrier between the puts, so that this holds only
+/// where stores are not reordered.
 const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 
 /// UCX's transports inside a node.

@@ -10,11 +10,11 @@ use ucx_sys::{
 pub(crate) struct ReceivedMessage<'a> {
     pub(crate) header: &'a [u8],
     pub(crate) data: ReceivedData<'a>,
-    /// Where a reply goes, if one is possible.
+    /// The endpoint to which a reply goes, if one is possible.
     pub(crate) reply_to: Option<ucp_ep_h>,
 }
 
-/// What came with the header.
+/// The data that came with the header.
 #[derive(Clone, Copy)]
 pub(crate) enum ReceivedData<'a> {
     /// These bytes.

@@ -1,5 +1,6 @@
-//! How a wire connects to a PE. When a connection of UCX's fails, all that was to be sent over it
-//! is lost; so an endpoint is flushed before its first use, and another one is made if that fails.
+//! The connection of a wire to a PE. When a connection of UCX's fails, all that was to be sent over
+//! it is lost; so an endpoint is flushed before its first use, and another one is made if that
+//! fails.
 #![allow(unsafe_code)]
 
 use super::UcxWire;
@@ -14,7 +15,7 @@ use rushmem_transport::{Error, Pe};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What became of an attempt to connect.
+/// The result of an attempt to connect.
 enum Attempted {
     Connected(OpenRoute),
     Pending(OpenRoute, UcpRequest),
@@ -42,7 +43,7 @@ impl UcxWire {
                 let host = shared.host_of(pe).unwrap_or_default();
                 rushmem_log::debug!(peer = pe.0, host, "made an endpoint to it");
                 self.routes[pe].open = Some(open);
-                // Those of failed attempts.
+                // Frees the ended requests of failed attempts.
                 self.unended();
                 return Ok(true);
             }

@@ -18,7 +18,7 @@ const LONG: usize = 1 << 20;
 fn refusal(
     send: impl FnOnce(&mut UcxWire, &SharedState) -> Result<(), Error>,
 ) -> Option<RefusedMessage> {
-    // What is refused is never complete.
+    // A request that is refused is never complete.
     let mut pair = ManuallyDrop::new(pair("tcp,self", Duration::from_secs(30))?);
     pair.connect();
     let TestPair { issuer, progress, peer, .. } = &*pair;

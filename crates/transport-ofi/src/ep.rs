@@ -50,7 +50,7 @@ enum BufferUse {
     Plain,
     /// The memory is the caller's and was registered for this operation alone.
     Registered { _mr: Fid<fi::fid_mr> },
-    /// What came into the cell goes there.
+    /// The bytes in the cell go there.
     Landing(LocalBuf),
     /// The word in the cell goes there.
     Word(Wanted),

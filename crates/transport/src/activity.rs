@@ -1,4 +1,4 @@
-//! What the threads of a PE have done on its network, for statistics.
+//! A record of what the threads of a PE have done on its network, for statistics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

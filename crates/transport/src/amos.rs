@@ -1,8 +1,9 @@
-//! Who carries out atomic operations: decided once for a job, before its transport is opened.
+//! The choice of who carries out atomic operations: made once for a job, before its transport is
+//! opened.
 
 use std::fmt;
 
-/// Who carries out atomic operations.
+/// The party that carries out atomic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amos {
     /// The target's CPU, on request by messages. They are atomic with respect to the operations of

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Descriptors of the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
-/// How often [`DescriptorWatch`] checks whether a descriptor is left.
+/// The interval at which [`DescriptorWatch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time for which a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -19,7 +19,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// stream closes it and expects that the next file it opens gets its number.
 const FIRST: i32 = 3;
 
-/// How many descriptors a provider needs for each peer; a PE may be connected with all others.
+/// The number of descriptors that a provider needs for each peer; a PE may be connected with all
+/// others.
 #[derive(Clone, Copy, Debug)]
 pub struct PerPeer(pub u64);
 
@@ -93,7 +94,7 @@ impl PerPeer {
             Some(libc::ENOMEM | libc::ENOBUFS) => {
                 format!("{error}; the host is short of memory: free some, or start fewer PEs on it")
             }
-            // Of epoll, which needs no disk.
+            // This error is one of epoll, which needs no disk.
             Some(libc::ENOSPC) => {
                 "too many descriptors are watched; raise the sysctl fs.epoll.max_user_watches"
                     .into()

@@ -92,7 +92,7 @@ mod tests {
         on_a_bus("infiniband/mlx5_0");
         port("mlx5_1", "1: DOWN\n");
         on_a_bus("infiniband/mlx5_1");
-        // Of software.
+        // A device of software, which is on no bus.
         port("rxe0", "4: ACTIVE\n");
         on_a_bus("cxi/cxi0");
         let found = active_in(&classes);

@@ -1,9 +1,9 @@
-//! What a provider says of this machine before a job: each of its parts, whether a job can use it,
-//! and what helps if not.
+//! The report of a provider on this machine before a job: each part of the provider, whether a job
+//! can use it, and what helps if not.
 
 use std::fmt;
 
-/// Whether a job can use something.
+/// The verdict on whether a job can use something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It can.
@@ -16,16 +16,16 @@ pub enum Verdict {
     Absent,
 }
 
-/// What a provider says of one of its parts: a library, one of its own providers, an interface.
+/// The report of a provider on one of its parts: a library, one of its own providers, an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The part, such as `tcp;ofi_rxm` or `eth0`.
     pub name: String,
-    /// Whether a job can use it.
+    /// The verdict on whether a job can use the part.
     pub verdict: Verdict,
     /// Why; of a usable part, what it is.
     pub reason: String,
-    /// What the user can do about it.
+    /// The advice to the user, if there is any.
     pub remedy: Option<String>,
     /// A job whose nodes would connect many pairs of PEs ([`MANY_PAIRS`](crate::MANY_PAIRS)) uses
     /// it before others, since it needs no connections.
@@ -39,7 +39,7 @@ impl Diagnosis {
         Diagnosis { name, verdict, reason, remedy: None, is_for_many_pairs: false }
     }
 
-    /// The same with a remedy.
+    /// Returns the diagnosis with this remedy.
     pub fn remedy(self, remedy: impl Into<String>) -> Diagnosis {
         Diagnosis { remedy: Some(remedy.into()), ..self }
     }

@@ -6,7 +6,7 @@
 
 use crate::{Pe, Segment};
 
-/// What a PE announced of itself.
+/// The data that a PE announced of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeRecord<'a> {
     /// Its [`address`](crate::Transport::address).

@@ -7,7 +7,7 @@
 use crate::LocalBuf;
 use std::{fmt, io};
 
-/// What an operation does to its local memory.
+/// The access of an operation to its local memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalAccess {
     /// It reads the source of a put.

@@ -1,5 +1,5 @@
-//! What every provider needs besides its network: how its threads wait and wake each other, what
-//! memory peers may access, and how it reports a loss.
+//! The code that every provider needs besides its network: how its threads wait and wake each
+//! other, what memory peers may access, and how it reports a loss.
 //!
 //! | module | what it is |
 //! |---|---|

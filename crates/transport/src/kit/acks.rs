@@ -1,5 +1,5 @@
-//! How targets acknowledge the requests of origins: by counts, most of which are parts of messages
-//! that are sent anyway.
+//! The counts by which targets acknowledge the requests of origins, most of which are parts of
+//! messages that are sent anyway.
 
 use super::shared_pe_map::SharedPeMap;
 use super::stream::{Stream, has_reached};
@@ -16,11 +16,11 @@ const TOGETHER: usize = 64;
 pub struct Ack {
     /// The origin of the stream.
     pub origin: u32,
-    /// How many.
+    /// The number of requests that the target has carried out.
     pub count: u32,
 }
 
-/// How many requests of one origin were acknowledged, by PE.
+/// The counts of the requests of one origin that were acknowledged, by PE.
 #[derive(Debug)]
 pub struct AckCounts {
     by_pe: SharedPeMap<AtomicU32, TOGETHER>,
@@ -65,7 +65,7 @@ pub struct Acks {
     /// For each PE one acknowledgment for it that was not sent: 0, or the number of an origin plus
     /// one, and its count.
     unsent: SharedPeMap<AtomicU64, TOGETHER>,
-    /// What this PE's origins have received, by their numbers.
+    /// The acknowledgments that this PE's origins have received, by the origins' numbers.
     origins: RwLock<Vec<Arc<AckCounts>>>,
 }
 

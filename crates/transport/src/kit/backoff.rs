@@ -1,5 +1,5 @@
-//! How a thread that waits spins, yields and sleeps, and for how long the service thread backs off
-//! while other threads poll.
+//! The rules by which a waiting thread spins, yields and sleeps, and the time for which the service
+//! thread backs off while other threads poll.
 //!
 //! A waiter first polls almost without a pause, since most waits end within a few microseconds;
 //! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs, or other threads of
@@ -18,13 +18,14 @@ pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;
-/// The same of a waiter that does not spin, as PEs or waiting threads outnumber the CPUs.
+/// The polls followed by a yield before a waiter sleeps that does not spin, as PEs or waiting
+/// threads outnumber the CPUs.
 const YIELDS_OVERSUBSCRIBED: u32 = 20;
 
 /// A wait that lasts this long is reported to the runtime.
 const LONG: Duration = Duration::from_millis(10);
 
-/// How the threads of a provider wait.
+/// The limits by which the threads of a provider wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
     /// Polls of a waiter without a pause, but for a yield now and then.
@@ -79,7 +80,7 @@ pub struct Backoff {
     report_after: Duration,
 }
 
-/// What a waiter does between two polls.
+/// The action of a waiter between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// It polls again at once.

@@ -50,7 +50,7 @@ pub enum BatchEntry<'a> {
     Fetch(Update),
 }
 
-/// Where blocks are at the target.
+/// The place of equally spaced blocks at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlocksAt {
     /// The first block.

@@ -3,7 +3,7 @@
 use super::stream::{MAX_IN_FLIGHT, StreamPosition, has_reached};
 use super::violation::Violation;
 
-/// What a target does with a request that has arrived.
+/// The decision of a target on a request that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// It carries out the request.
@@ -12,7 +12,7 @@ pub enum Turn {
     Later,
 }
 
-/// What a target has carried out of one stream. `T` is a request that came early.
+/// The record of what a target has carried out of one stream. `T` is a request that came early.
 #[derive(Debug)]
 pub struct CarriedOut<T> {
     /// All up to this one are carried out.

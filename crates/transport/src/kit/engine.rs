@@ -23,7 +23,7 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// data only while they are polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 
-/// What a provider does for the service thread of a PE.
+/// The work that a provider does for the service thread of a PE.
 pub trait Driver: Send + Sync + 'static {
     /// The state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
@@ -52,7 +52,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 }
 
-/// What an attempt to serve peers found.
+/// The result of an attempt to serve peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// There was nothing to do.

@@ -49,14 +49,14 @@ pub enum SmallOperation {
     Amo(Update, *mut u8),
 }
 
-/// Where the answers to a batch go.
+/// The destinations of the answers to a batch.
 #[derive(Debug, Default)]
 pub struct Answers {
     dests: Vec<LocalBuf>,
     nbytes: usize,
 }
 
-/// What is gathered for one PE.
+/// The operations that are gathered for one PE.
 #[derive(Debug, Default)]
 struct Gathered {
     batch: Vec<u8>,
@@ -64,7 +64,7 @@ struct Gathered {
     n_operations: usize,
 }
 
-/// What an origin has gathered.
+/// The operations that an origin has gathered, for all PEs.
 #[derive(Debug)]
 pub struct Gather {
     by_pe: PeMap<Gathered>,
@@ -73,12 +73,12 @@ pub struct Gather {
     n_operations: usize,
     /// Most bytes of a batch, outside a session and in one.
     limits: (usize, usize),
-    /// How many contexts that share this are in a session.
+    /// The number of contexts in a session, of those that share this.
     n_sessions: usize,
     /// Something was gathered since another thread last looked, and how often in a row that was so.
     grew: bool,
     looks: u32,
-    /// What is issued until then is no lone operation.
+    /// The time until which no operation that is issued counts as a lone one.
     until: Option<Instant>,
     /// A buffer for the next batch.
     spare: Vec<u8>,
@@ -375,7 +375,7 @@ impl Answers {
         is_right.then_some(()).ok_or(Violation::Unrequested)
     }
 
-    /// What was to be fetched is wanted no more.
+    /// Forgets all destinations: what was to be fetched is wanted no more.
     pub fn forget(&mut self) {
         self.dests.clear();
         self.nbytes = 0;

@@ -31,11 +31,11 @@ const MOST: usize = 128;
 pub const ENTRY: usize = 256;
 /// Bytes of the table.
 pub const TABLE: usize = MOST * ENTRY;
-/// Where the parts of an entry are: the sizes of blocks, the length of the key, the key.
+/// The offsets of the key's length and the key in an entry. The sizes of blocks come first.
 const LENGTH: usize = 1;
 const KEY: usize = 3;
 
-/// How large blocks become: those at offsets of this power of two, and beyond, are equal.
+/// The limit of the sizes of blocks: those at offsets of this power of two, and beyond, are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockSizes(u32);
 
@@ -68,7 +68,7 @@ pub struct HeapBlock {
     pub end: u64,
 }
 
-/// What is known of the further blocks of one heap; threads use it without a lock.
+/// The record of what is known of the further blocks of one heap; threads use it without a lock.
 pub struct HeapBlocks<T> {
     sizes: AtomicU32,
     /// Made when something of a block becomes known.
@@ -162,11 +162,11 @@ pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
 /// The heap of this PE, where it is registered in blocks.
 pub struct OwnHeap<T> {
     extent: Mutex<Extent>,
-    /// What the provider knows of its further blocks.
+    /// The provider's data on the heap's further blocks.
     pub blocks: HeapBlocks<T>,
 }
 
-/// How far a heap is registered.
+/// The extent to which a heap is registered.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     registered: usize,

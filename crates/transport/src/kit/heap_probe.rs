@@ -1,5 +1,5 @@
-//! How much of a heap a network registers in blocks within a given time: for the doctor, since a
-//! job learns the limits of a network only when an allocation reaches them.
+//! A measurement of how much of a heap a network registers in blocks within a given time: for the
+//! doctor, since a job learns the limits of a network only when an allocation reaches them.
 
 #![allow(unsafe_code)]
 
@@ -8,10 +8,10 @@ use crate::{Error, Segment, Transport};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What a network has registered. Its text is one line for users.
+/// The blocks that a network has registered. Their text is one line for users.
 pub struct RegisteredBlocks {
     nbytes: usize,
-    /// How many registrations that took.
+    /// The number of registrations that were made.
     blocks: usize,
     /// The time for which it took.
     time: Duration,

@@ -31,10 +31,10 @@ pub struct Request {
     pub ack: Option<Ack>,
     /// The slot of the origin to which the old value goes, if that is due.
     pub slot: Option<u32>,
-    /// What is carried out, after the data are stored; absent in a request that only brings data or
-    /// asks for an acknowledgment.
+    /// The atomic operation that is carried out after the data are stored; absent in a request that
+    /// only brings data or asks for an acknowledgment.
     pub update: Option<Update>,
-    /// Where the data go that come with it; without meaning if none do.
+    /// The address for the data that come with the request; without meaning if none do.
     pub dest: RemoteAddr,
 }
 
@@ -139,7 +139,7 @@ impl Request {
     }
 }
 
-/// What comes with a request.
+/// The content that comes with a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// Small operations.

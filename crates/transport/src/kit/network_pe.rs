@@ -1,4 +1,4 @@
-//! What every provider keeps of this PE, for its endpoints and its service thread.
+//! The state that every provider keeps of this PE, for its endpoints and its service thread.
 
 use super::acks::Acks;
 use super::backoff::WaitLimits;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 pub struct NetworkPe<X = ()> {
     /// Its number.
     pub me: Pe,
-    /// Who carries out atomic operations.
+    /// The party that carries out atomic operations.
     pub amos: Amos,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
-    /// What threads that wait and the service thread know of each other.
+    /// The state that threads that wait share with the service thread.
     pub state: ProgressState,
     /// The first loss.
     pub loss: Loss,

@@ -32,7 +32,7 @@ pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
 }
 
 struct Null {
-    /// How many are left.
+    /// The number of endpoints that can still be opened.
     endpoints: AtomicUsize,
 }
 

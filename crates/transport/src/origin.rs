@@ -1,4 +1,4 @@
-//! What contexts issue over a network that a library moves: the order of operations, their
+//! The operations that contexts issue over a network that a library moves: their order, their
 //! completion, the batches of small ones and the waits, once for all such providers.
 //!
 //! A provider supplies a [`Wire`], which starts single operations; one [`Origin`] owns it, together

@@ -1,4 +1,4 @@
-//! What threads that wait in the library and the service thread know of each other.
+//! The state that threads that wait in the library share with the service thread.
 //!
 //! Threads that wait count their polls here, so that the service thread backs off while they poll.
 //! A call that leaves something unfinished requests a flush, which the service thread makes within

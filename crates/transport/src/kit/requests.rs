@@ -54,7 +54,7 @@ impl Issued {
             self.fences = fences;
             self.before = self.count;
         }
-        // What is acknowledged is not compared with what follows much later.
+        // Moves the count up to what is acknowledged: counts are not compared with much later ones.
         if has_reached(acked, self.before) {
             self.before = acked;
         }
@@ -63,7 +63,8 @@ impl Issued {
 }
 
 impl IssuedRequests {
-    /// Of origin number `origin` in a job of `n_pes` PEs, which may have used its counts before.
+    /// Makes the record of origin number `origin` in a job of `n_pes` PEs. A former origin of this
+    /// number may have used the counts.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
         let (all, by_pe, owing) = (acks.all(), PeMap::new(n_pes), Vec::new());
         IssuedRequests { origin, window, fences: 0, acks, all, by_pe, owing }
@@ -97,7 +98,7 @@ impl IssuedRequests {
         self.unacked(pe) >= self.window
     }
 
-    /// What follows is carried out after what was issued before, by each PE.
+    /// Makes each PE carry out what follows after what was issued before.
     pub fn fence(&mut self) {
         self.fences = self.fences.wrapping_add(1);
     }

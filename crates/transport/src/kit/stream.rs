@@ -1,5 +1,5 @@
-//! What a request says of itself: its stream, its place there, and the atomic operation that it
-//! carries.
+//! The description that a request gives of itself: its stream, its place there, and the atomic
+//! operation that it carries.
 
 use crate::{AmoOp, AmoRequest, AmoWidth, OldValue, Pe, RemoteAddr};
 
@@ -13,7 +13,7 @@ pub(super) fn has_reached(count: u32, other: u32) -> bool {
     count.wrapping_sub(other) as i32 >= 0
 }
 
-/// What identifies a stream at its target.
+/// The identity of a stream at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// The PE that issues it.
@@ -44,7 +44,7 @@ pub struct Update {
     pub dest: RemoteAddr,
     /// The operand.
     pub operand: u64,
-    /// What the word is compared with.
+    /// The value with which the word is compared.
     pub condition: u64,
 }
 

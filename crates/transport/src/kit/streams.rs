@@ -1,4 +1,4 @@
-//! What a target has carried out of the streams of all origins, and what it replies.
+//! The record of what a target has carried out of the streams of all origins, and what it replies.
 
 use super::acks::{Ack, Acks};
 use super::carried_out::{CarriedOut, Turn};

@@ -1,4 +1,4 @@
-//! What a target does with the requests that come: it carries each out in its turn
+//! The work of a target on the requests that come: it carries each out in its turn
 //! ([`streams`](super::streams)), and replies if the request asks or an old value is due.
 
 use super::acks::Acks;
@@ -11,13 +11,13 @@ use super::violation::Violation;
 use crate::{Host, LocalBuf, Pe};
 use std::cell::RefCell;
 
-/// How a provider serves requests.
+/// The functions by which a provider serves requests.
 pub trait Serving {
-    /// Where the reply to a request goes.
+    /// The destination of the reply to a request.
     type ReplyTo: Copy;
-    /// What names data that stay at the origin until they are fetched.
+    /// The name of data that stay at the origin until they are fetched.
     type Remote;
-    /// What the provider knows of a segment.
+    /// The provider's data on a segment.
     type Extra;
 
     /// The memory that peers may use.
@@ -50,11 +50,11 @@ pub trait Serving {
 pub struct Incoming<T> {
     /// The request.
     pub request: Request,
-    /// Where its reply goes.
+    /// The destination of the reply to the request.
     pub reply_to: T,
 }
 
-/// What comes with a request.
+/// The data that come with a request.
 pub enum IncomingData<'a, R> {
     /// Bytes that came with it.
     Here(Body<'a>),
@@ -68,7 +68,7 @@ struct EarlyRequest<T, R> {
     data: EarlyData<R>,
 }
 
-/// What came with it.
+/// The data that came with an early request.
 enum EarlyData<R> {
     Data(Vec<u8>),
     Batch(Vec<u8>),
@@ -85,8 +85,8 @@ impl<R> EarlyData<R> {
     }
 }
 
-/// What peers request of this PE. One thread at a time uses it; it is not borrowed while a function
-/// of [`Serving`] runs.
+/// The requests of peers to this PE. One thread at a time uses the target; it is not borrowed while
+/// a function of [`Serving`] runs.
 pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
 impl<T: Copy, R> RequestTarget<T, R> {

@@ -1,6 +1,6 @@
-//! What calls leave unfinished when they return: requests that are held back to be sent together,
-//! and operations for which no thread waits. The thread that polls next completes it, at the latest
-//! the service thread: see [`ProgressState::request_flush`].
+//! The work that calls leave unfinished when they return: requests that are held back to be sent
+//! together, and operations for which no thread waits. The thread that polls next completes it, at
+//! the latest the service thread: see [`ProgressState::request_flush`].
 //!
 //! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates
 //! nothing: holding a request back must be cheaper than sending it.

@@ -1,11 +1,11 @@
-//! What a peer must not send, and the message in which it came. It is the loss of that peer
-//! ([`Loss::of_message`](super::loss::Loss::of_message)): a PE that waits for its effects or for a
-//! reply would wait forever.
+//! The content that a peer must not send, and the message in which it came. It is the loss of that
+//! peer ([`Loss::of_message`](super::loss::Loss::of_message)): a PE that waits for its effects or
+//! for a reply would wait forever.
 
 use crate::Pe;
 use std::fmt;
 
-/// What is wrong with a message, a request or a reply.
+/// The fault of a message, a request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// A message or field of no known meaning.
@@ -45,7 +45,7 @@ impl fmt::Display for Violation {
 pub struct RefusedMessage {
     /// The PE that it names as its sender, if it names any.
     pub from: Option<Pe>,
-    /// What is wrong with it, or what failed.
+    /// The fault of the message, or the failure that it led to.
     pub why: String,
 }
 

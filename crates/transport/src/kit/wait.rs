@@ -1,12 +1,12 @@
-//! How a thread waits for operations of its own: it polls until they are complete, serves peers
-//! meanwhile, and yields and sleeps as [`backoff`](super::backoff) says.
+//! The wait of a thread for operations of its own: the thread polls until they are complete, serves
+//! peers meanwhile, and yields and sleeps as [`backoff`](super::backoff) says.
 
 use super::backoff::{Backoff, Pause};
 use super::progress_state::ProgressState;
 use crate::{Error, Host, Pe, activity};
 use std::time::Duration;
 
-/// What waits for operations: an endpoint, or what it issues by.
+/// An object that waits for operations: an endpoint, or the origin by which it issues.
 pub trait Waiter {
     /// The state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;

@@ -1,5 +1,5 @@
-//! How threads of a PE and its service thread agree on who completes what calls leave unfinished,
-//! and on how long the service thread sleeps, without a lock.
+//! The agreement between the threads of a PE and its service thread on who completes what calls
+//! leave unfinished, and on how long the service thread sleeps, without a lock.
 //!
 //! Each rule is one of store, fence, load on both sides, so that one of the two sees what the other
 //! has stored (Dekker). `ci/loom` tries every execution.

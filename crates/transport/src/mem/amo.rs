@@ -24,7 +24,7 @@ mod sealed {
     label = "not an integer of 2, 4 or 8 bytes"
 )]
 pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
-    /// Whether the type is signed.
+    /// True if the type is signed.
     const SIGNED: bool;
     /// Its bits, zero-extended.
     fn word_bits(self) -> u64;
@@ -44,7 +44,7 @@ pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
 pub trait Amo: Sealed + Element + 'static {
     /// Its size, which is that of the type.
     const WIDTH: AmoWidth;
-    /// Whether it is a floating-point number.
+    /// True if the type is a floating-point number.
     const IS_FLOAT: bool;
     /// Its bits, zero-extended, as they cross the wire.
     fn to_bits(self) -> u64;

@@ -32,9 +32,9 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const PADDED: bool = T::PADDED;
 }
 
-/// How a copy reads the words of its source.
+/// The way in which a copy reads the words of its source.
 pub trait Loads {
-    /// Whether by atomic loads.
+    /// True if the copy reads them by atomic loads.
     const ATOMIC: bool;
 }
 

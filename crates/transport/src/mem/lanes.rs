@@ -136,7 +136,7 @@ vectors! {
         "movdqu [{at} + 32], {}" "movdqu [{at} + 48], {}"
 }
 
-// Of processors with AVX2.
+// The vectors of processors with AVX2.
 #[cfg(all(opaque, target_arch = "x86_64"))]
 vectors! {
     #[inline]

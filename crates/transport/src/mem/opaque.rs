@@ -192,7 +192,7 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
     unsafe { copy(dest.cast(), source.cast(), nbytes) };
 }
 
-/// The same for Miri, which has private memory alone.
+/// Copies `nbytes` bytes under Miri, which has private memory alone.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.

@@ -101,7 +101,8 @@ impl<W: Wire> Origin<W> {
         if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
     }
 
-    /// The same unless the owner, which goes on, will do so soon. It reports a loss itself.
+    /// Issues what is gathered for any PE, as far as that needs no wait, unless the owner, which
+    /// goes on, will do so soon. The owner reports a loss itself.
     pub(super) fn send_old_gathered(&mut self, network: &W::Network) {
         if !self.gather.may_stay() {
             let _ = self.try_send_all_gathered(network);

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 /// One PE's share in a network, with what issues.
 pub trait Issuing: Send + Sync {
-    /// What starts operations.
+    /// The wire that starts operations.
     type Wire: Wire;
 
-    /// What issues.
+    /// Returns the issuers of the PE.
     fn issuers(&self) -> &Issuers<Self::Wire>;
 
-    /// What all wires share.
+    /// Returns the network, which all wires share.
     fn network(&self) -> &<Self::Wire as Wire>::Network;
 
     /// Lets everything work, by a thread that waits. Returns whether there was work for peers.
@@ -47,7 +47,7 @@ impl<P: Issuing> WireEndpoint<P> {
         WireEndpoint { progress, issuer, in_session: false }
     }
 
-    /// What it issues by.
+    /// Returns the issuer by which the endpoint issues.
     pub fn issuer(&self) -> &Arc<Issuer<P::Wire>> {
         &self.issuer
     }

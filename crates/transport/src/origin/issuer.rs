@@ -21,9 +21,9 @@ const POLLS_PER_LOOK: u32 = 16;
 
 /// An origin, with what other threads read of it without its lock.
 pub struct Issuer<W: Wire> {
-    /// What it issues.
+    /// The origin, under its lock.
     pub origin: Mutex<Origin<W>>,
-    /// What others read of its wire.
+    /// The part of its wire that others read without the lock.
     pub outside: W::Outside,
     /// The number of endpoints that use it.
     users: AtomicUsize,
@@ -129,7 +129,7 @@ struct LeftIssuer<W: Wire> {
     uses: u64,
 }
 
-/// Who polls what is unfinished.
+/// The thread that polls what is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishedBy {
     /// A thread that waits for something else.

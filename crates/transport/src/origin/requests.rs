@@ -1,5 +1,5 @@
-//! What the target's CPU carries out: atomic operations, signals and batches, each of which is a
-//! request (`kit::requests`); and the atomic operations of the network's own.
+//! The operations that the target's CPU carries out: atomic operations, signals and batches, each
+//! of which is a request (`kit::requests`); and the atomic operations of the network's own.
 #![allow(unsafe_code)]
 
 use super::slots::Ticket;
@@ -15,10 +15,10 @@ use crate::{
 };
 use std::ptr::null_mut;
 
-/// What a request brings.
+/// The content that a request brings.
 #[derive(Clone, Copy)]
 pub(super) enum Carried {
-    /// What is gathered for the PE.
+    /// The operations that are gathered for the PE.
     Batch,
     /// Data, or none, for a place at the PE.
     Data(LocalBuf, RemoteAddr),
@@ -26,12 +26,12 @@ pub(super) enum Carried {
 
 pub(super) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
-/// What a request consists of.
+/// The parts of which a request consists.
 #[derive(Clone, Copy)]
 pub(super) struct RequestParts {
     pub(super) update: Option<Update>,
     pub(super) carried: Carried,
-    /// Where the old value goes, or null.
+    /// The address for the old value, or null.
     pub(super) fetched: *mut u8,
     /// It is carried out after all before it.
     pub(super) ordered: bool,
@@ -50,7 +50,7 @@ impl RequestParts {
         asks: false,
         awaited: false,
     };
-    /// What is gathered for the PE.
+    /// The request that carries what is gathered for the PE.
     pub(super) const BATCH: RequestParts =
         RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
 }

@@ -19,10 +19,10 @@ struct Slot {
     turn: u32,
     /// The PE that answers; `None` if none is due.
     pe: Option<Pe>,
-    /// Where an old value goes, or null.
+    /// The address for an old value, or null.
     word: *mut u8,
     width: AmoWidth,
-    /// Where the answers to a batch go.
+    /// The destinations of the answers to a batch.
     answers: Answers,
 }
 

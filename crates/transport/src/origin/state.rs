@@ -1,4 +1,4 @@
-//! What is known of what an origin has issued.
+//! The record of what is known of what an origin has issued.
 
 use super::slots::AnswerSlots;
 use super::wire::{Wire, WireCaps, WireNetwork};
@@ -17,7 +17,7 @@ pub(super) struct UnsentRequest {
     pub(super) batch: Vec<u8>,
 }
 
-/// What the contexts of one wire issue, to every peer.
+/// The state of all that the contexts of one wire issue, to every peer.
 pub struct Origin<W: Wire> {
     pub(super) wire: W,
     pub(super) caps: WireCaps,
@@ -31,11 +31,11 @@ pub struct Origin<W: Wire> {
     pub(super) touched: Vec<Pe>,
     /// Counts the polls of calls that wait.
     pub(super) polls: u32,
-    /// Where the entry of a block is read to. It outlives a call that fails.
+    /// The buffer into which the entry of a block is read. It outlives a call that fails.
     pub(super) entry: Box<[u8; ENTRY]>,
 }
 
-/// What was issued to one PE.
+/// The record of what was issued to one PE.
 #[derive(Debug, Default)]
 pub(super) struct Route {
     /// It is among the touched.

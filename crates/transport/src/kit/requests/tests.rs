@@ -145,7 +145,7 @@ fn a_window_takes_two_acknowledgments() {
 fn counts_that_ride_on_messages_need_no_acknowledgments() {
     let (here, there) = (Acks::new(2), Acks::new(2));
     let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
-    // What `there` asks goes to PE 0, of which `back` has the counts under the same number.
+    // The requests by which `there` asks go to PE 0, whose counts `back` has under the same number.
     back.issued.acks.acknowledge(THERE, 0).expect("a PE");
     for _ in 0..1000 {
         to.ask(true, false);

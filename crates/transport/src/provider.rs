@@ -1,4 +1,5 @@
-//! How the runtime finds and opens a provider, and the transport that it then has.
+//! The interface by which the runtime finds and opens a provider, and the transport that it then
+//! has.
 //!
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
@@ -26,8 +27,8 @@ pub struct Provider {
     pub without_rdma: bool,
     /// True if it can leave atomic operations to the network.
     pub network_amos: bool,
-    /// What it finds on this machine, given the variables of the host. It is fast and prints
-    /// nothing. It may open libraries, but opens devices only if
+    /// The function that returns what the provider finds on this machine, given the variables of
+    /// the host. It is fast and prints nothing. It may open libraries, but opens devices only if
     /// [`device::active`](crate::device::active) finds some.
     ///
     /// # Errors
@@ -39,10 +40,11 @@ pub struct Provider {
     /// # Errors
     /// [`Error::Unavailable`], saying why none fits.
     pub parts: Option<ListParts>,
-    /// What each part of it can do on this machine for a process that would be opened with these
-    /// arguments, and why not. If it has [`parts`](Provider::parts), only the part that the
-    /// arguments name is opened. Unlike [`available`](Provider::available) it opens libraries and
-    /// devices, and may take a second: no job calls it.
+    /// The function that returns what each part of the provider can do on this machine for a
+    /// process that would be opened with these arguments, and why not. If it has
+    /// [`parts`](Provider::parts), only the part that the arguments name is opened. Unlike
+    /// [`available`](Provider::available) it opens libraries and devices, and may take a second: no
+    /// job calls it.
     pub diagnose: fn(&Open) -> Vec<Diagnosis>,
     /// Opens the provider's transport for this process. All signals are blocked meanwhile, so that
     /// its threads take none.
@@ -55,7 +57,7 @@ pub struct Provider {
 /// Lists the parts of a provider: [`Provider::parts`].
 pub type ListParts = fn(&Open) -> Result<Vec<String>, Error>;
 
-/// What a provider finds on a machine. Its text is one line for users.
+/// The findings of a provider on a machine. Their text is one line for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// It uses hardware that reads and writes a target's memory without the target's CPU.
@@ -87,8 +89,8 @@ pub struct Open {
     /// The usable CPUs of each PE: the number of its threads that may spin at once while they wait.
     /// It is 0 if PEs outnumber the CPUs.
     pub cpus_per_pe: u32,
-    /// Who carries out atomic operations, the same on all PEs. It is the network only if the
-    /// provider can leave them to it.
+    /// The party that carries out atomic operations, the same on all PEs. It is the network only if
+    /// the provider can leave them to it.
     pub amos: Amos,
     /// The part that is opened, the same on all PEs; if `None`, the first that can be opened.
     pub part: Option<String>,
@@ -96,7 +98,7 @@ pub struct Open {
     pub host: Arc<dyn Host>,
 }
 
-/// Who carries out what an origin gathers for a PE.
+/// The PE that carries out what an origin gathers for a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxy {
     /// A PE of the same node, or the PE itself.
@@ -113,10 +115,10 @@ impl Proxy {
     }
 }
 
-/// Where a node would connect more pairs of PEs ([`Host::pairs_of_node`]), libfabric's providers
-/// without connections go first: over a cloud's RoCE of 200 Gbit/s, jobs of 8,192 connections per
-/// node took seconds to start and mostly failed, while those of a provider without connections
-/// worked with 192 PEs per node.
+/// The number of pairs of PEs ([`Host::pairs_of_node`]) beyond which libfabric's providers without
+/// connections go first: over a cloud's RoCE of 200 Gbit/s, jobs of 8,192 connections per node took
+/// seconds to start and mostly failed, while those of a provider without connections worked with
+/// 192 PEs per node.
 pub const MANY_PAIRS: u64 = 4096;
 
 /// The interface of a provider to its user, which is the runtime or a test. Any thread may call it
@@ -198,7 +200,7 @@ pub trait Host: Send + Sync {
     }
 }
 
-/// What a transport can do.
+/// The capabilities of a transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
     /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that

@@ -14,7 +14,7 @@ pub struct Setting {
     /// The value that counts if none of them is set. `None` if the default is no value; then the
     /// meaning describes it.
     pub default: Option<&'static str>,
-    /// What it does and which values it may have, without a full stop.
+    /// The effect of the setting and the values that it may have, without a full stop.
     pub meaning: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl Setting {
         }
     }
 
-    /// The same as text.
+    /// Returns the result of [`now`](Setting::now) as text.
     pub fn state(&self, lookup: impl Fn(&str) -> Option<String>, by_oshrun: &str) -> String {
         match self.now(lookup, by_oshrun) {
             Some((value, ValueSource::Oshrun(name))) => {
@@ -85,7 +85,7 @@ impl Setting {
     }
 }
 
-/// Where the value of a setting comes from.
+/// The source of the value of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueSource {
     /// The variable of this name.

@@ -87,7 +87,7 @@ pub enum Completion {
 /// A copy of local memory to a PE.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// Where the data go.
+    /// The address to which the data go.
     pub dest: RemoteAddr,
     /// The data.
     pub source: LocalBuf,
@@ -98,7 +98,7 @@ pub struct Put {
 /// A copy of a PE's memory to local memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Get {
-    /// Where the data go.
+    /// The local memory to which the data go.
     pub dest: LocalBuf,
     /// The data.
     pub source: RemoteAddr,
@@ -139,7 +139,7 @@ impl StridedBlocks {
         (0..self.n).map(move |i| self.block(i))
     }
 
-    /// The same blocks in parts of `n` blocks at most.
+    /// Returns the same blocks in parts of `n` blocks at most.
     pub fn in_parts(self, n: usize) -> impl Iterator<Item = StridedBlocks> {
         (0..self.n).step_by(n).map(move |first| {
             let (remote, local) = self.block(first);
@@ -162,17 +162,17 @@ pub struct AmoRequest {
     pub dest: RemoteAddr,
     /// Its width.
     pub width: AmoWidth,
-    /// What is done to it.
+    /// The operation on the word.
     pub op: AmoOp,
     /// The operand; ignored by a fetch.
     pub operand: u64,
     /// The value that a compare-and-swap replaces; ignored by all others.
     pub condition: u64,
-    /// What becomes of the word's old value.
+    /// The use of the word's old value.
     pub old: OldValue,
 }
 
-/// What becomes of the old value of an atomic operation.
+/// The use of the old value of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldValue {
     /// It is not needed: the operation is complete at the next quiet.
@@ -183,7 +183,7 @@ pub enum OldValue {
     AtQuiet(*mut u8),
 }
 
-/// What a signal comes after.
+/// The operations that a signal comes after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// The data of its put.
@@ -202,7 +202,7 @@ pub struct SignalUpdate {
     pub op: AmoOp,
     /// The operand.
     pub value: u64,
-    /// What it comes after.
+    /// The operations that the signal comes after.
     pub follows: Follows,
 }
 
@@ -222,7 +222,7 @@ impl SignalUpdate {
     }
 }
 
-/// What a peer needs to address a registered segment, opaque to everyone but the provider.
+/// The data that a peer needs to address a registered segment, opaque to everyone but the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(pub Vec<u8>);
 

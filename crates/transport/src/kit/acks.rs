@@ -1,4 +1,4 @@
-//! The counts by which targets acknowledge the requests of origins, most of which are parts of
+//! The counts by which targets acknowledge the requests of origins. Most counts are parts of
 //! messages that are sent anyway.
 
 use super::shared_pe_map::SharedPeMap;

@@ -1,4 +1,4 @@
-//! How an origin waits: it polls its wire and, at times, serves peers.
+//! The wait of an origin: it polls its wire and, at times, serves peers.
 
 use super::state::Origin;
 use super::wire::{PostOutcome, Wire, WireNetwork};
@@ -81,7 +81,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<T, Error> {
         let mut waiting = Waiting { origin: self, network, towards, silent_since: None };
         wait(&mut waiting, |Waiting { origin, .. }| {
-            // What is waited for has come, most often, when the wire has worked: peers, who are
+            // The awaited event has come, most often, when the wire has worked: peers, who are
             // served next, would delay it.
             if let Some(done) = step(origin)? {
                 return Ok(Attempt::Done(done));

@@ -1,5 +1,5 @@
-//! What a provider supplies to an origin: a wire, which starts single operations and reports their
-//! completion. It knows nothing of order, batching or waits.
+//! The part that a provider supplies to an origin: a wire, which starts single operations and
+//! reports their completion. It knows nothing of order, batching or waits.
 #![allow(unsafe_code)]
 
 use crate::kit::heap_blocks::{ENTRY, HeapBlock};
@@ -9,9 +9,9 @@ use crate::kit::violation::{RefusedMessage, Violation};
 use crate::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::time::Duration;
 
-/// What all wires of a PE share.
+/// The network that all wires of a PE share.
 pub trait WireNetwork: Send + Sync {
-    /// What the provider knows of a segment of this PE.
+    /// The provider's data on a segment of this PE.
     type Extra: Send + Sync;
 
     /// This PE.
@@ -33,7 +33,7 @@ pub trait WireNetwork: Send + Sync {
     fn refuse(&self, message: &RefusedMessage) -> Error;
 }
 
-/// What a wire can do, and its limits.
+/// The capabilities and limits of a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct WireCaps {
     /// CPUs move the data, so that a fault in local memory would end this process.
@@ -71,7 +71,7 @@ pub struct WireCaps {
     pub max_in_flight: usize,
 }
 
-/// What became of an attempt to start an operation. `T` identifies the operation.
+/// The result of an attempt to start an operation. `T` identifies the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostOutcome<T> {
     /// There is nothing for the call to wait for: its local memory is free already, or has the
@@ -85,7 +85,7 @@ pub enum PostOutcome<T> {
     Uncovered,
 }
 
-/// How much of a range a key covers.
+/// The part of a range that a key covers.
 pub enum Covered {
     /// This many bytes from its start.
     Bytes(usize),
@@ -93,7 +93,7 @@ pub enum Covered {
     Unknown(HeapBlock),
 }
 
-/// What travels with a request.
+/// The payload that travels with a request.
 pub enum Payload<'a> {
     /// Small operations. The wire may exchange the buffer for another one.
     Batch(&'a mut Vec<u8>),
@@ -101,7 +101,7 @@ pub enum Payload<'a> {
     Data(LocalBuf),
 }
 
-/// What the caller needs of a write.
+/// The end of a write, as its caller needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteEnd {
     /// The call waits until the source is free.
@@ -119,11 +119,11 @@ pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation
 /// An operation that is started stays in flight until the wire is polled. An error of any function
 /// is a loss, which was reported.
 pub trait Wire: Send + Sized {
-    /// What the wires of a PE share.
+    /// The network that the wires of a PE share.
     type Network: WireNetwork;
-    /// What identifies an operation in flight.
+    /// The identity of an operation in flight.
     type Token;
-    /// What other threads read of a wire without its lock.
+    /// The state that other threads read of a wire without its lock.
     type Outside: Send + Sync;
 
     /// Returns what it can do.

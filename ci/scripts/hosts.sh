@@ -11,13 +11,13 @@
 #   hosts.sh down DIR        end everything and remove all that was made
 #
 # Needs root, ip, nsenter, unshare, ssh, ssh-keygen and sshd; SSHD names another than that on PATH, and SSHD_LIBRARIES
-# the folder of its libraries.
+# the directory of its libraries.
 set -euo pipefail
 
 action=$1
 dir=$2
 hosts="1 2 3 4"
-# Names of namespaces are the machine's: that of the folder distinguishes them.
+# Names of namespaces are the machine's: that of the directory distinguishes them.
 name="$(basename "$dir")h"
 bridge="$(basename "$dir")b"
 SSHD=${SSHD:-$(PATH=$PATH:/usr/sbin:/sbin command -v sshd || true)}

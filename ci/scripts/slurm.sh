@@ -10,7 +10,7 @@ set -euo pipefail
 
 action=$1
 dir=$2
-# Names of namespaces are the machine's: that of the folder distinguishes them.
+# Names of namespaces are the machine's: that of the directory distinguishes them.
 host="slurm-$(basename "$dir")-"
 # Not `ip netns exec`, which mounts another /sys, without the cgroups that slurmd looks for.
 on() { nsenter --net="/run/netns/$host$1" "${@:2}"; }
@@ -101,7 +101,7 @@ down() {
     for namespace in "${host}1" "${host}2"; do
         ip netns del "$namespace" 2>/dev/null || true
     done
-    # What still runs writes into the folder until it has seen the signal.
+    # What still runs writes into the directory until it has seen the signal.
     for _ in $(seq 50); do
         rm -rf "$dir" 2>/dev/null && return
         sleep 0.1

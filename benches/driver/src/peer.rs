@@ -44,10 +44,10 @@ pub struct PeerFlags {
     /// Runs of each
     #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// The folder of the programs of another library, instead of the system's Open MPI
+    /// The directory of the programs of another library, instead of the system's Open MPI
     #[arg(long = "peer", value_name = "DIR")]
     peers: Vec<PathBuf>,
-    /// The folder of our own programs, instead of a fresh installation
+    /// The directory of our own programs, instead of a fresh installation
     #[arg(long, value_name = "DIR")]
     ours: Option<PathBuf>,
 }
@@ -130,9 +130,9 @@ fn open_mpi() -> Result<PathBuf> {
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;
     let version =
         process::capture(Command::new(&oshcc).arg("--showme:version")).with_context(|| {
-            format!("{} is not Open MPI's; name its folder with --peer", oshcc.display())
+            format!("{} is not Open MPI's; name its directory with --peer", oshcc.display())
         })?;
     println!("Theirs: {}", version.trim());
-    let folder = oshcc.parent().context("oshcc is in no folder")?;
+    let folder = oshcc.parent().context("oshcc is in no directory")?;
     Ok(folder.to_owned())
 }

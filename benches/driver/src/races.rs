@@ -58,7 +58,7 @@ pub struct RacesFlags {
     /// Launches of each form
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// The folder of our own programs, instead of a fresh installation
+    /// The directory of our own programs, instead of a fresh installation
     #[arg(long, value_name = "DIR")]
     ours: Option<PathBuf>,
 }

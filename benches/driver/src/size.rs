@@ -40,7 +40,7 @@ pub struct SizeFlags {
     /// The transport by which each PE reaches every other one
     #[arg(long, value_name = "NAME")]
     transport: Option<String>,
-    /// The folder of our own programs, instead of a fresh installation
+    /// The directory of our own programs, instead of a fresh installation
     #[arg(long, value_name = "DIR")]
     ours: Option<PathBuf>,
 }

@@ -71,7 +71,7 @@ pub struct ThreadsFlags {
     /// Seconds of a job
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     time: f64,
-    /// The folder of our own programs, instead of a fresh installation
+    /// The directory of our own programs, instead of a fresh installation
     #[arg(long, value_name = "DIR")]
     ours: Option<PathBuf>,
 }

@@ -65,18 +65,14 @@ pub fn reasons(record: &Record) -> Vec<String> {
     let is_shared = job.is_oversubscribed() || job.hosts.iter().any(HostInfo::is_loaded);
     match gaps.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
         Some((row, ratio)) if ratio >= GAP => {
-            let whose = match is_shared {
-                true => "the scheduler's, since the CPUs were shared",
-                false => "the library's own work, and that of the PE which answers",
+            let what = match is_shared {
+                true => "the CPUs were shared, so it measures the scheduler",
+                false => "it is the library's own work, and that of the PE which answers",
             };
             let operation = &row[0];
-            reasons.push(format!(
-                "The largest gap is that of {operation}: the difference from its floor is {whose}."
-            ));
+            reasons.push(format!("The largest gap is that of {operation}: {what}."));
         }
-        Some(_) => {
-            reasons.push(format!("Nothing of this takes {GAP} times what is possible here."))
-        }
+        Some(_) => reasons.push(format!("No operation takes {GAP} times what is possible here.")),
         None => {}
     }
     let points =
@@ -190,7 +186,7 @@ mod tests {
         }
         record.job.hosts[0].load = 200.0;
         let text = reasons(&record).join("\n");
-        let shared = "is the scheduler's, since the CPUs were shared";
+        let shared = "the CPUs were shared, so it measures the scheduler";
         assert!(text.contains(shared) && !text.contains("own work"), "{text}");
     }
 
@@ -202,8 +198,7 @@ mod tests {
         record.series[0].points[0].summary.ended = Ended::TimeUp;
         assert_eq!(answers(&record)[0].0[0], "iput");
         let text = reasons(&record).join("\n");
-        for part in
-            ["share memory", "Nothing of this takes 1.5 times", "1 of 4 medians are uncertain"]
+        for part in ["share memory", "No operation takes 1.5 times", "1 of 4 medians are uncertain"]
         {
             assert!(text.contains(part), "{part}\n{text}");
         }

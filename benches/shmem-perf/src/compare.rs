@@ -176,6 +176,6 @@ mod tests {
         let refused = answer(&[&files[0], &torn]).expect_err("it is refused");
         assert!(refused.contains("torn did not come to its end"), "{refused}");
         let few = of(&files[..3], &slow[..3]).expect_err("it is refused");
-        assert!(few.contains("4 of each side are the least"), "{few}");
+        assert!(few.contains("the minimum is 4 of each side"), "{few}");
     }
 }

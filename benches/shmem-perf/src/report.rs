@@ -45,8 +45,8 @@ struct ReportFlags {
     /// The file for the page
     #[arg(short, long, value_name = "FILE.html", default_value = "shmem-perf.html")]
     output: PathBuf,
-    /// A folder for the charts: an SVG file each, for use in documents
-    #[arg(long, value_name = "FOLDER")]
+    /// A directory for the charts: an SVG file each, for use in documents
+    #[arg(long, value_name = "DIR")]
     charts: Option<PathBuf>,
 }
 

@@ -68,7 +68,7 @@ pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     if group.is_by_size {
         text += &aligned("  ", &by_size(series, |of, point| cell(all, of, point), true), 1);
         if series.iter().any(|of| of.points.iter().any(|point| point.by_pe.is_some())) {
-            text += "Each PE's mean: least, mean, most\n";
+            text += "Each PE's mean: minimum, mean, maximum\n";
             text += &aligned(
                 "  ",
                 &by_size(series, |of, point| by_pe(of.measure, point).join(", "), false),
@@ -106,7 +106,7 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     let mut head = vec!["", "bytes", "median", "+-"];
     head.extend(["90 %", "99 %", "99.9 %", "max"].into_iter().filter(|_| has_tail));
     head.push("n");
-    let of_pes = ["PE least", "PE mean", "PE most"];
+    let of_pes = ["PE min", "PE mean", "PE max"];
     head.extend(of_pes.into_iter().filter(|_| measures(Measure::Collective)));
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for of in series {
@@ -233,7 +233,7 @@ pub fn matrix(matrix: &Matrix) -> String {
         return format!("{title}: the time was up before the first.\n");
     };
     let summary = format!(
-        "  least {} (PE {} to PE {}), median {}, most {} (PE {} to PE {}){}\n",
+        "  minimum {} (PE {} to PE {}), median {}, maximum {} (PE {} to PE {}){}\n",
         show(least.0),
         least.1,
         least.2,
@@ -301,7 +301,7 @@ mod tests {
         let found =
             Matrix { measure: Measure::Latency, operation: "get".into(), nbytes: 8, values };
         let text = matrix(&found);
-        assert!(text.contains("most 900 ns (PE 3 to PE 7)"), "{text}");
+        assert!(text.contains("maximum 900 ns (PE 3 to PE 7)"), "{text}");
         assert!(text.lines().count() < 5, "{text}");
     }
 }

@@ -1,4 +1,4 @@
--- A module file for Lmod: put it where modules are, as rushmem/0.1.0.lua, and name the folder into
+-- A module file for Lmod: put it where modules are, as rushmem/0.1.0.lua, and name the directory into
 -- which the archive of the release was unpacked.
 local prefix = "/opt/rushmem/0.1.0"
 

@@ -1,5 +1,5 @@
 # A recipe for Spack: put it into a repository as packages/rushmem/package.py, and the archive of the
-# sources into a mirror, or name its folder with --source.
+# sources into a mirror, or name its directory with --source.
 from spack.package import *
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What the virtual machine of `cargo xtask verbs` starts from: busybox, the modules that reach the host's folders,
+# What the virtual machine of `cargo xtask verbs` starts from: busybox, the modules that reach the host's directories,
 # and an init that makes the host's root, read-only with a writable layer in memory over it, the guest's.
 #
-#   initramfs.sh KERNEL FILE    KERNEL is a folder with lib/modules
+#   initramfs.sh KERNEL FILE    KERNEL is a directory with lib/modules
 #
 # Needs busybox (a static one), kmod and cpio.
 set -euo pipefail

@@ -150,7 +150,7 @@ impl Libraries {
 fn plain(path: &Path) -> Result<String> {
     let text = path.to_string_lossy().into_owned();
     if text.contains(|c: char| c.is_whitespace() || "'\"$&;()<>|".contains(c)) {
-        bail!("a folder of libraries with plain characters is needed, not {text}");
+        bail!("a directory of libraries with plain characters is needed, not {text}");
     }
     Ok(text)
 }

@@ -42,7 +42,7 @@ pub fn tree(folder: &Path) -> Result<PathBuf> {
         return Ok(tree);
     }
     if process::on_path("apt-get").is_none() {
-        bail!("{KERNEL} can name a folder with boot/vmlinuz* and lib/modules");
+        bail!("{KERNEL} can name a directory with boot/vmlinuz* and lib/modules");
     }
     let package = newest()?;
     println!("Downloading {package} for the guests");

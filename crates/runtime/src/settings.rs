@@ -104,12 +104,12 @@ settings! {
          table with the minimum, the median and the maximum of all PEs; json:FILE: write the counters of every PE, by context \
          and by target, to this file instead; 0: do not count; it must be set on all PEs or on none";
         |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
-    /// A folder for the trace.
+    /// A directory for the trace.
     trace: Option<String> = "SHMEM_TRACE", &[], None;
-        "a folder, made if it is absent, into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
+        "a directory, made if it is absent, into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
          trace.json, which Perfetto opens; what a PE has recorded survives it: shmem-info trace makes the trace of a job that \
          has died; it must be set on all PEs or on none";
-        |value| Some(value.map(str::to_owned)), "the name of a folder";
+        |value| Some(value.map(str::to_owned)), "the name of a directory";
     /// Bytes of the trace of a PE.
     trace_size: u64 = "SHMEM_TRACE_SIZE", &[], Some("8MiB");
         "bytes of the trace of each PE with SHMEM_TRACE, 64 for each call or access; later records replace the oldest ones";

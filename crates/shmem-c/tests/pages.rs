@@ -156,11 +156,16 @@ fn races() {
 }
 
 #[test]
+fn profiling() {
+    run("profiling", "oshcc program.c -o program");
+}
+
+#[test]
 #[ignore = "takes minutes"]
 fn measuring() {
     let runs = "for side in before after; do for i in 1 2 3 4; do \
                 oshrun -n 2 shmem-perf -o $side-$i.json; done; cp $side-1.json $side.json; done";
-    run("measuring", &format!("oshcc program.c -o program; {runs}"));
+    run("measuring", runs);
 }
 
 #[test]

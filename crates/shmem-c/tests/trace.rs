@@ -181,5 +181,5 @@ fn shown(folder: &Path) {
 #[test]
 fn a_folder_that_cannot_be_is_an_error() {
     let job = job(2, Path::new("/proc/no/such/folder"));
-    job.run().assert_fails(&["SHMEM_TRACE", "/proc/no/such/folder", "name a folder"]);
+    job.run().assert_fails(&["SHMEM_TRACE", "/proc/no/such/folder", "name a directory"]);
 }

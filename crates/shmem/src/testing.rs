@@ -144,7 +144,7 @@ fn oshrun() -> PathBuf {
         .map(|folder| folder.join("oshrun"))
         .find(|file| file.is_file());
     found.expect(
-        "this test runs as a job, and no folder of PATH has oshrun; install Rushmem (cargo xtask install --prefix DIR) and \
+        "this test runs as a job, and no directory of PATH has oshrun; install Rushmem (cargo xtask install --prefix DIR) and \
          put DIR/bin into PATH, or set OSHRUN to the program",
     )
 }

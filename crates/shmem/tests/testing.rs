@@ -87,7 +87,7 @@ fn without_oshrun_a_message_says_what_to_do() {
         .env_remove("OSHRUN")
         .env("PATH", "/nowhere")
         .output();
-    fails(&output.expect("it runs"), &["no folder of PATH has oshrun", "set OSHRUN"]);
+    fails(&output.expect("it runs"), &["no directory of PATH has oshrun", "set OSHRUN"]);
     fails(&run("pass", &[("OSHRUN", "/nowhere/oshrun")]), &["/nowhere/oshrun cannot be started"]);
 }
 

@@ -73,7 +73,7 @@ impl JobTrace {
             }
         }
         job.ok_or_else(|| {
-            format!("{} has no traces of PEs; name the folder of SHMEM_TRACE", folder.display())
+            format!("{} has no traces of PEs; name the directory of SHMEM_TRACE", folder.display())
         })
     }
 
@@ -291,7 +291,7 @@ impl JobTrace {
 /// The PEs that have a file in a folder.
 fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
     let entries = fs::read_dir(folder).map_err(|error| {
-        format!("{}: {error}; name the folder of SHMEM_TRACE", folder.display())
+        format!("{}: {error}; name the directory of SHMEM_TRACE", folder.display())
     })?;
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name();

@@ -143,7 +143,7 @@ mod tests {
         Command::new("shmem-info")
             .version("1")
             .about("Show it. Without an option, show all")
-            .subcommand(Command::new("trace").about("Show a trace").arg(Arg::new("FOLDER")))
+            .subcommand(Command::new("trace").about("Show a trace").arg(Arg::new("DIR")))
             .subcommand(Command::new("hidden").hide(true))
             .after_help("Exit status:\n  0  all\n  1  none\n\nMore of it.")
     }
@@ -153,9 +153,9 @@ mod tests {
         let page = String::from_utf8(text(program(), "man").unwrap()).unwrap();
         assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
         assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"), "{page}");
-        let command = ".TP\n\\fBshmem\\-info trace [FOLDER]\\fR\nShow a trace\n";
+        let command = ".TP\n\\fBshmem\\-info trace [DIR]\\fR\nShow a trace\n";
         assert!(page.contains(command) && !page.contains("hidden"), "{page}");
-        let synopsis = "help\\fR] \n.br\n\\fBshmem\\-info trace [FOLDER]\\fR\n";
+        let synopsis = "help\\fR] \n.br\n\\fBshmem\\-info trace [DIR]\\fR\n";
         assert!(page.contains(synopsis) && !page.contains("subcommands"), "{page}");
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
         assert!(page.contains("\nPrint help\n"), "{page}");

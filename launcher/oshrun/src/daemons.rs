@@ -284,7 +284,7 @@ fn remedy(daemon: &RemoteDaemon, command: &DaemonCommand) -> String {
     let oshrun = command.oshrun.display();
     match daemon.exit {
         Some(Exit::Status(126 | 127)) => {
-            format!("; {oshrun} must exist there: install it, or name its folder with --prefix")
+            format!("; {oshrun} must exist there: install it, or name its directory with --prefix")
         }
         Some(Exit::Status(255)) if command.agent.name() == "ssh" => {
             format!("; check that ssh {} true works without asking a question", daemon.host)

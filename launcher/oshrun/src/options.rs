@@ -68,8 +68,8 @@ struct Flags {
     #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true, help_heading = HOSTS)]
     launch_agent: Option<AgentCommand>,
 
-    /// Folder that contains bin/oshrun on other hosts, if it is not the same as here
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, help_heading = HOSTS)]
+    /// Directory that contains bin/oshrun on other hosts, if it is not the same as here
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = HOSTS)]
     prefix: Option<PathBuf>,
 
     /// Time within which the job ends everywhere when another host stops answering; by default
@@ -86,10 +86,10 @@ struct Flags {
     #[arg(long, help_heading = OUTPUT)]
     tag_output: bool,
 
-    /// Write the output of each PE unchanged to the files PE.out and PE.err in this folder on its
-    /// host; without this option, a newline separates the unfinished line of one PE from the output
-    /// of another one
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
+    /// Write the output of each PE unchanged to the files PE.out and PE.err in this directory on
+    /// its host; without this option, a newline separates the unfinished line of one PE from the
+    /// output of another one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
     output_files: Option<PathBuf>,
 
     /// End the job with status 124 after this time, and print who waits for whom
@@ -179,7 +179,7 @@ pub struct Options {
     pub export: Vec<(OsString, OsString)>,
     /// True if lines of output start with the number of their PE.
     pub tag_output: bool,
-    /// The folder for the output files of PEs.
+    /// The directory for the output files of PEs.
     pub output_files: Option<PathBuf>,
     /// True if the program starts without ASLR.
     pub no_aslr: bool,

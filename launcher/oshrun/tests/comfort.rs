@@ -44,7 +44,7 @@ fn each_pe_prints_into_files_of_its_own() {
     );
     let outcome = Job::new(&["--output-files", "/proc/no", &pe()]).run().expect_nothing_left();
     assert!(
-        outcome.stderr.starts_with("oshrun: cannot create the folder /proc/no for output: "),
+        outcome.stderr.starts_with("oshrun: cannot create the directory /proc/no for output: "),
         "{outcome:?}"
     );
 }
@@ -58,7 +58,7 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
     for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
         let message = format!(
             "oshrun: {whose}cannot create the file {name}/1.out for output: No such file or directory; give \
-             --output-files a folder in which you may create files\n"
+             --output-files a directory in which you may create files\n"
         );
         agent.steps(hosts, &options, &["1?complain:started"]).run().expect(1, &message);
     }

@@ -207,7 +207,7 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
     let message = &outcome.stderr;
     assert!(message.starts_with("oshrun: cannot start the PEs of host a: "), "{outcome:?}");
     assert!(message.ends_with(
-        "/no/such/bin/oshrun must exist there: install it, or name its folder with --prefix\n"
+        "/no/such/bin/oshrun must exist there: install it, or name its directory with --prefix\n"
     ));
 
     let other = Agent::new("printf '\\noshrun-daemon 0.0.1/0\\n'; cat > /dev/null; exit");

@@ -137,7 +137,7 @@ fn what_cannot_be_started_is_named_once() {
     Job::new(&["/no/such"])
         .run()
         .expect(127, "oshrun: cannot run /no/such: No such file or directory\n");
-    Job::new(&["/etc"]).run().expect(126, "oshrun: /etc is a folder, not a program\n");
+    Job::new(&["/etc"]).run().expect(126, "oshrun: /etc is a directory, not a program\n");
     let plain =
         "oshrun: /etc/os-release is not executable; chmod +x /etc/os-release if it is a program\n";
     Job::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);

@@ -105,8 +105,9 @@ pub enum InfoCommand {
     /// Make a trace for Perfetto (trace.json) and a page (trace.html: who talked to whom, who
     /// waited for whom) of what the PEs of a job recorded for SHMEM_TRACE; also of a job that died
     Trace {
-        /// The folder, with the files of all hosts
-        folder: PathBuf,
+        /// The directory, with the files of all hosts
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
     },
 
     #[command(hide = true, override_usage = "shmem-perf tune [OPTIONS]")]

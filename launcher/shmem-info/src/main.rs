@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     let shown = if let Some(command) = &flags.command {
         match command {
-            InfoCommand::Trace { folder } => trace::show(folder),
+            InfoCommand::Trace { directory } => trace::show(directory),
             InfoCommand::Tune(flags) => {
                 tune::run(flags);
                 Ok(String::new())

@@ -1,4 +1,4 @@
-//! `shmem-info trace FOLDER`: what the PEs of a job recorded as one trace for Perfetto, and as a
+//! `shmem-info trace DIR`: what the PEs of a job recorded as one trace for Perfetto, and as a
 //! page with who talked to whom, when, and who waited longest for whom.
 
 use std::collections::HashMap;

@@ -66,7 +66,7 @@ impl Libfabric {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             let why = source.unwrap_or(error.to_string());
             format!(
-                "libfabric.so.1 cannot be opened: {why}; install libfabric 1.11 or newer, or name its folder in LD_LIBRARY_PATH"
+                "libfabric.so.1 cannot be opened: {why}; install libfabric 1.11 or newer, or name its directory in LD_LIBRARY_PATH"
             )
         })?;
         let handle = library.into_raw();

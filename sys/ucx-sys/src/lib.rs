@@ -48,7 +48,7 @@ fn load() -> Result<Ucp, String> {
     let ucp = unsafe { Ucp::new(LIBRARY) }.map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         format!(
-            "UCX cannot be opened: {why}; install UCX 1.10 or newer, or name its folder in LD_LIBRARY_PATH"
+            "UCX cannot be opened: {why}; install UCX 1.10 or newer, or name its directory in LD_LIBRARY_PATH"
         )
     })?;
     let (major, minor, release) = version(&ucp);

@@ -30,7 +30,7 @@ impl Basis {
             (1, 1) => Ok(Self::Batches),
             _ if least_p_value(n_before, n_after) <= LEVEL => Ok(Self::Runs),
             _ => Err(format!(
-                "{n_before} and {n_after} records are too few to know how runs differ: {} of each side are the least.",
+                "{n_before} and {n_after} records are too few to know how runs differ; the minimum is {} of each side.",
                 runs_to_find_one_of(1)
             )),
         }

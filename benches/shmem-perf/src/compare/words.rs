@@ -56,7 +56,7 @@ pub fn words(
     }
     let _ = match slower[1] + faster[1] + equal[1] + few[1] {
         0 => writeln!(text, "."),
-        floors => writeln!(text, ", beside {floors} figures of floors."),
+        floors => writeln!(text, ", beside {floors} floors."),
     };
     if slower[1] + faster[1] > 0 {
         let floors = format!(

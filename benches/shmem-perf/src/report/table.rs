@@ -37,7 +37,7 @@ pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Name
     head.extend(["median", "95 % interval", "mean", "min", "90 %", "99 %", "99.9 %", "max", "n"]);
     let has_members = |(_, of): &(usize, &Series)| of.points.iter().any(|p| p.by_pe.is_some());
     let has_members = series.iter().any(has_members);
-    head.extend(has_members.then_some("PE least, mean, most"));
+    head.extend(has_members.then_some("PE min, mean, max"));
     head.push("ended");
     let mut rows = Vec::new();
     for ((run, series), name) in series.iter().zip(&names.names) {

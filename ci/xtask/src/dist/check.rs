@@ -66,7 +66,7 @@ fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     let mut folders =
         searched.filter_map(|line| line.split(['[', ']']).nth(1)).flat_map(|list| list.split(':'));
     if let Some(folder) = folders.find(|folder| !folder.starts_with("$ORIGIN")) {
-        bail!("{} looks for libraries in {folder}, a folder of this machine", file.display());
+        bail!("{} looks for libraries in {folder}, a directory of this machine", file.display());
     }
     Ok(())
 }

@@ -63,6 +63,6 @@ pub fn place(
 fn folder(workspace: &Workspace, package: &str) -> Result<PathBuf> {
     let id = capture(workspace.cargo().args(["pkgid", "-p", package]))?;
     let path = id.split_once("file://").and_then(|(_, rest)| rest.split('#').next());
-    let path = Path::new(path.context("cargo names no folder")?.trim());
+    let path = Path::new(path.context("cargo names no directory")?.trim());
     Ok(path.strip_prefix(&workspace.root)?.to_owned())
 }

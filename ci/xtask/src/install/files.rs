@@ -70,7 +70,7 @@ impl Prefix {
         self.made.extend(absent.map(|folder| folder.display().to_string()));
         let folder = self.root.join(name);
         fs::create_dir_all(&folder)
-            .with_context(|| format!("could not make the folder {}", folder.display()))
+            .with_context(|| format!("could not make the directory {}", folder.display()))
     }
 
     /// Writes the list of all that was placed, itself included, and removes what only an earlier
@@ -129,7 +129,7 @@ impl Prefix {
 /// Copies a folder with all that is in it; links stay links.
 pub fn place_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)
-        .with_context(|| format!("could not make the folder {}", to.display()))?;
+        .with_context(|| format!("could not make the directory {}", to.display()))?;
     let entries =
         fs::read_dir(from).with_context(|| format!("could not read {}", from.display()))?;
     for entry in entries {

@@ -52,7 +52,7 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
 
 /// Returns what the headers in a folder promise, sorted.
 fn read(include: &Path) -> Result<Vec<String>> {
-    let folder = tempfile::tempdir().context("could not make a folder")?;
+    let folder = tempfile::tempdir().context("could not make a directory")?;
     let (source, listed) = (folder.path().join("abi.c"), folder.path().join("prototypes"));
     let gcc = || {
         let mut gcc = Command::new("gcc");

@@ -199,7 +199,7 @@ impl Bounds {
         };
         bounds.filter(|bounds| bounds.least <= bounds.most).ok_or_else(|| {
             format!(
-                "{column} is {text:?}; write a number, a range such as 17-255, the least followed by a plus such as 8k+, or any"
+                "{column} is {text:?}; write a number, a range such as 17-255, a minimum such as 8k+, or any"
             )
         })
     }

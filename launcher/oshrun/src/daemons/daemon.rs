@@ -143,7 +143,7 @@ fn start(
     up: &EventSender,
 ) -> Result<(), StartFailure> {
     if let Some(folder) = &spec.folder {
-        let what = format!("enter the folder {}", folder.display());
+        let what = format!("enter the directory {}", folder.display());
         std::env::set_current_dir(folder).map_err(|error| cannot(&what, &error))?;
     }
     let launch = prepare(&spec, own.pes, 0)?;

@@ -184,7 +184,7 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
             Some((version, _)) => {
                 return Err(format!(
                     "its oshrun has version {version} and this one {}: install the same on all hosts, or name its \
-                     folder by --prefix",
+                     directory by --prefix",
                     messages::version()
                 ));
             }

@@ -17,9 +17,9 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the folder, if it does not exist, and the files of these PEs.
+    /// Creates the directory, if it does not exist, and the files of these PEs.
     pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
-        std::fs::create_dir_all(folder).map_err(|error| cannot("folder", folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| cannot("directory", folder, &error))?;
         let file = |pe, stream| {
             let path = folder.join(format!("{pe}.{stream}"));
             let file = File::create(&path).map_err(|error| cannot("file", &path, &error))?;
@@ -39,8 +39,8 @@ impl Files {
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> StartFailure {
     let (path, reason) = (path.display(), reason(error));
-    // Cause: a folder of `--output-files` cannot be written to.
+    // Cause: a directory of `--output-files` cannot be written to.
     StartFailure::general(format!(
-        "cannot create the {what} {path} for output: {reason}; give --output-files a folder in which you may create files"
+        "cannot create the {what} {path} for output: {reason}; give --output-files a directory in which you may create files"
     ))
 }

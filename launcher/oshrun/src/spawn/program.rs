@@ -29,7 +29,7 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
             }
             Ok(meta) if meta.is_dir() => Err(StartFailure {
                 status: 126,
-                sentence: format!("{shown} is a folder, not a program"),
+                sentence: format!("{shown} is a directory, not a program"),
             }),
             Ok(_) if !is_executable(&file) => Err(not_executable(&file)),
             Ok(_) => Ok(file),

@@ -60,3 +60,11 @@ fn a_message_without_a_cause_or_a_remedy_is_an_error() {
     assert!(messages("/// Remedy: empty it\n#[error(\"it is full\")]").is_err());
     assert!(messages("// Cause: too much.\nfail!(call, \"it is full; empty it\");").is_ok());
 }
+
+#[test]
+fn messages_with_one_cause_and_remedy_share_a_row() {
+    let all = [("`a`", "One."), ("`b`", "Two."), ("`c`", "One."), ("`b`", "Two.")];
+    let all = all.map(|(text, cause)| message(text, cause, "End."));
+    let expected = [message("`a`<br>`c`", "One.", "End."), message("`b`", "Two.", "End.")];
+    assert_eq!(joined(Vec::from(all)), expected);
+}

@@ -98,7 +98,7 @@ fn load(call: Call) -> &'static Detector {
         Err(error) => fail!(
             call,
             "SHMEM_CHECK=races needs {LIBRARY}, which cannot be opened: {error}; install it beside librushmem.so, or \
-             name its folder in LD_LIBRARY_PATH"
+             name its directory in LD_LIBRARY_PATH"
         ),
     };
     // SAFETY: a value of this type has that name.

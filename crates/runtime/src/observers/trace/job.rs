@@ -39,10 +39,10 @@ pub(crate) fn start(call: Call, job: &Job) {
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
         let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
         make(Path::new(folder), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
-            // Cause: the folder cannot be made or written to, or its disk is full.
+            // Cause: the directory cannot be made or written to, or its disk is full.
             fail!(
                 call,
-                "SHMEM_TRACE: {folder} cannot be used: {error}; name a folder that each PE can \
+                "SHMEM_TRACE: {folder} cannot be used: {error}; name a directory that each PE can \
                  write to, with room for SHMEM_TRACE_SIZE bytes for each of its PEs"
             )
         })

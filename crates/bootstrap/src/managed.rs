@@ -9,13 +9,13 @@ mod abort_message;
 mod chunks;
 mod descriptors;
 mod manager;
-mod meeting;
 mod mpi;
 mod node_key;
 mod node_peers;
 mod notice;
 mod pmi;
 mod pmix;
+mod rendezvous;
 mod time_left;
 mod watch;
 mod wire;
@@ -33,14 +33,14 @@ use crate::nodes::NodeMap;
 use crate::proto::Receivers;
 use crate::records::Records;
 pub(crate) use manager::{Ender, Manager};
-use meeting::{Meeting, Met};
 use mpi::Mpi;
 use node_key::NodeKey;
 use node_peers::NodePeers;
 use notice::Notice;
 use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
-use watch::Lifelines;
+use rendezvous::{NodeConnections, Rendezvous};
+use watch::LivenessConnections;
 use wire::Dialect;
 
 /// One PE's membership.
@@ -48,7 +48,7 @@ use wire::Dialect;
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
     peers: NodePeers,
-    watch: Lifelines,
+    watch: LivenessConnections,
     nodes: NodeMap,
     /// The node's memory, and the files of its PEs, in their order.
     memory: Option<OwnedFd>,
@@ -150,26 +150,27 @@ impl Managed {
     ) -> Result<Managed, Error> {
         let notice = Notice::after(time_left::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
-        let meeting = Meeting::open(key, manager.pe(), time_left::ANSWER)?;
+        let rendezvous = Rendezvous::open(key, manager.pe(), time_left::ANSWER)?;
         manager.fence()?;
         rushmem_log::trace!("all processes of the job have come");
         drop(notice);
-        let Met { mut peers, lifelines, memory, files } = meeting.meet(manager.n_pes(), file)?;
+        let NodeConnections { mut peers, liveness, memory, files } =
+            rendezvous.connect_node(manager.n_pes(), file)?;
         let nodes = if files.len() < manager.n_pes() as usize {
-            let led = peers.led();
-            if let Some(led) = &led {
-                let bytes: Vec<u8> = led.iter().flat_map(|pe| pe.to_le_bytes()).collect();
+            let node_pes = peers.node_pes();
+            if let Some(node_pes) = &node_pes {
+                let bytes: Vec<u8> = node_pes.iter().flat_map(|pe| pe.to_le_bytes()).collect();
                 manager.put(&node_key(manager.pe()), &bytes)?;
             }
             manager.fence()?;
-            let nodes = led.map(|_| node_map(&mut *manager)).transpose()?;
-            peers.spread(nodes)?
+            let nodes = node_pes.map(|_| node_map(&mut *manager)).transpose()?;
+            peers.broadcast(nodes)?
         } else {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
         let watches = nodes.local_index(manager.pe()) < 2;
-        let watch = Lifelines::start(manager.pe(), lifelines, watches, manager.ender());
+        let watch = LivenessConnections::start(manager.pe(), liveness, watches, manager.ender());
         Ok(Managed { manager, peers, watch, nodes, memory, files, round: 0 })
     }
 
@@ -212,7 +213,7 @@ impl Managed {
             }
         };
         let whole = match to {
-            Receivers::All => Some(self.peers.spread(whole)?),
+            Receivers::All => Some(self.peers.broadcast(whole)?),
             Receivers::FirstOfNode => whole,
         };
         rushmem_log::trace!(round = self.round, "has the records of all PEs");

@@ -1,4 +1,4 @@
-//! The exchanges between the PEs of a node and the first of them, after they have met.
+//! Exchanges between the PEs of a node and the first of them.
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub(super) enum NodePeers {
 
 impl NodePeers {
     /// The PEs of the node in ascending order, if this is the first of them.
-    pub(super) fn led(&self) -> Option<Vec<u32>> {
+    pub(super) fn node_pes(&self) -> Option<Vec<u32>> {
         match self {
             NodePeers::First { pe, others } => {
                 Some(std::iter::once(*pe).chain(others.iter().map(|(pe, _)| *pe)).collect())
@@ -29,7 +29,7 @@ impl NodePeers {
         }
     }
 
-    /// Gives the first PE the parts of all PEs in their order, and the others nothing.
+    /// Returns the parts of all PEs, in their order, to the first PE, and `None` to the others.
     pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match self {
             NodePeers::First { others, .. } => {
@@ -46,8 +46,8 @@ impl NodePeers {
         }
     }
 
-    /// Gives all PEs the value of the first PE; `value` is some there and none elsewhere.
-    pub(super) fn spread<T: Serialize + DeserializeOwned>(
+    /// Sends the value of the first PE to all PEs. `value` is `Some` there and `None` elsewhere.
+    pub(super) fn broadcast<T: Serialize + DeserializeOwned>(
         &mut self,
         value: Option<T>,
     ) -> Result<T, Error> {

@@ -2,9 +2,9 @@
 //! of its node, and other PEs.
 //!
 //! Not every process manager ends a job when one of its processes dies: Slurm does so only on
-//! request. So each PE has a lifeline, on which it reports its phases, a byte each, to one that
-//! watches it: the first PE of a node watches all others, and the second one watches the first. If
-//! a lifeline ends before the last finalize, a PE has died.
+//! request. So each PE has a liveness connection, on which it reports its phases, a byte each, to
+//! one that watches it: the first PE of a node watches all others, and the second one watches the
+//! first. If a liveness connection ends before the last finalize, a PE has died.
 //!
 //! A manager that is killed does not end its PEs, so each of them ends itself. PMIx's library
 //! reports that by itself; for managers that speak over a socket, the thread waits for its end.
@@ -31,29 +31,29 @@ const MANAGER_GRACE: Duration = Duration::from_secs(1);
 const FINALIZED: u8 = b'f';
 const RESUMED: u8 = b'r';
 
-/// A connection to a PE of this node.
+/// A connection to a PE of this node whose end shows that the PE has ended.
 #[derive(Clone, Debug)]
-pub(super) struct Lifeline {
+pub(super) struct LivenessConnection {
     pub(super) pe: u32,
     pub(super) pid: Pid,
     pub(super) stream: Arc<UnixStream>,
 }
 
-/// This PE's lifelines: as long as the process keeps them it lives.
+/// The liveness connections of this PE. They end when the process ends.
 #[derive(Debug)]
-pub(super) struct Lifelines {
-    lines: Vec<Lifeline>,
+pub(super) struct LivenessConnections {
+    lines: Vec<LivenessConnection>,
 }
 
-impl Lifelines {
+impl LivenessConnections {
     /// Has PE `me` watched over `lines`, watch the PEs at their other ends if `watches`, and watch
     /// the process manager.
     pub(super) fn start(
         me: u32,
-        lines: Vec<Lifeline>,
+        lines: Vec<LivenessConnection>,
         watches: bool,
         manager: Arc<dyn Ender>,
-    ) -> Lifelines {
+    ) -> LivenessConnections {
         let watched = if watches { lines.clone() } else { Vec::new() };
         if !watched.is_empty() || manager.line().is_some() {
             let watch = move || watch(me, watched, &*manager);
@@ -62,7 +62,7 @@ impl Lifelines {
                 thread::Builder::new().name("rushmem-watch".into()).spawn(watch)
             });
         }
-        Lifelines { lines }
+        LivenessConnections { lines }
     }
 
     /// The last finalize is done: this PE may end.
@@ -91,8 +91,9 @@ impl Lifelines {
 const END: PollFlags = PollFlags::RDHUP;
 
 /// Watches until all are gone.
-fn watch(me: u32, lines: Vec<Lifeline>, ender: &dyn Ender) {
-    let mut lines: Vec<(Lifeline, bool)> = lines.into_iter().map(|line| (line, false)).collect();
+fn watch(me: u32, lines: Vec<LivenessConnection>, ender: &dyn Ender) {
+    let mut lines: Vec<(LivenessConnection, bool)> =
+        lines.into_iter().map(|line| (line, false)).collect();
     let mut manager = ender.line();
     while !lines.is_empty() || manager.is_some() {
         let mut fds: Vec<_> =
@@ -135,9 +136,9 @@ fn watch(me: u32, lines: Vec<Lifeline>, ender: &dyn Ender) {
     }
 }
 
-fn report_death(line: &Lifeline, ender: &dyn Ender) {
+fn report_death(line: &LivenessConnection, ender: &dyn Ender) {
     thread::sleep(MANAGER_GRACE);
-    let Lifeline { pe, pid, .. } = line;
+    let LivenessConnection { pe, pid, .. } = line;
     // A PE may have no stderr.
     let _ = writeln!(std::io::stderr(), "PE {pe} (pid {pid}) ended without shmem_finalize");
     ender.end(1);
@@ -231,8 +232,8 @@ mod tests {
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();
-        let line = Lifeline { pe: 7, pid: Pid::INIT, stream: Arc::new(there) };
-        Lifelines::start(0, vec![line], true, Arc::new(TestEnder(end)));
+        let line = LivenessConnection { pe: 7, pid: Pid::INIT, stream: Arc::new(there) };
+        LivenessConnections::start(0, vec![line], true, Arc::new(TestEnder(end)));
         (here, ends)
     }
 
@@ -249,8 +250,9 @@ mod tests {
     #[test]
     fn a_pe_that_ends_after_finalize_does_not() {
         let (here, ends) = watched();
-        let watch =
-            Lifelines { lines: vec![Lifeline { pe: 0, pid: Pid::INIT, stream: Arc::new(here) }] };
+        let watch = LivenessConnections {
+            lines: vec![LivenessConnection { pe: 0, pid: Pid::INIT, stream: Arc::new(here) }],
+        };
         watch.finalized();
         watch.resumed();
         watch.finalized();

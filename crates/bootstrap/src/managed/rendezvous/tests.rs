@@ -1,4 +1,4 @@
-//! Nodes of threads, which meet over real sockets, also while other users flood them.
+//! Nodes of threads, which rendezvous over real sockets, also while other users flood them.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
@@ -23,17 +23,20 @@ fn node(
     pes: &[u32],
     n_pes: u32,
     file: impl Fn(u32) -> Option<OwnedFd> + Sync,
-    body: impl Fn(u32, Met) + Sync,
+    body: impl Fn(u32, NodeConnections) + Sync,
 ) {
     let (key, together) = (new_key(), Barrier::new(pes.len()));
     thread::scope(|scope| {
         for &pe in pes {
             let (key, together, file, body) = (&key, &together, &file, &body);
             scope.spawn(move || {
-                let meeting = Meeting::open(key.clone(), pe, ANSWER).expect("a name");
+                let rendezvous = Rendezvous::open(key.clone(), pe, ANSWER).expect("a name");
                 together.wait();
                 let file = file(pe);
-                body(pe, meeting.meet(n_pes, file.as_ref().map(AsFd::as_fd)).expect("met"));
+                body(
+                    pe,
+                    rendezvous.connect_node(n_pes, file.as_ref().map(AsFd::as_fd)).expect("node"),
+                );
             });
         }
     });
@@ -46,13 +49,13 @@ fn no_file(_: u32) -> Option<OwnedFd> {
 #[test]
 fn a_node_gathers_at_its_first_pe() {
     for pes in [&[0_u32][..], &[0, 1], &[5], &[2, 3, 7, 9], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]] {
-        node(pes, 12, no_file, |pe, mut met| {
-            assert_eq!(met.files.len(), pes.len());
-            assert_eq!(met.peers.led(), (pe == pes[0]).then(|| pes.to_vec()));
+        node(pes, 12, no_file, |pe, mut node| {
+            assert_eq!(node.files.len(), pes.len());
+            assert_eq!(node.peers.node_pes(), (pe == pes[0]).then(|| pes.to_vec()));
             for round in 0..3_u8 {
                 let part = |pe: u32| vec![round; pe as usize * 999];
-                let gathered = met.peers.gather(&part(pe)).expect("parts");
-                let whole = met.peers.spread(gathered).expect("the whole");
+                let gathered = node.peers.gather(&part(pe)).expect("parts");
+                let whole = node.peers.broadcast(gathered).expect("the whole");
                 assert_eq!(whole, pes.iter().map(|&pe| part(pe)).collect());
             }
         });
@@ -61,13 +64,13 @@ fn a_node_gathers_at_its_first_pe() {
 
 #[test]
 fn the_nodes_memory_is_one_file() {
-    node(&[4, 6, 7], 8, no_file, |pe, mut met| {
-        let file = std::fs::File::from(met.memory.expect("memory"));
+    node(&[4, 6, 7], 8, no_file, |pe, mut node| {
+        let file = std::fs::File::from(node.memory.expect("memory"));
         if pe == 4 {
             file.write_all_at(b"here", 0).expect("written");
-            met.peers.spread(Some(true)).expect("sent");
+            node.peers.broadcast(Some(true)).expect("sent");
         } else {
-            assert!(met.peers.spread(None::<bool>).expect("heard"));
+            assert!(node.peers.broadcast(None::<bool>).expect("heard"));
             let mut text = [0; 4];
             file.read_exact_at(&mut text, 0).expect("read");
             assert_eq!(&text, b"here");
@@ -82,8 +85,8 @@ fn all_pes_get_the_files_of_all() {
         file.write_all_at(&[pe as u8], 0).expect("written");
         (pe != 5).then(|| OwnedFd::from(file))
     };
-    node(&[1, 2, 5, 6], 7, file, |_, met| {
-        let numbers = met.files.into_iter().map(|file| {
+    node(&[1, 2, 5, 6], 7, file, |_, node| {
+        let numbers = node.files.into_iter().map(|file| {
             let mut number = [0];
             std::fs::File::from(file?).read_exact_at(&mut number, 0).expect("read");
             Some(number[0])
@@ -94,14 +97,14 @@ fn all_pes_get_the_files_of_all() {
 
 #[test]
 fn a_pe_that_is_alone_has_no_memory_to_share() {
-    node(&[3], 9, no_file, |_, met| assert!(met.memory.is_none() && met.lifelines.is_empty()));
+    node(&[3], 9, no_file, |_, node| assert!(node.memory.is_none() && node.liveness.is_empty()));
 }
 
 #[test]
 fn a_first_pe_that_dies_is_an_error() {
-    node(&[0, 1], 2, no_file, |pe, mut met| {
+    node(&[0, 1], 2, no_file, |pe, mut node| {
         if pe == 1 {
-            let error = met.peers.spread(None::<bool>).expect_err("it is gone");
+            let error = node.peers.broadcast(None::<bool>).expect_err("it is gone");
             assert!(error.to_string().contains("PE 0"), "{error}");
         }
     });
@@ -110,14 +113,14 @@ fn a_first_pe_that_dies_is_an_error() {
 #[test]
 fn two_processes_cannot_have_one_number() {
     let key = new_key();
-    let _first = Meeting::open(key.clone(), 1, ANSWER).expect("a name");
-    let error = Meeting::open(key, 1, ANSWER).expect_err("the name is taken");
+    let _first = Rendezvous::open(key.clone(), 1, ANSWER).expect("a name");
+    let error = Rendezvous::open(key, 1, ANSWER).expect_err("the name is taken");
     assert!(error.to_string().contains("PE 1"), "{error}");
 }
 
 /// PEs 0 and 1 of a node, each of which allows a step this time.
-fn two(limit: Duration) -> (Meeting, Meeting) {
-    let open = |key, pe| Meeting::open(key, pe, limit).expect("a name");
+fn two(limit: Duration) -> (Rendezvous, Rendezvous) {
+    let open = |key, pe| Rendezvous::open(key, pe, limit).expect("a name");
     let key = new_key();
     (open(key.clone(), 0), open(key, 1))
 }
@@ -125,7 +128,7 @@ fn two(limit: Duration) -> (Meeting, Meeting) {
 #[test]
 fn a_pe_that_never_comes_is_named() {
     let (first, _silent) = two(Duration::from_millis(50));
-    let error = first.meet(2, None).expect_err("PE 1 does nothing").to_string();
+    let error = first.connect_node(2, None).expect_err("PE 1 does nothing").to_string();
     assert!(error.contains("PE 0 has waited") && error.contains("PE 1"), "{error}");
 }
 
@@ -134,14 +137,14 @@ fn a_pe_that_ends_before_it_comes_is_named() {
     let (first, other) = two(ANSWER);
     let awaited = first.awaited(2).expect("a look");
     drop(other);
-    let error = first.admit(awaited, &mut BTreeMap::new()).expect_err("PE 1 has ended");
+    let error = first.accept_hellos(awaited, &mut BTreeMap::new()).expect_err("PE 1 has ended");
     assert!(error.to_string().contains("PE 1"), "{error}");
 }
 
 #[test]
 fn a_first_pe_that_never_answers_is_named() {
     let (_silent, other) = two(Duration::from_millis(500));
-    let error = other.meet(2, None).expect_err("PE 0 does nothing").to_string();
+    let error = other.connect_node(2, None).expect_err("PE 0 does nothing").to_string();
     assert!(error.contains("PE 1 has waited 1 s") && error.contains("PE 0"), "{error}");
 }
 
@@ -150,14 +153,15 @@ fn a_first_pe_that_ends_before_it_answers_is_named() {
     for reads in [false, true] {
         let (first, other) = two(ANSWER);
         thread::scope(|scope| {
-            let meeting = scope.spawn(|| other.meet(2, None));
+            let rendezvous = scope.spawn(|| other.connect_node(2, None));
             let wait = || time_left::is_readable(&first.socket, SLICE).expect("a look");
             while !wait() {}
             if reads {
                 first.next_hello(SLICE).expect("it listens").expect("a hello");
             }
             drop(first);
-            let error = meeting.join().expect("no panic").expect_err("PE 0 has ended").to_string();
+            let error =
+                rendezvous.join().expect("no panic").expect_err("PE 0 has ended").to_string();
             assert!(error.contains("PE 0"), "{error}");
         });
     }
@@ -167,17 +171,17 @@ fn a_first_pe_that_ends_before_it_answers_is_named() {
 fn a_first_pe_without_the_secret_is_refused() {
     let (first, other) = two(ANSWER);
     thread::scope(|scope| {
-        let meeting = scope.spawn(|| other.meet(2, None));
+        let rendezvous = scope.spawn(|| other.connect_node(2, None));
         let (pe, joined) = loop {
             if let Some(hello) = first.next_hello(SLICE).expect("it listens") {
                 break hello;
             }
         };
-        let stranger = Meeting { key: new_key(), ..first };
+        let stranger = Rendezvous { key: new_key(), ..first };
         let memory = new_memory().expect("a memfd");
         // PE 1 may refuse and close the stream before all of it is sent.
         let _ = stranger.answer(pe, &joined.stream, memory.as_fd(), &[None, None]);
-        let error = meeting.join().expect("no panic").expect_err("a stranger").to_string();
+        let error = rendezvous.join().expect("no panic").expect_err("a stranger").to_string();
         assert!(error.contains("does not know the secret"), "{error}");
     });
 }
@@ -191,9 +195,9 @@ fn a_pe_of_another_user_is_not_heard() {
     thread::scope(|scope| {
         scope.spawn(|| {
             become_another();
-            other.meet(2, None).expect_err("no answer");
+            other.connect_node(2, None).expect_err("no answer");
         });
-        let error = first.meet(2, None).expect_err("PE 1 is another user's").to_string();
+        let error = first.connect_node(2, None).expect_err("PE 1 is another user's").to_string();
         assert!(error.contains("PE 1"), "{error}");
     });
 }
@@ -221,7 +225,7 @@ fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bo
     let words: &[u8] = match attack {
         Attack::Empty => b"",
         Attack::Long => &[0xA5; 4096],
-        Attack::Descriptor => &[1; GREETING],
+        Attack::Descriptor => &[1; HANDSHAKE],
     };
     let fds: &[_] = if let Attack::Descriptor = attack { &[socket.as_fd()] } else { &[] };
     descriptors::send(&socket, words, fds, &mut TimeLeft::new(Duration::from_millis(20))).is_ok()
@@ -240,7 +244,7 @@ fn other_users_keep_nobody_waiting() {
     for attack in [Attack::Empty, Attack::Long, Attack::Descriptor] {
         const PES: [u32; 4] = [1, 2, 4, 5];
         let key = new_key();
-        let meetings = PES.map(|pe| Meeting::open(key.clone(), pe, ANSWER).expect("a name"));
+        let rendezvous = PES.map(|pe| Rendezvous::open(key.clone(), pe, ANSWER).expect("a name"));
         let (full, over) = (Barrier::new(4), AtomicBool::new(false));
         thread::scope(|scope| {
             for attacker in 0..3 {
@@ -260,17 +264,17 @@ fn other_users_keep_nobody_waiting() {
                 });
             }
             full.wait();
-            let met = meetings.map(|meeting| {
+            let node = rendezvous.map(|rendezvous| {
                 scope.spawn(move || {
-                    let pe = meeting.pe as u8;
-                    let mut met = meeting.meet(6, None).expect("met");
-                    let gathered = met.peers.gather(&[pe]).expect("parts");
-                    met.peers.spread(gathered).expect("the whole")
+                    let pe = rendezvous.pe as u8;
+                    let mut node = rendezvous.connect_node(6, None).expect("node");
+                    let gathered = node.peers.gather(&[pe]).expect("parts");
+                    node.peers.broadcast(gathered).expect("the whole")
                 })
             });
-            let met = met.map(|pe| pe.join());
+            let node = node.map(|pe| pe.join());
             over.store(true, Ordering::Relaxed);
-            for whole in met {
+            for whole in node {
                 assert!(whole.expect("no panic").iter().eq(&PES.map(|pe| vec![pe as u8])));
             }
         });

@@ -4,7 +4,7 @@
 //! have theirs, the lowest PE that has one on this node is the first PE of the node. Every other PE
 //! sends it a hello with the end of a stream for exchanges. When all have come, the first PE
 //! answers on the streams with the node's memory, the files of all PEs, and the end of another
-//! stream, a lifeline, by which the two watch each other.
+//! stream, a liveness connection, by which the two watch each other.
 //!
 //! The names are in the kernel's abstract namespace, which belongs to the network namespace:
 //! nothing is left behind, and a descriptor can be passed to every process that can send to the
@@ -30,23 +30,23 @@ use super::descriptors;
 use super::node_key::{NodeKey, PROOF};
 use super::node_peers::NodePeers;
 use super::time_left::{self, SLICE, TimeLeft};
-use super::watch::Lifeline;
+use super::watch::LivenessConnection;
 use crate::error::Error;
 use crate::link::Link;
 
 /// Bytes of a greeting.
-const GREETING: usize = 4 + 4 + PROOF;
+const HANDSHAKE: usize = 4 + 4 + PROOF;
 
 /// A hello to the first PE of a node, or its answer.
 #[derive(Debug)]
-struct Greeting {
+struct Handshake {
     /// The PE that sends it.
     pe: u32,
     /// Number of files: one or none with a hello, one for each PE of the node after the answer.
     n_files: u32,
 }
 
-impl Greeting {
+impl Handshake {
     /// The bytes for PE `to`, with the proof that they come from a PE of this job.
     fn encode(&self, key: &NodeKey, to: u32) -> Vec<u8> {
         let numbers = [self.pe, self.n_files].map(u32::to_le_bytes);
@@ -54,20 +54,20 @@ impl Greeting {
     }
 
     /// The greeting of these bytes; `None` if they do not prove that they are one to PE `to`.
-    fn decode(bytes: &[u8; GREETING], key: &NodeKey, to: u32) -> Option<Greeting> {
+    fn decode(bytes: &[u8; HANDSHAKE], key: &NodeKey, to: u32) -> Option<Handshake> {
         let (pe, rest) = bytes.split_first_chunk().expect("a greeting is longer");
         let (n_files, proof) = rest.split_first_chunk().expect("a greeting is longer");
         let (pe, n_files) = (u32::from_le_bytes(*pe), u32::from_le_bytes(*n_files));
-        key.is_proof(pe, to, proof).then_some(Greeting { pe, n_files })
+        key.is_proof(pe, to, proof).then_some(Handshake { pe, n_files })
     }
 }
 
-/// The connections of a node's PEs after they have met.
+/// The connections of this PE to the others of its node.
 #[derive(Debug)]
-pub(super) struct Met {
+pub(super) struct NodeConnections {
     pub(super) peers: NodePeers,
-    /// Lifelines to all other PEs of the node if this is the first of them, else to the first.
-    pub(super) lifelines: Vec<Lifeline>,
+    /// To all other PEs of the node if this is the first of them, else to the first.
+    pub(super) liveness: Vec<LivenessConnection>,
     /// The node's memory; none where a PE is alone.
     pub(super) memory: Option<OwnedFd>,
     /// The files of the node's PEs, in their order.
@@ -84,7 +84,7 @@ struct JoinedPe {
 
 /// The socket of a PE, by which the other PEs of its node find it.
 #[derive(Debug)]
-pub(super) struct Meeting {
+pub(super) struct Rendezvous {
     socket: OwnedFd,
     /// Looks for others' names, and sends the hello.
     probe: OwnedFd,
@@ -94,10 +94,10 @@ pub(super) struct Meeting {
     limit: Duration,
 }
 
-impl Meeting {
+impl Rendezvous {
     /// Makes PE `pe` known to its node. Every PE of the job must do so before one calls
-    /// [`Meeting::meet`].
-    pub(super) fn open(key: NodeKey, pe: u32, limit: Duration) -> Result<Meeting, Error> {
+    /// [`Rendezvous::connect_node`].
+    pub(super) fn open(key: NodeKey, pe: u32, limit: Duration) -> Result<Rendezvous, Error> {
         let open = || -> Result<(OwnedFd, OwnedFd), Errno> {
             let (socket, probe) = (socket()?, socket()?);
             rustix::net::bind(&socket, &key.name(pe)?)?;
@@ -106,53 +106,62 @@ impl Meeting {
         };
         let (socket, probe) =
             open().map_err(|cause| Error::Listening { pe, cause: cause.into() })?;
-        Ok(Meeting { socket, probe, key, pe, limit })
+        Ok(Rendezvous { socket, probe, key, pe, limit })
     }
 
-    /// Meets the PEs of this node, of `n_pes` in the job. They get `file`.
-    pub(super) fn meet(self, n_pes: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
+    /// Connects this PE to those of its node, of `n_pes` in the job, and sends them `file`.
+    pub(super) fn connect_node(
+        self,
+        n_pes: u32,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<NodeConnections, Error> {
         for before in 0..self.pe {
-            if self.is_there(before)? {
-                return self.follow(before, file);
+            if self.has_socket(before)? {
+                return self.join_first(before, file);
             }
         }
-        self.lead(n_pes, file)
+        self.accept_others(n_pes, file)
     }
 
-    /// The first PE of the node: it waits for all others.
-    fn lead(self, n_pes: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
+    /// Accepts the connections of all other PEs, as the first PE of the node.
+    fn accept_others(
+        self,
+        n_pes: u32,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<NodeConnections, Error> {
         // If this fails, they stay open as long as the process runs: to the others their end is the
         // end of this PE, which each of them would report, while this one still says what is wrong
         // and has the job ended.
-        let meeting = ManuallyDrop::new(self);
+        let rendezvous = ManuallyDrop::new(self);
         let mut joined = ManuallyDrop::new(BTreeMap::new());
-        let me = meeting.pe;
-        meeting.admit(meeting.awaited(n_pes)?, &mut joined)?;
+        let me = rendezvous.pe;
+        rendezvous.accept_hellos(rendezvous.awaited(n_pes)?, &mut joined)?;
         let failed = |cause| Error::Memory { pe: me, cause };
         let own = file.map(|file| file.try_clone_to_owned()).transpose().map_err(failed)?;
         let files = std::iter::once(own).chain(joined.values_mut().map(|other| other.file.take()));
         let files: Vec<Option<OwnedFd>> = files.collect();
         let memory = (!joined.is_empty()).then(new_memory).transpose().map_err(failed)?;
         let all: Vec<_> = files.iter().map(|file| file.as_ref().map(AsFd::as_fd)).collect();
-        let mut lifelines = ManuallyDrop::new(Vec::new());
+        let mut liveness = ManuallyDrop::new(Vec::new());
         if let Some(memory) = &memory {
             for (&pe, other) in joined.iter() {
-                let stream = Arc::new(meeting.answer(pe, &other.stream, memory.as_fd(), &all)?);
-                lifelines.push(Lifeline { pe, pid: other.pid, stream });
+                let stream =
+                    Arc::new(rendezvous.answer(pe, &other.stream, memory.as_fd(), &all)?);
+                liveness.push(LivenessConnection { pe, pid: other.pid, stream });
             }
         }
-        drop(ManuallyDrop::into_inner(meeting));
+        drop(ManuallyDrop::into_inner(rendezvous));
         let joined = ManuallyDrop::into_inner(joined).into_iter();
         let others = joined.map(|(pe, other)| (pe, Link::new(other.stream))).collect();
         let peers = NodePeers::First { pe: me, others };
-        Ok(Met { peers, lifelines: ManuallyDrop::into_inner(lifelines), memory, files })
+        Ok(NodeConnections { peers, liveness: ManuallyDrop::into_inner(liveness), memory, files })
     }
 
     /// The PEs behind this one that are on this node.
     fn awaited(&self, n_pes: u32) -> Result<BTreeSet<u32>, Error> {
         let mut awaited = BTreeSet::new();
         for pe in self.pe + 1..n_pes {
-            if self.is_there(pe)? {
+            if self.has_socket(pe)? {
                 awaited.insert(pe);
             }
         }
@@ -160,12 +169,12 @@ impl Meeting {
     }
 
     /// Waits for the hellos of all `awaited` PEs.
-    fn admit(
+    fn accept_hellos(
         &self,
         mut awaited: BTreeSet<u32>,
         joined: &mut BTreeMap<u32, JoinedPe>,
     ) -> Result<(), Error> {
-        // A stream, a lifeline and a file of each.
+        // A stream, a liveness connection and a file of each.
         descriptors::make_room(3 * awaited.len());
         let mut limit = TimeLeft::new(self.limit);
         let mut looked = Instant::now();
@@ -179,7 +188,7 @@ impl Meeting {
             if looked.elapsed() > SLICE {
                 for &pe in &awaited {
                     // A PE that has ended will not come.
-                    if !self.is_there(pe)? {
+                    if !self.has_socket(pe)? {
                         return Err(Error::NodePeer {
                             pe,
                             cause: ErrorKind::ConnectionRefused.into(),
@@ -197,10 +206,10 @@ impl Meeting {
         if !time_left::is_readable(&self.socket, wait)? {
             return Ok(None);
         }
-        let mut bytes = [0; GREETING];
+        let mut bytes = [0; HANDSHAKE];
         // Closing a descriptor of an unknown sender may block, so none is opened before the proof.
         rustix::net::recv(&self.socket, &mut bytes, RecvFlags::PEEK)?;
-        let Some(hello) = Greeting::decode(&bytes, &self.key, self.pe) else {
+        let Some(hello) = Handshake::decode(&bytes, &self.key, self.pe) else {
             rustix::net::recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             return Ok(None);
         };
@@ -214,7 +223,7 @@ impl Meeting {
     }
 
     /// Answers the hello of PE `pe` with the node's memory and the files of all PEs. Returns the
-    /// lifeline to it.
+    /// liveness connection to it.
     fn answer(
         &self,
         pe: u32,
@@ -222,7 +231,7 @@ impl Meeting {
         memory: BorrowedFd<'_>,
         files: &[Option<BorrowedFd<'_>>],
     ) -> Result<UnixStream, Error> {
-        let answer = Greeting { pe: self.pe, n_files: files.len() as u32 }.encode(&self.key, pe);
+        let answer = Handshake { pe: self.pe, n_files: files.len() as u32 }.encode(&self.key, pe);
         let send = || {
             let (ours, theirs) = UnixStream::pair()?;
             let mut limit = TimeLeft::new(self.limit);
@@ -238,8 +247,12 @@ impl Meeting {
         })
     }
 
-    /// Any other PE: it says hello to the first one, and waits for its answer.
-    fn follow(self, first: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
+    /// Sends a hello to the first PE of the node, and waits for its answer.
+    fn join_first(
+        self,
+        first: u32,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<NodeConnections, Error> {
         // The first PE waits for others too, and says whom it has missed.
         let whole = 2 * self.limit;
         self.greet(first, file, TimeLeft::new(whole)).map_err(|cause| match cause.kind() {
@@ -253,34 +266,34 @@ impl Meeting {
         first: u32,
         file: Option<BorrowedFd<'_>>,
         mut limit: TimeLeft,
-    ) -> io::Result<Met> {
+    ) -> io::Result<NodeConnections> {
         let (stream, theirs) = UnixStream::pair()?;
         let fds: Vec<_> = std::iter::once(theirs.as_fd()).chain(file).collect();
-        let hello = Greeting { pe: self.pe, n_files: u32::from(file.is_some()) };
+        let hello = Handshake { pe: self.pe, n_files: u32::from(file.is_some()) };
         // The probe is connected to the first PE, which it has found last.
         descriptors::send(&self.probe, &hello.encode(&self.key, first), &fds, &mut limit)?;
         drop(theirs);
         limit.readable(&stream)?;
-        let mut bytes = [0; GREETING];
+        let mut bytes = [0; HANDSHAKE];
         let fds = descriptors::receive(&stream, &mut bytes)?;
-        let answer = Greeting::decode(&bytes, &self.key, self.pe).filter(|by| by.pe == first);
+        let answer = Handshake::decode(&bytes, &self.key, self.pe).filter(|by| by.pe == first);
         let answer =
             answer.ok_or_else(|| io::Error::other("it does not know the secret of this job"))?;
         // The kernel drops those for which there is no room.
-        let [memory, lifeline] = fds.try_into().map_err(|_| Errno::MFILE)?;
-        let lifeline = UnixStream::from(lifeline);
-        let pid = pid_of_this_user(&lifeline)
+        let [memory, liveness] = fds.try_into().map_err(|_| Errno::MFILE)?;
+        let liveness = UnixStream::from(liveness);
+        let pid = pid_of_this_user(&liveness)
             .ok_or_else(|| io::Error::other("it is a process of another user"))?;
         descriptors::make_room(answer.n_files as usize);
         let files = descriptors::receive_files(&stream, answer.n_files as usize)?;
-        let lifelines = vec![Lifeline { pe: first, pid, stream: Arc::new(lifeline) }];
+        let liveness = vec![LivenessConnection { pe: first, pid, stream: Arc::new(liveness) }];
         let peers = NodePeers::Other { first, link: Link::new(stream) };
-        Ok(Met { peers, lifelines, memory: Some(memory), files })
+        Ok(NodeConnections { peers, liveness, memory: Some(memory), files })
     }
 
-    /// Returns whether PE `pe` has its socket on this node. It never waits, and leaves the probe
+    /// Returns true if PE `pe` has its socket on this node. Does not block, and leaves the probe
     /// connected.
-    fn is_there(&self, pe: u32) -> Result<bool, Error> {
+    fn has_socket(&self, pe: u32) -> Result<bool, Error> {
         let connect = || rustix::net::connect(&self.probe, &self.key.name(pe)?);
         match connect() {
             Ok(()) => Ok(true),

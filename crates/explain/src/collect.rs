@@ -1,10 +1,10 @@
 //! The snapshots of the PEs of a node, made without their help: from the memory of the node, where
 //! their statuses are, from the kernel, and from the symbol table of the program.
 
-use crate::place;
 use crate::process::{self, Look};
 use crate::snapshot::{PeSnapshot, ProcessState, WaitId};
-use crate::status::{PLACE_BYTES, Place, Status, Word};
+use crate::status::{STATUS_BYTES, Status, SymmetricLocation, Word};
+use crate::status_slot;
 use crate::symbols;
 use crate::words;
 use crate::writes::{self, LastWrite, RING_BYTES};
@@ -85,8 +85,8 @@ impl<M: SharedMemory> Collector<M> {
     }
 
     fn status(&self, local: u32) -> Option<Status> {
-        let at = self.place(local)?;
-        place::read(|nbytes| self.copy(at, nbytes))
+        let at = self.status_offset(local)?;
+        status_slot::read(|nbytes| self.copy(at, nbytes))
     }
 
     fn status_snapshot(&self, pe: &LocalPe) -> PeSnapshot {
@@ -103,11 +103,11 @@ impl<M: SharedMemory> Collector<M> {
     }
 
     fn writes(&self, local: u32) -> Option<Vec<LastWrite>> {
-        let at = self.place(local)?.checked_add(PLACE_BYTES as u64)?;
+        let at = self.status_offset(local)?.checked_add(STATUS_BYTES as u64)?;
         writes::read(|| self.copy(at, RING_BYTES))
     }
 
-    fn place(&self, local: u32) -> Option<u64> {
+    fn status_offset(&self, local: u32) -> Option<u64> {
         self.at.checked_add(self.stride.checked_mul(local.into())?)
     }
 
@@ -119,9 +119,11 @@ impl<M: SharedMemory> Collector<M> {
     fn value(&self, local: u32, word: &Word) -> Option<u64> {
         let mut bytes = [0; 8];
         let low = bytes.get_mut(..usize::from(word.nbytes))?;
-        let is_read = match (&word.place, word.in_memfd) {
+        let is_read = match (&word.location, word.in_memfd) {
             (_, Some(at)) if self.memory.read(at, low) => true,
-            (Place::Static { address }, _) => self.memory.read_static(local, *address, low),
+            (SymmetricLocation::Static { address }, _) => {
+                self.memory.read_static(local, *address, low)
+            }
             _ => false,
         };
         // The low bytes come first on all machines that Rushmem supports.

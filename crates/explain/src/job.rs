@@ -2,7 +2,7 @@
 
 use crate::ranges;
 use crate::snapshot::{PeSnapshot, ProcessState};
-use crate::status::{Place, Stage, Subject, Wait};
+use crate::status::{Stage, Subject, SymmetricLocation, Wait};
 use crate::words;
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 /// The PEs, in order.
 pub struct Job<'a> {
     pub pes: Vec<Pe<'a>>,
-    holders: HashMap<Place, u32>,
+    holders: HashMap<SymmetricLocation, u32>,
 }
 
 /// A PE.
@@ -64,8 +64,8 @@ impl<'a> Job<'a> {
     pub fn new(n_pes: u32, snapshots: &'a [PeSnapshot]) -> Job<'a> {
         let mut of_pe = vec![None; n_pes as usize];
         for snapshot in snapshots {
-            if let Some(place) = of_pe.get_mut(snapshot.pe as usize) {
-                *place = Some(snapshot);
+            if let Some(entry) = of_pe.get_mut(snapshot.pe as usize) {
+                *entry = Some(snapshot);
             }
         }
         let pe = |snapshot| Pe { situation: Situation::of(snapshot), snapshot };
@@ -83,7 +83,7 @@ impl<'a> Job<'a> {
     }
 
     /// The PE that holds a lock, if it is known.
-    pub fn holder(&self, lock: &Place) -> Option<u32> {
+    pub fn holder(&self, lock: &SymmetricLocation) -> Option<u32> {
         self.holders.get(&key(lock)).copied()
     }
 
@@ -225,7 +225,7 @@ impl<'a> Situation<'a> {
 }
 
 /// The holder of each lock: the PE that lists it, or before which nobody waits in the queue.
-fn holders(pes: &[Pe]) -> HashMap<Place, u32> {
+fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     let mut holders = HashMap::new();
     let mut waiters = BTreeMap::new();
     for (pe, of) in (0..).zip(pes) {
@@ -249,9 +249,11 @@ fn holders(pes: &[Pe]) -> HashMap<Place, u32> {
 }
 
 /// A lock as all PEs name it.
-fn key(lock: &Place) -> Place {
+fn key(lock: &SymmetricLocation) -> SymmetricLocation {
     match lock {
-        Place::Heap { offset, .. } => Place::Heap { offset: *offset, block: None },
+        SymmetricLocation::Heap { offset, .. } => {
+            SymmetricLocation::Heap { offset: *offset, block: None }
+        }
         other => other.clone(),
     }
 }

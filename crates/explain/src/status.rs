@@ -3,10 +3,10 @@
 use rushmem_wire::STATUS;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the place of a status in a PE's internal area, the header of the place included.
-pub const PLACE_BYTES: usize = 4096;
+/// Bytes of the slot of a status in the internal area of a PE, with the header of the slot.
+pub const STATUS_BYTES: usize = 4096;
 
-/// Maximum number of words, members, peers or locks that a status lists, so that it fits its place.
+/// Maximum number of words, members, peers or locks that a status lists, so that it fits its slot.
 pub const MAX_LISTED: usize = 64;
 
 /// Maximum number of threads whose waits a status only counts.
@@ -26,7 +26,7 @@ pub struct Status {
     /// The threads of further such waits, for which there is no room, at most [`MAX_THREADS`].
     pub further_waits: Vec<u32>,
     /// The locks that it holds, at most [`MAX_LISTED`].
-    pub held_locks: Vec<Place>,
+    pub held_locks: Vec<SymmetricLocation>,
     /// The operations in flight over a network; `None` if they are not known.
     pub in_flight: Option<InFlight>,
     /// While it waits for the other PEs in finalize.
@@ -91,7 +91,7 @@ pub enum Subject {
     /// A lock.
     Lock {
         /// The location of the lock.
-        lock: Place,
+        lock: SymmetricLocation,
         /// The PE before this one in the queue, if it is known. It holds the lock or waits too.
         behind: Option<u32>,
     },
@@ -128,7 +128,7 @@ pub struct Words {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
     /// The location of the word.
-    pub place: Place,
+    pub location: SymmetricLocation,
     /// Its offset in the memfd of the node, if it is there.
     pub in_memfd: Option<u64>,
     /// Its size: 1, 2, 4 or 8 bytes.
@@ -139,9 +139,9 @@ pub struct Word {
     pub wanted: u64,
 }
 
-/// A place in symmetric memory.
+/// A location in symmetric memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Place {
+pub enum SymmetricLocation {
     /// In the heap, which is the same on all PEs.
     Heap {
         /// Bytes from the start of the heap.
@@ -219,7 +219,7 @@ impl Status {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
     }
 
-    /// The bytes of the status; they fit its place if the limits of the lists were kept.
+    /// The bytes of the status; they fit its slot if the limits of the lists were kept.
     pub fn encode(&self) -> Vec<u8> {
         rushmem_wire::encode(STATUS, self)
     }

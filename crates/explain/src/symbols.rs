@@ -1,7 +1,7 @@
 //! The names of static variables, from the symbol table of the program.
 
 use crate::snapshot::PeSnapshot;
-use crate::status::{Place, Subject};
+use crate::status::{Subject, SymmetricLocation};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::{BTreeMap, HashMap};
@@ -25,38 +25,38 @@ struct Variables(BTreeMap<u64, (u64, String)>);
 pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>) {
     let mut programs: HashMap<(u64, u64), Variables> = HashMap::new();
     for (snapshot, pid) in snapshots {
-        let places = static_places(snapshot);
-        let Some(pid) = pid.filter(|_| !places.is_empty()) else { continue };
+        let addresses = static_addresses(snapshot);
+        let Some(pid) = pid.filter(|_| !addresses.is_empty()) else { continue };
         let Ok(file) = File::open(format!("/proc/{pid}/exe")) else { continue };
         let Ok(id) = file.metadata().map(|file| (file.dev(), file.ino())) else { continue };
         let variables = programs.entry(id).or_insert_with(|| Variables::of(file));
         let name = |(address, nbytes)| Some((address, variables.name(address, nbytes)?));
-        snapshot.symbols = places.into_iter().filter_map(name).collect();
+        snapshot.symbols = addresses.into_iter().filter_map(name).collect();
     }
 }
 
 /// The addresses of static variables that a snapshot mentions, and the size of what is there.
-fn static_places(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
-    let mut places = BTreeMap::new();
-    let mut add = |place: &Place, nbytes: u64| {
-        if let Place::Static { address } = place {
-            places.entry(*address).or_insert(nbytes);
+fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
+    let mut addresses = BTreeMap::new();
+    let mut add = |location: &SymmetricLocation, nbytes: u64| {
+        if let SymmetricLocation::Static { address } = location {
+            addresses.entry(*address).or_insert(nbytes);
         }
     };
     if let Some(status) = &snapshot.status {
         status.held_locks.iter().for_each(|lock| add(lock, LOCK_BYTES));
         status.waits.iter().for_each(|wait| match &wait.subject {
             Subject::Words(words) => {
-                words.words.iter().for_each(|word| add(&word.place, word.nbytes.into()));
+                words.words.iter().for_each(|word| add(&word.location, word.nbytes.into()));
             }
             Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
             _ => {}
         });
     }
     for write in snapshot.writes.iter().flatten() {
-        add(&write.place, write.nbytes.min(WORD_BYTES));
+        add(&write.location, write.nbytes.min(WORD_BYTES));
     }
-    places
+    addresses
 }
 
 impl Variables {

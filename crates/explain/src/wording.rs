@@ -3,7 +3,7 @@
 use crate::job::Job;
 use crate::ranges::{self, enumerate_once};
 use crate::snapshot::PeSnapshot;
-use crate::status::{Collective, Place, Subject, Wait, Words};
+use crate::status::{Collective, Subject, SymmetricLocation, Wait, Words};
 use crate::words::number;
 
 /// Maximum number of columns of a line, to which oshrun adds its name.
@@ -35,7 +35,7 @@ impl Job<'_> {
             Subject::Words(words) => format!(" on {}", words_text(snapshot, words, values)),
             Subject::Lock { lock, .. } => {
                 let holder = self.holder(lock).map(|pe| format!(", which PE {pe} holds"));
-                format!(" on {}{}", place(snapshot, lock), holder.unwrap_or_default())
+                format!(" on {}{}", location(snapshot, lock), holder.unwrap_or_default())
             }
             Subject::Operations { peers } if peers.is_empty() => {
                 ", for operations over the network".to_owned()
@@ -62,7 +62,7 @@ impl Job<'_> {
 
 /// `shmem_quiet (ring.c:12 in exchange)`.
 fn call(Wait { call, called_at, .. }: &Wait) -> String {
-    called_at.as_ref().map_or_else(|| call.clone(), |place| format!("{call} ({place})"))
+    called_at.as_ref().map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
 }
 
 /// `the 41st collective on SHMEM_TEAM_WORLD`.
@@ -78,7 +78,7 @@ fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> S
         let value = values.get(first).copied().flatten();
         let is = value.map(|value| format!(", which is {}", number(word, value)));
         let now = if unmet.is_empty() { " by now" } else { "" };
-        let (name, wanted) = (place(snapshot, &word.place), number(word, word.wanted));
+        let (name, wanted) = (location(snapshot, &word.location), number(word, word.wanted));
         format!("{name} {} {wanted}{}{now}", words.comparison, is.unwrap_or_default())
     };
     let total = words.more.saturating_add(words.words.len() as u64);
@@ -93,22 +93,23 @@ fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> S
     }
 }
 
-/// The name of a place: that of a static variable if it is known, or where it is in the heap.
-pub fn place(snapshot: &PeSnapshot, place: &Place) -> String {
-    match place {
-        Place::Static { address } => {
+/// Returns the name of the static variable at a location, if it is known, or its position in the
+/// heap.
+pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
+    match location {
+        SymmetricLocation::Static { address } => {
             let symbol = snapshot.symbols.iter().find(|(of, _)| of == address);
             symbol.map_or_else(
                 || format!("the static variable at {address:#x}"),
                 |(_, name)| name.clone(),
             )
         }
-        Place::Heap { offset, block: Some((start, nbytes)) } => format!(
+        SymmetricLocation::Heap { offset, block: Some((start, nbytes)) } => format!(
             "byte {} of the allocation of {nbytes} bytes at heap offset {start:#x}",
             offset.saturating_sub(*start)
         ),
-        Place::Heap { offset, block: None } => format!("heap offset {offset:#x}"),
-        Place::Other { address } => format!("address {address:#x}"),
+        SymmetricLocation::Heap { offset, block: None } => format!("heap offset {offset:#x}"),
+        SymmetricLocation::Other { address } => format!("address {address:#x}"),
     }
 }
 

@@ -70,11 +70,11 @@ fn unsigned(word: &Word, value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::Place;
+    use crate::status::SymmetricLocation;
 
     fn word(nbytes: u8, signed: bool, wanted: u64) -> Word {
-        let place = Place::Other { address: 0 };
-        Word { place, in_memfd: None, nbytes, signed, wanted }
+        let location = SymmetricLocation::Other { address: 0 };
+        Word { location, in_memfd: None, nbytes, signed, wanted }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The last writes of a PE to memory of other PEs, in the shared memory of its node, for those that
 //! wait for a word: who wrote it last, and when.
 //!
-//! The writes are in a ring after the place of the status. It consists of words of 8 bytes in
+//! The writes are in a ring after the slot of the status. It consists of words of 8 bytes in
 //! native byte order: a word that is 1 if the PE records its writes, then [`ENTRIES`] entries of
 //! [`ENTRY_WORDS`] words. Word 0 of an entry is the number of the write, counted from 1, 0 if there
 //! is none, and [`BUSY`] while a thread writes the entry.
@@ -10,10 +10,10 @@
 //! words after a release fence, and the number by a release store. If the entry is busy or has a
 //! later number, because others have made a whole round of the ring meanwhile, it records nothing.
 //! So one thread at a time writes an entry, after all that was written there before. A reader takes
-//! an entry from a copy between two others that have the same number, as [`place`](crate::place)
-//! explains: the number of a write never comes back.
+//! an entry from a copy between two others that have the same number, as
+//! [`status_slot`](crate::status_slot) explains: the number of a write never comes back.
 
-use crate::status::Place;
+use crate::status::SymmetricLocation;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{Ordering, fence};
 
@@ -23,7 +23,7 @@ pub const ENTRIES: usize = 32;
 /// The number of an entry that is being written.
 pub const BUSY: u64 = u64::MAX;
 
-/// Words of an entry: its number, the time, the PE and the kind of the place, where it is there,
+/// Words of an entry: its number, the time, the PE and the kind of the location, where it is there,
 /// how many bytes, and the name of the call.
 pub const ENTRY_WORDS: usize = 5 + NAME_WORDS;
 
@@ -35,7 +35,7 @@ const WORD: usize = size_of::<u64>();
 /// Bytes of the ring, which begins at a multiple of 64.
 pub const RING_BYTES: usize = (WORD * (1 + ENTRIES * ENTRY_WORDS)).next_multiple_of(64);
 
-/// The kind of a place in static data.
+/// The kind of a location in static data.
 const STATIC: u64 = 1 << 32;
 
 /// A write to memory of another PE: a put or an atomic operation.
@@ -47,7 +47,7 @@ pub struct LastWrite {
     /// The PE that has the memory.
     pub pe: u32,
     /// The location of the first byte.
-    pub place: Place,
+    pub location: SymmetricLocation,
     /// The number of bytes from the first to the last one.
     pub nbytes: u64,
     /// The function as the user called it; the end of a long name is missing.
@@ -55,18 +55,18 @@ pub struct LastWrite {
 }
 
 /// The words of an entry after the first one, from what a [`LastWrite`] consists of; nothing for a
-/// place that is not symmetric.
+/// location that is not symmetric.
 pub fn encode(
     at: u64,
     pe: u32,
-    place: &Place,
+    location: &SymmetricLocation,
     nbytes: u64,
     call: &str,
 ) -> Option<[u64; ENTRY_WORDS - 1]> {
-    let (kind, offset) = match place {
-        Place::Heap { offset, .. } => (0, *offset),
-        Place::Static { address } => (STATIC, *address),
-        Place::Other { .. } => return None,
+    let (kind, offset) = match location {
+        SymmetricLocation::Heap { offset, .. } => (0, *offset),
+        SymmetricLocation::Static { address } => (STATIC, *address),
+        SymmetricLocation::Other { .. } => return None,
     };
     let mut words = [0; ENTRY_WORDS - 1];
     words[..4].copy_from_slice(&[at, u64::from(pe) | kind, offset, nbytes]);
@@ -82,20 +82,26 @@ pub fn encode(
 impl LastWrite {
     fn decode(words: &[u64]) -> Option<LastWrite> {
         let &[at, target, offset, nbytes, ref name @ ..] = words else { return None };
-        let place = match target & STATIC {
-            0 => Place::Heap { offset, block: None },
-            _ => Place::Static { address: offset },
+        let location = match target & STATIC {
+            0 => SymmetricLocation::Heap { offset, block: None },
+            _ => SymmetricLocation::Static { address: offset },
         };
         let name: Vec<u8> = name.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let call = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
-        Some(LastWrite { at, pe: target as u32, place, nbytes, call })
+        Some(LastWrite { at, pe: target as u32, location, nbytes, call })
     }
 
     /// Returns true if a word of `nbytes` bytes of a PE is among the bytes.
-    pub fn is_of(&self, pe: u32, place: &Place, nbytes: u64) -> bool {
-        let (ours, theirs) = match (&self.place, place) {
-            (Place::Heap { offset: a, .. }, Place::Heap { offset: b, .. }) => (*a, *b),
-            (Place::Static { address: a }, Place::Static { address: b }) => (*a, *b),
+    pub fn is_of(&self, pe: u32, location: &SymmetricLocation, nbytes: u64) -> bool {
+        let (ours, theirs) = match (&self.location, location) {
+            (
+                SymmetricLocation::Heap { offset: a, .. },
+                SymmetricLocation::Heap { offset: b, .. },
+            ) => (*a, *b),
+            (
+                SymmetricLocation::Static { address: a },
+                SymmetricLocation::Static { address: b },
+            ) => (*a, *b),
             _ => return false,
         };
         let is_before = |start: u64, nbytes: u64, other: u64| other.wrapping_sub(start) < nbytes;
@@ -128,8 +134,14 @@ pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>>
 mod tests {
     use super::*;
 
-    fn write(pe: u32, place: Place) -> LastWrite {
-        LastWrite { at: 5, pe, place, nbytes: 16, call: "shmem_uint64_atomic_compare_swap".into() }
+    fn write(pe: u32, location: SymmetricLocation) -> LastWrite {
+        LastWrite {
+            at: 5,
+            pe,
+            location,
+            nbytes: 16,
+            call: "shmem_uint64_atomic_compare_swap".into(),
+        }
     }
 
     /// A ring with these entries, by their numbers.
@@ -139,8 +151,8 @@ mod tests {
         for (index, (number, write)) in entries.iter().enumerate() {
             let at = 1 + index * ENTRY_WORDS;
             words[at] = *number;
-            let LastWrite { at: time, pe, place, nbytes, call } = write;
-            let entry = encode(*time, *pe, place, *nbytes, call).expect("a symmetric place");
+            let LastWrite { at: time, pe, location, nbytes, call } = write;
+            let entry = encode(*time, *pe, location, *nbytes, call).expect("a symmetric location");
             words[at + 1..at + ENTRY_WORDS].copy_from_slice(&entry);
         }
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
@@ -148,9 +160,9 @@ mod tests {
 
     #[test]
     fn whole_entries_come_back() {
-        let heap = write(3, Place::Heap { offset: 64, block: None });
-        let variable = write(0, Place::Static { address: 0x4040 });
-        assert_eq!(encode(5, 0, &Place::Other { address: 1 }, 8, "shmem_putmem"), None);
+        let heap = write(3, SymmetricLocation::Heap { offset: 64, block: None });
+        let variable = write(0, SymmetricLocation::Static { address: 0x4040 });
+        assert_eq!(encode(5, 0, &SymmetricLocation::Other { address: 1 }, 8, "shmem_putmem"), None);
         let (old, new) = (ring(&[(1, &heap), (2, &heap)]), ring(&[(1, &heap), (34, &variable)]));
         assert_eq!(read(|| Some(new.clone())), Some(vec![heap.clone(), variable]));
         let mut copies = [old, new.clone(), new].into_iter();
@@ -163,11 +175,11 @@ mod tests {
 
     #[test]
     fn a_write_is_of_the_words_that_it_overlaps() {
-        let write = write(3, Place::Heap { offset: 64, block: None });
-        let at = |offset| Place::Heap { offset, block: Some((0, 8)) };
+        let write = write(3, SymmetricLocation::Heap { offset: 64, block: None });
+        let at = |offset| SymmetricLocation::Heap { offset, block: Some((0, 8)) };
         let is_of = |pe, offset| write.is_of(pe, &at(offset), 8);
         assert!([57, 64, 72, 79].into_iter().all(|offset| is_of(3, offset)));
         assert!(![56, 80].into_iter().any(|offset| is_of(3, offset)) && !is_of(2, 64));
-        assert!(!write.is_of(3, &Place::Static { address: 64 }, 8));
+        assert!(!write.is_of(3, &SymmetricLocation::Static { address: 64 }, 8));
     }
 }

@@ -191,7 +191,7 @@ impl Loaded {
             let Some(attributes) = attributes(device) else { continue };
             // SAFETY: this part belongs to objects of this type.
             let kind = unsafe { attributes.osdev.type_ };
-            let Some((pci, near)) = self.place(device) else { continue };
+            let Some((pci, near)) = self.pci_and_cpus(device) else { continue };
             let device_nic = device_nics.entry(pci.address.clone()).or_insert(DeviceNic {
                 pci,
                 near,
@@ -214,7 +214,7 @@ impl Loaded {
 
     /// The PCI device that an object belongs to, and the CPUs near it; `None` for an object that
     /// belongs to none.
-    fn place(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
+    fn pci_and_cpus(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
         let near = std::iter::successors(Some(pci), |object| parent(object))

@@ -16,7 +16,7 @@ mod hwloc;
 mod live;
 mod model;
 mod nics;
-mod place;
+mod placement;
 mod sysfs;
 
 pub use cpus::CpuSet;
@@ -24,4 +24,4 @@ pub use groups::GroupLimit;
 pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;
-pub use place::{BindTo, MapBy, PePlacement, PlacementPlan, plan};
+pub use placement::{BindTo, MapBy, PePlacement, PlacementPlan, plan};

@@ -2,7 +2,7 @@
 
 use crate::cpus::CpuSet;
 
-/// A kind of place that groups CPUs, from wide to narrow.
+/// A kind of hardware that groups CPUs, from wide to narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A socket.
@@ -47,7 +47,7 @@ pub struct Nic {
     pub port: Option<u32>,
     /// The network interface on the same NIC, which sockets use: `ib0`, `hsn0`.
     pub interface: Option<String>,
-    /// Its place on the PCI bus, such as `0000:17:00.0`; empty where that is not known.
+    /// Its address on the PCI bus, such as `0000:17:00.0`; empty where that is not known.
     pub pci: String,
     /// True if its PCI class is InfiniBand.
     pub is_infiniband: bool,
@@ -93,34 +93,33 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The places of a kind as far as their CPUs are usable, in their order; those with none are
+    /// The CPU sets of a kind as far as their CPUs are usable, in their order; those with none are
     /// left out. Where a kind is not known it is the next wider one, and the machine in the end.
-    pub fn places(&self, level: Level) -> Vec<CpuSet> {
+    pub fn cpu_sets(&self, level: Level) -> Vec<CpuSet> {
         let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
             all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
         };
-        let places = match level {
+        let sets = match level {
             Level::Package => usable(&mut self.packages.iter()),
             Level::Numa => usable(&mut self.numa.iter().map(|numa| &numa.cpus)),
             Level::L3 => usable(&mut self.l3.iter()),
             Level::Core => usable(&mut self.cores.iter()),
         };
-        match (places.is_empty(), level) {
-            (false, _) => places,
+        match (sets.is_empty(), level) {
+            (false, _) => sets,
             (true, Level::Package) => vec![self.usable.clone()],
-            (true, Level::Numa) => self.places(Level::Package),
-            (true, Level::L3) => self.places(Level::Numa),
+            (true, Level::Numa) => self.cpu_sets(Level::Package),
+            (true, Level::L3) => self.cpu_sets(Level::Numa),
             (true, Level::Core) => self.usable.iter().map(|cpu| CpuSet::from_iter([cpu])).collect(),
         }
     }
 
-    /// The place of a kind that `home` lies in.
-    pub fn place_of(&self, level: Level, home: &CpuSet) -> CpuSet {
-        let places = self.places(level).into_iter();
-        places
-            .filter(|place| place.meets(home))
-            .reduce(|mut all, place| {
-                all.extend(&place);
+    /// The CPU set of a kind that `home` lies in.
+    pub fn cpu_set_of(&self, level: Level, home: &CpuSet) -> CpuSet {
+        let sets = self.cpu_sets(level).into_iter();
+        sets.filter(|set| set.meets(home))
+            .reduce(|mut all, set| {
+                all.extend(&set);
                 all
             })
             .unwrap_or_else(|| self.usable.clone())

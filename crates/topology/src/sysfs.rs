@@ -32,13 +32,13 @@ pub(crate) fn read(root: &Path) -> Topology {
         ..Topology::default()
     };
     // Close ones follow each other: CPUs of one package need not have consecutive numbers.
-    let place = |core: &CpuSet| {
-        let of = |places: &[CpuSet]| places.iter().position(|place| place.meets(core));
+    let position = |core: &CpuSet| {
+        let of = |sets: &[CpuSet]| sets.iter().position(|set| set.meets(core));
         let numa = topology.numa.iter().position(|numa| numa.cpus.meets(core));
         (of(&topology.packages), numa, of(&topology.l3), core.iter().next())
     };
     let mut cores = topology.cores.clone();
-    cores.sort_by_key(place);
+    cores.sort_by_key(position);
     topology.cores = cores;
     topology
 }

@@ -35,13 +35,13 @@ fn four_cards() -> Topology {
 fn nics_of_pes(topology: &Topology, plan: &PlacementPlan) -> Vec<String> {
     let choice = topology.choice();
     let name = |nic: Option<usize>| choice[nic.expect("there are NICs")].name.clone();
-    plan.places.iter().map(|place| name(place.nic)).collect()
+    plan.placements.iter().map(|place| name(place.nic)).collect()
 }
 
 fn bindings(plan: &PlacementPlan) -> Vec<String> {
     let binding =
         |place: &rushmem_topology::PePlacement| place.binding.as_ref().map(ToString::to_string);
-    plan.places.iter().filter_map(binding).collect()
+    plan.placements.iter().filter_map(binding).collect()
 }
 
 fn two_sockets_are_found_with_what_belongs_to_them() {
@@ -101,19 +101,19 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
     }
     let plan = plan(&machine, 8, MapBy::L3, BindTo::L3);
     assert_eq!(bindings(&plan)[..2], ["0-7,64-71", "8-15,72-79"]);
-    assert_eq!(machine.numa_of(&plan.places[7].home).map(|numa| numa.index), Some(3));
+    assert_eq!(machine.numa_of(&plan.placements[7].home).map(|numa| numa.index), Some(3));
 }
 
 fn machines_made_of_words() {
     let words = "package:2 numa:2 l3:2 core:2 pu:2";
     let machine = loaded(Topology::of_synthetic(words));
     let counts =
-        [Level::Package, Level::Numa, Level::L3, Level::Core].map(|l| machine.places(l).len());
+        [Level::Package, Level::Numa, Level::L3, Level::Core].map(|l| machine.cpu_sets(l).len());
     assert_eq!(counts, [2, 4, 8, 16]);
     assert_eq!(machine.usable.to_string(), "0-31");
     let plan = plan(&machine, 3, MapBy::Numa, BindTo::Numa);
     assert_eq!(bindings(&plan), ["0-7", "8-15", "16-23"]);
-    assert!(plan.places.iter().all(|place| place.nic.is_none()));
+    assert!(plan.placements.iter().all(|place| place.nic.is_none()));
 }
 
 fn what_describes_no_machine_is_named() {
@@ -130,10 +130,10 @@ fn this_machine_has_what_this_process_may_use() {
     let machine = Topology::of_this_machine();
     let at_once = rushmem_topology::cpus_at_once();
     assert!(machine.usable.len() >= at_once, "{machine:?}");
-    let cores = machine.places(Level::Core);
+    let cores = machine.cpu_sets(Level::Core);
     assert_eq!(cores.iter().map(|core| core.len()).sum::<usize>(), machine.usable.len());
     let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);
-    assert!(plan.places.iter().all(|place| place.home.is_within(&machine.usable)));
+    assert!(plan.placements.iter().all(|place| place.home.is_within(&machine.usable)));
 }
 
 testkit::tests! {

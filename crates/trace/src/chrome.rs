@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::job::{JobTrace, Place};
+use crate::job::{JobTrace, RecordIndex};
 use crate::layout::Kind;
 
 /// Writes the trace.
@@ -50,14 +50,14 @@ impl<W: Write> Events<'_, W> {
     /// One event on the track of a record, with `more` members.
     fn put(
         &mut self,
-        place: Place,
+        index: RecordIndex,
         time: u64,
         name: &str,
         phase: &str,
         more: Value,
     ) -> io::Result<()> {
-        let thread = self.job.record(place).thread;
-        let mut event = self.of_pe(place.0, thread, name, phase);
+        let thread = self.job.record(index).thread;
+        let mut event = self.of_pe(index.0, thread, name, phase);
         event["ts"] = self.microseconds(time.saturating_sub(self.start));
         self.emit(event, more)
     }
@@ -105,9 +105,9 @@ impl<W: Write> Events<'_, W> {
     }
 
     /// A call or access; one that did not end has a begin alone.
-    fn slice(&mut self, place: Place) -> io::Result<()> {
+    fn slice(&mut self, index: RecordIndex) -> io::Result<()> {
         let job = self.job;
-        let record = job.record(place);
+        let record = job.record(index);
         let args = match record.peer {
             Some(peer) => json!({"peer": peer, "bytes": record.nbytes, "context": record.context}),
             None if record.kind == Kind::Collective => {
@@ -123,7 +123,7 @@ impl<W: Write> Events<'_, W> {
             }
             None => "B",
         };
-        self.put(place, record.begin, job.name(place), phase, more)
+        self.put(index, record.begin, job.name(index), phase, more)
     }
 
     /// The operations of a PE that were in flight, and their bytes.
@@ -131,26 +131,26 @@ impl<W: Write> Events<'_, W> {
         let job = self.job;
         let mut changes = Vec::new();
         for (i, end) in job.completions(pe).into_iter().enumerate() {
-            let (place, record) = ((pe, i), &job.pes[pe].records[i]);
+            let (index, record) = ((pe, i), &job.pes[pe].records[i]);
             if !record.in_flight {
                 continue;
             }
             let id = u64::from(job.pes[pe].pe) << 32 | i as u64;
             let more = json!({"cat": "in flight", "id": format!("{id:x}")});
-            self.put(place, record.begin, job.name(place), "b", more.clone())?;
-            changes.push((record.begin, place, record.nbytes));
+            self.put(index, record.begin, job.name(index), "b", more.clone())?;
+            changes.push((record.begin, index, record.nbytes));
             // One without an end was in flight when the PE ended.
             if let Some(end) = end {
-                self.put(place, end, job.name(place), "e", more)?;
-                changes.push((end, place, record.nbytes.wrapping_neg()));
+                self.put(index, end, job.name(index), "e", more)?;
+                changes.push((end, index, record.nbytes.wrapping_neg()));
             }
         }
         changes.sort_unstable();
         let name = format!("PE {}: bytes in flight", job.pes[pe].pe);
         let mut bytes = 0u64;
-        for (time, place, change) in changes {
+        for (time, index, change) in changes {
             bytes = bytes.wrapping_add(change);
-            self.put(place, time, &name, "C", json!({"args": {"bytes": bytes}}))?;
+            self.put(index, time, &name, "C", json!({"args": {"bytes": bytes}}))?;
         }
         Ok(())
     }

@@ -18,27 +18,27 @@ pub struct JobTrace {
     pub pes: Vec<PeTrace>,
 }
 
-/// A record: the place of its PE in [`JobTrace::pes`], and its own there.
-pub type Place = (usize, usize);
+/// A record: the index of its PE in [`JobTrace::pes`], and its own there.
+pub type RecordIndex = (usize, usize);
 
 /// Something that one PE did and another one received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The record at which it begins.
-    pub from: Place,
+    pub from: RecordIndex,
     /// The record at whose end it ends.
-    pub to: Place,
+    pub to: RecordIndex,
 }
 
 /// The duration of a call's wait, and the PE it waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedWait {
     /// The call.
-    pub call: Place,
+    pub call: RecordIndex,
     /// Its nanoseconds.
     pub nanoseconds: u64,
     /// The record on another PE that ended it, if that is known.
-    pub cause: Option<Place>,
+    pub cause: Option<RecordIndex>,
 }
 
 /// The waits of a PE, and those of others for it, in nanoseconds.
@@ -99,22 +99,22 @@ impl JobTrace {
     }
 
     /// A record.
-    pub fn record(&self, (pe, i): Place) -> &TraceRecord {
+    pub fn record(&self, (pe, i): RecordIndex) -> &TraceRecord {
         &self.pes[pe].records[i]
     }
 
     /// The function that a record names.
-    pub fn name(&self, place: Place) -> &str {
-        self.pes[place.0].name(self.record(place))
+    pub fn name(&self, index: RecordIndex) -> &str {
+        self.pes[index.0].name(self.record(index))
     }
 
     /// The PE of a record.
-    pub fn pe(&self, place: Place) -> u32 {
-        self.pes[place.0].pe
+    pub fn pe(&self, index: RecordIndex) -> u32 {
+        self.pes[index.0].pe
     }
 
     /// All records, by PE and begin.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    pub fn record_indices(&self) -> impl Iterator<Item = RecordIndex> {
         self.pes
             .iter()
             .enumerate()
@@ -123,7 +123,7 @@ impl JobTrace {
 
     /// The first and the last time.
     pub fn times(&self) -> (u64, u64) {
-        let all = || self.places().map(|place| self.record(place));
+        let all = || self.record_indices().map(|index| self.record(index));
         let begin = all().map(|record| record.begin).min().unwrap_or(0);
         let end = all().map(|record| record.end.unwrap_or(record.begin)).max().unwrap_or(0);
         (begin, end)
@@ -134,9 +134,9 @@ impl JobTrace {
         let n = self.n_pes().div_ceil(group) as usize;
         let of = |pe: u32| (pe / group) as usize;
         let mut bytes = vec![vec![0u64; n]; n];
-        for place in self.places() {
-            let record = self.record(place);
-            let own = &mut bytes[of(self.pe(place))];
+        for index in self.record_indices() {
+            let record = self.record(index);
+            let own = &mut bytes[of(self.pe(index))];
             if let Some(cell) = record.peer.and_then(|peer| own.get_mut(of(peer))) {
                 *cell = cell.saturating_add(record.nbytes);
             }
@@ -175,7 +175,7 @@ impl JobTrace {
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
         let mut waits: Vec<TracedWait> = self
-            .places()
+            .record_indices()
             .filter_map(|call| {
                 let record = self.record(call);
                 if record.peer.is_some() {
@@ -209,10 +209,10 @@ impl JobTrace {
     }
 
     /// Returns what ended each wait that another PE ended.
-    fn causes(&self) -> HashMap<Place, Place> {
+    fn causes(&self) -> HashMap<RecordIndex, RecordIndex> {
         let mut causes = HashMap::new();
         let changes = self.changes();
-        for to in self.places() {
+        for to in self.record_indices() {
             let record = self.record(to);
             let (Kind::Wait, Some(end)) = (record.kind, record.end) else { continue };
             let [first, nbytes] = record.subject;
@@ -227,25 +227,25 @@ impl JobTrace {
             }
         }
         for members in self.collectives().into_values() {
-            let Some(last) = members.iter().copied().max_by_key(|place| self.record(*place).begin)
+            let Some(last) = members.iter().copied().max_by_key(|index| self.record(*index).begin)
             else {
                 continue;
             };
-            let has_ended = |place: &Place| self.record(*place).end.is_some();
-            let others = members.into_iter().filter(|place| *place != last && has_ended(place));
-            causes.extend(others.map(|place| (place, last)));
+            let has_ended = |index: &RecordIndex| self.record(*index).end.is_some();
+            let others = members.into_iter().filter(|index| *index != last && has_ended(index));
+            causes.extend(others.map(|index| (index, last)));
         }
         causes
     }
 
     /// The changes of each word of each PE, by time.
-    fn changes(&self) -> BTreeMap<(u32, u64), Vec<(u64, Place)>> {
-        let mut changes: BTreeMap<(u32, u64), Vec<(u64, Place)>> = BTreeMap::new();
-        for place in self.places() {
-            let record = self.record(place);
+    fn changes(&self) -> BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> {
+        let mut changes: BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> = BTreeMap::new();
+        for index in self.record_indices() {
+            let record = self.record(index);
             if let (Kind::Put | Kind::Amo, Some(peer)) = (record.kind, record.peer) {
                 let word = (peer, record.subject[0]);
-                changes.entry(word).or_default().push((record.begin, place));
+                changes.entry(word).or_default().push((record.begin, index));
             }
         }
         changes.values_mut().for_each(|changes| changes.sort_unstable());
@@ -253,10 +253,12 @@ impl JobTrace {
     }
 
     /// The members of each collective, by PE.
-    fn collectives(&self) -> HashMap<[u64; 2], Vec<Place>> {
-        let mut collectives: HashMap<[u64; 2], Vec<Place>> = HashMap::new();
-        for place in self.places().filter(|place| self.record(*place).kind == Kind::Collective) {
-            collectives.entry(self.record(place).subject).or_default().push(place);
+    fn collectives(&self) -> HashMap<[u64; 2], Vec<RecordIndex>> {
+        let mut collectives: HashMap<[u64; 2], Vec<RecordIndex>> = HashMap::new();
+        for index in
+            self.record_indices().filter(|index| self.record(*index).kind == Kind::Collective)
+        {
+            collectives.entry(self.record(index).subject).or_default().push(index);
         }
         collectives
     }
@@ -266,7 +268,7 @@ impl JobTrace {
         let collectives = self.collectives();
         let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
         let mut flows = Vec::new();
-        for from in self.places() {
+        for from in self.record_indices() {
             let record = self.record(from);
             let thread = (from.0, record.thread);
             match (record.kind, record.peer) {

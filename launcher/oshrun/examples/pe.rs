@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::{Aborter, JobSession, Protocol, env};
-use rushmem_explain::place;
-use rushmem_explain::status::{Collective, Members, PLACE_BYTES, Stage, Status, Subject, Wait};
+use rushmem_explain::status::{Collective, Members, STATUS_BYTES, Stage, Status, Subject, Wait};
+use rushmem_explain::status_slot;
 
 /// The state of the steps.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Pe {
             "memory" => self.memory(),
             "waits" => self.waits(number(rest)),
             "statuses" => {
-                let stride = PLACE_BYTES as u64;
+                let stride = STATUS_BYTES as u64;
                 self.session().statuses_are(stride, STATUSES).expect("oshrun is there");
             }
             "descriptors" => descriptors(),
@@ -193,11 +193,11 @@ impl Pe {
         let memory = self.memory.get_or_insert_with(|| {
             std::fs::File::from(session.take_node_memory().expect("node memory"))
         });
-        let words = std::iter::once(0).chain(place::encode(&status));
+        let words = std::iter::once(0).chain(status_slot::encode(&status));
         let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
-        bytes.resize(PLACE_BYTES, 0);
-        let place = STATUSES + PLACE_BYTES as u64 * u64::from(session.local_id());
-        std::os::unix::fs::FileExt::write_all_at(memory, &bytes, place).expect("memory");
+        bytes.resize(STATUS_BYTES, 0);
+        let offset = STATUSES + STATUS_BYTES as u64 * u64::from(session.local_id());
+        std::os::unix::fs::FileExt::write_all_at(memory, &bytes, offset).expect("memory");
     }
 }
 

@@ -25,7 +25,7 @@ fn allowed(outcome: &Outcome) -> Vec<CpuSet> {
 }
 
 fn bindings(plan: &PlacementPlan) -> Vec<CpuSet> {
-    plan.places.iter().filter_map(|place| place.binding.clone()).collect()
+    plan.placements.iter().filter_map(|place| place.binding.clone()).collect()
 }
 
 fn pes_run_where_the_plan_says() {
@@ -46,7 +46,7 @@ fn pes_that_are_not_bound_run_where_oshrun_may() {
     let unbound = ["-n", "2", "--bind-to", "none", "sh", "-c", SHOW];
     let everywhere = vec![machine.usable.clone(); 2];
     assert_eq!(allowed(&Job::new(&unbound).run().expect(0, "")), everywhere);
-    if machine.places(Level::Numa).len() == 1 {
+    if machine.cpu_sets(Level::Numa).len() == 1 {
         assert_eq!(
             allowed(&Job::new(&["-n", "2", "sh", "-c", SHOW]).run().expect(0, "")),
             everywhere

@@ -107,7 +107,7 @@ fn topology(flags: &InfoFlags) -> Result<String, String> {
         (None, Some(words)) => (Topology::of_synthetic(words)?, None),
         (None, None) => (Topology::of_this_machine(), Some(cpus_at_once())),
     };
-    let n_pes = flags.n_pes.unwrap_or(machine.places(Level::Core).len() as u32);
+    let n_pes = flags.n_pes.unwrap_or(machine.cpu_sets(Level::Core).len() as u32);
     let map_by = flags.map_by.unwrap_or_default();
     let at_once = at_once.unwrap_or(machine.usable.len());
     let bind_to = flags.bind_to.unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));

@@ -65,20 +65,20 @@ impl MachineMap {
         let mut nics: Vec<NicBox> =
             machine.nics.iter().map(|nic| nic_box(machine, plan, nic)).collect();
         let counts = [
-            counted(machine.places(Level::Package).len(), "socket"),
+            counted(machine.cpu_sets(Level::Package).len(), "socket"),
             counted(machine.numa.len(), "NUMA node"),
-            counted(machine.places(Level::Core).len(), "core"),
+            counted(machine.cpu_sets(Level::Core).len(), "core"),
             format!("{} to use", counted(machine.usable.len(), "CPU")),
             counted(machine.nics.len(), "NIC"),
         ];
         let (map_by, bind_to) = (word(&MapBy::WORDS, map_by), word(&BindTo::WORDS, bind_to));
-        let pes = counted(plan.places.len(), "PE");
+        let pes = counted(plan.placements.len(), "PE");
         let head = vec![
             format!("{}: {}", machine.source, counts.join(", ")),
             format!("{pes}, --map-by {map_by} --bind-to {bind_to}"),
         ];
         let notes = machine.notes.iter().chain(&plan.notes).cloned().collect();
-        let sockets = (0..).zip(machine.places(Level::Package));
+        let sockets = (0..).zip(machine.cpu_sets(Level::Package));
         let sockets =
             sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut nics)).collect();
         MachineMap { head, notes, sockets, nics }
@@ -110,7 +110,7 @@ fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
     NicBox {
         name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
         about: format!("{kind}{interface}, {}", nic.pci),
-        pes: (0..).zip(&plan.places).filter_map(uses).collect(),
+        pes: (0..).zip(&plan.placements).filter_map(uses).collect(),
         choice,
         near: nic.near.and(&machine.usable),
     }
@@ -159,7 +159,7 @@ fn node(
 }
 
 fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheGroup> {
-    let all = machine.places(Level::Core);
+    let all = machine.cpu_sets(Level::Core);
     let cores = |within: &CpuSet| -> Vec<CoreMap> {
         let inside = all.iter().filter(|core| core.meets(within) && core.meets(cpus));
         inside.map(|core| self::core(plan, core)).collect()
@@ -167,7 +167,7 @@ fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheG
     if machine.l3.is_empty() {
         return vec![CacheGroup { title: None, cores: cores(cpus) }];
     }
-    let l3 = machine.places(Level::L3).into_iter().filter(|group| group.meets(cpus));
+    let l3 = machine.cpu_sets(Level::L3).into_iter().filter(|group| group.meets(cpus));
     l3.map(|group| CacheGroup {
         title: Some(format!("L3, CPUs {}", group.and(cpus))),
         cores: cores(&group),
@@ -178,8 +178,8 @@ fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheG
 fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
     let here =
         |(pe, place): (u32, &rushmem_topology::PePlacement)| (place.home == *cpus).then_some(pe);
-    let pes: Vec<u32> = (0..).zip(&plan.places).filter_map(here).collect();
-    let nic = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
+    let pes: Vec<u32> = (0..).zip(&plan.placements).filter_map(here).collect();
+    let nic = pes.first().and_then(|pe| plan.placements[*pe as usize].nic);
     CoreMap { cpus: cpus.clone(), pes, nic }
 }
 

@@ -115,21 +115,21 @@ fn matrix(job: &JobTrace) -> Drawing {
     let most = bytes.iter().flatten().copied().max().unwrap_or(0).max(2) as f64;
     let top = 40.0;
     let cells = (0..n).flat_map(|from| (0..n).map(move |to| (from, to)));
-    let place = |i: usize, first: f64| first + i as f64 * cell;
+    let index = |i: usize, first: f64| first + i as f64 * cell;
     let of = |(from, to): (usize, usize)| bytes[from][to];
     let content = html! {
         rect fill=(ABSENT) x=(LEFT) y=(top) width=(px(side)) height=(px(side)) {}
         @for (from, to) in cells.clone().filter(|pair| of(*pair) > 0) {
             @let value = of((from, to));
             @let color = step(value as f64, (1.0, most));
-            rect fill=(step_color(color)) x=(px(place(to, LEFT))) y=(px(place(from, top))) width=(px(cell)) height=(px(cell)) {}
+            rect fill=(step_color(color)) x=(px(index(to, LEFT))) y=(px(index(from, top))) width=(px(cell)) height=(px(cell)) {}
             @if n <= WITH_VALUES {
-                (label((place(to, LEFT) + cell / 2.0, place(from, top) + cell / 2.0 + 4.0), "middle", on_step(color), &size(value)))
+                (label((index(to, LEFT) + cell / 2.0, index(from, top) + cell / 2.0 + 4.0), "middle", on_step(color), &size(value)))
             }
         }
         @for i in (0..n).step_by(n.div_ceil(WITH_VALUES)) {
-            (label((place(i, LEFT) + cell / 2.0, top - 6.0), "middle", SOFT, &first(i).to_string()))
-            (label((LEFT - 6.0, place(i, top) + cell / 2.0 + 4.0), "end", SOFT, &first(i).to_string()))
+            (label((index(i, LEFT) + cell / 2.0, top - 6.0), "middle", SOFT, &first(i).to_string()))
+            (label((LEFT - 6.0, index(i, top) + cell / 2.0 + 4.0), "end", SOFT, &first(i).to_string()))
         }
         (label((LEFT + side / 2.0, 14.0), "middle", SOFT, "to PE"))
         (upright_label((16.0, top + side / 2.0), "from PE"))
@@ -137,7 +137,7 @@ fn matrix(job: &JobTrace) -> Drawing {
     let hits = html! {
         @for (from, to) in cells.filter(|pair| of(*pair) > 0) {
             @let tip = format!("{} to {}: {} bytes", pes(from), pes(to), of((from, to)));
-            (hit((place(to, LEFT), place(to + 1, LEFT)), (place(from, top), place(from + 1, top)), &tip))
+            (hit((index(to, LEFT), index(to + 1, LEFT)), (index(from, top), index(from + 1, top)), &tip))
         }
     };
     Drawing { width: LEFT + WIDTH, height: top + side + 10.0, content, hits }

@@ -34,10 +34,13 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
         pes.iter().flat_map(|pe| awaited(job, *pe).map(|word| (*pe, word))).collect();
     let name = |pe: u32, word: &Word| match (&words[..], job.pes[pe as usize].snapshot) {
         ([_], _) | (_, None) => "it".to_owned(),
-        (_, Some(snapshot)) => format!("{} of PE {pe}", wording::place(snapshot, &word.place)),
+        (_, Some(snapshot)) => {
+            format!("{} of PE {pe}", wording::location(snapshot, &word.location))
+        }
     };
-    let is_of =
-        |write: &LastWrite, pe: u32, word: &Word| write.is_of(pe, &word.place, word.nbytes.into());
+    let is_of = |write: &LastWrite, pe: u32, word: &Word| {
+        write.is_of(pe, &word.location, word.nbytes.into())
+    };
     let (mut sentences, mut writers, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
     for &(pe, word) in words.iter().take(NAMED) {
         match newest(job, |_, write| is_of(write, pe, word)) {
@@ -63,10 +66,10 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
         let Some((age, _, write)) = newest(job, |pe, _| pe == writer) else { continue };
         let of = job.pes[writer as usize].snapshot;
         if let Some(of) = of.filter(|_| !words.iter().any(|(pe, word)| is_of(write, *pe, word))) {
-            let LastWrite { pe, place, call, .. } = write;
-            let (place, age) = (wording::place(of, place), durations((age, age)));
+            let LastWrite { pe, location, call, .. } = write;
+            let (location, age) = (wording::location(of, location), durations((age, age)));
             sentences.push(format!(
-                "The last write of PE {writer}, {age} ago, was to {place} of PE {pe}, in {call}."
+                "The last write of PE {writer}, {age} ago, was to {location} of PE {pe}, in {call}."
             ));
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::jobs::{Job, team, word};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{Members, Place, Stage, Subject};
+use rushmem_explain::status::{Members, Stage, Subject, SymmetricLocation};
 
 /// Numbers that look random and are the same in each run (xorshift).
 struct Numbers(u64);
@@ -45,7 +45,8 @@ impl Numbers {
                 subject
             }
             2 => {
-                let lock = Place::Heap { offset: self.below(2), block: Some((u64::MAX, 0)) };
+                let lock =
+                    SymmetricLocation::Heap { offset: self.below(2), block: Some((u64::MAX, 0)) };
                 Subject::Lock { lock, behind: self.maybe_pe() }
             }
             3 => Subject::Operations { peers: vec![self.pe(), self.pe(), self.pe()] },

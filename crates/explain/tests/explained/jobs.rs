@@ -2,7 +2,7 @@
 
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
 use rushmem_explain::status::{
-    Collective, InFlight, Members, Place, Stage, Status, Subject, Wait, Word, Words,
+    Collective, InFlight, Members, Stage, Status, Subject, SymmetricLocation, Wait, Word, Words,
 };
 use rushmem_explain::writes::LastWrite;
 
@@ -82,9 +82,10 @@ impl Job {
     /// A PE that wrote the word of [`word`] on another one some seconds ago.
     pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> Job {
         let at = NOW - (seconds * SECOND as f64) as u64;
-        let (place, call) = (Place::Static { address: 0x4010 }, "shmem_long_p".into());
+        let (location, call) =
+            (SymmetricLocation::Static { address: 0x4010 }, "shmem_long_p".into());
         let writes = self.0[writer as usize].writes.get_or_insert_default();
-        writes.push(LastWrite { at, pe, place, nbytes: 8, call });
+        writes.push(LastWrite { at, pe, location, nbytes: 8, call });
         self
     }
 
@@ -106,7 +107,7 @@ impl Job {
     /// A PE that holds a lock.
     pub fn holds(mut self, pe: u32, lock: u64) -> Job {
         let status = self.0[pe as usize].status.as_mut().expect("a status");
-        status.held_locks.push(place(lock));
+        status.held_locks.push(location(lock));
         self
     }
 
@@ -117,7 +118,7 @@ impl Job {
         lock: u64,
         behind: Option<u32>,
     ) -> Job {
-        self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: place(lock), behind })
+        self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: location(lock), behind })
     }
 
     /// The table, and the sentences of the conclusion.
@@ -150,8 +151,8 @@ fn snapshot(pe: u32) -> PeSnapshot {
     PeSnapshot { status: Some(status), read_at: NOW, ..PeSnapshot::new(pe, process) }
 }
 
-fn place(offset: u64) -> Place {
-    Place::Heap { offset, block: None }
+fn location(offset: u64) -> SymmetricLocation {
+    SymmetricLocation::Heap { offset, block: None }
 }
 
 /// The collective with number `nth` on the team of all PEs.
@@ -175,7 +176,7 @@ pub fn team(
 /// A word that is waited for: `flag[2] >= 8`.
 pub fn word() -> Subject {
     let word = Word {
-        place: Place::Static { address: 0x4010 },
+        location: SymmetricLocation::Static { address: 0x4010 },
         in_memfd: None,
         nbytes: 8,
         signed: true,

@@ -190,7 +190,7 @@ fn at(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
 }
 
 fn is_in_heap(ptr: *const c_void) -> bool {
-    matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _)))
+    matches!(address::locate(ptr.addr(), 1), Some((Segment::Heap, _)))
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten, or
@@ -244,7 +244,7 @@ fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
 }
 
 fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
-    let is_static = || matches!(address::place(ptr.addr(), 1), Some((Segment::Static, _)));
+    let is_static = || matches!(address::locate(ptr.addr(), 1), Some((Segment::Static, _)));
     if !is_in_heap(ptr) {
         let what = if is_static() {
             "is static data of the program"

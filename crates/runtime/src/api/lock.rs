@@ -29,13 +29,13 @@ use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::job::caller;
 use crate::job::{self, Job};
 use crate::memory::address;
-use crate::memory::{place, range};
+use crate::memory::{range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::{order, polling};
 use crate::observers::{self, Event, What};
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
-use rushmem_explain::status::{Place, Subject};
+use rushmem_explain::status::{Subject, SymmetricLocation};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use turns::TurnResult;
@@ -53,7 +53,7 @@ impl<T: LockWord> LockHandle<T> {
     fn new(call: Call, word: *mut T) -> LockHandle<T> {
         let job = job::require(call);
         caller::check(call, job);
-        let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
+        let range = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         address::require_aligned(call, "lock", word.addr(), size_of::<T>());
         if job.n_pes > T::MAX_PES {
             // Cause: a lock of Fortran is an INTEGER, which is too small for that many PEs.
@@ -67,7 +67,7 @@ impl<T: LockWord> LockHandle<T> {
             );
         }
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
-        let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
+        let home = ((range.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
         LockHandle { call, job, word, home }
     }
 
@@ -189,7 +189,7 @@ impl<T: LockWord> LockHandle<T> {
     /// is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || {
-            let lock = place::of_word(self.job, self.word.cast(), size_of::<T>()).0;
+            let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
             (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
         };
         if address::are_atomics_by_network() {
@@ -295,12 +295,12 @@ pub(crate) fn finalize(call: Call) {
 }
 
 /// The places of the locks that this PE holds.
-pub(crate) fn held() -> Vec<Place> {
+pub(crate) fn held() -> Vec<SymmetricLocation> {
     let Some(job) = job::known() else { return Vec::new() };
-    let place = |(address, nbytes)| {
-        place::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
+    let location = |(address, nbytes)| {
+        symmetric_location::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
     };
-    turns::held().into_iter().map(place).collect()
+    turns::held().into_iter().map(location).collect()
 }
 
 /// A lock that this PE holds in a range of addresses.

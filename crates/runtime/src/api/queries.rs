@@ -38,7 +38,7 @@ pub fn team_ptr(call: Call, team: TeamHandle, dest: *const c_void, pe: c_int) ->
 
 /// `shmem_addr_accessible` (§9.1.8): 1 if routines can access `addr` on `pe`, else 0.
 pub fn addr_accessible(call: Call, addr: *const c_void, pe: c_int) -> c_int {
-    c_int::from(pe_accessible(call, pe) == 1 && address::place(addr.addr(), 1).is_some())
+    c_int::from(pe_accessible(call, pe) == 1 && address::locate(addr.addr(), 1).is_some())
 }
 
 /// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job that can be reached, else 0.

@@ -9,8 +9,8 @@ use crate::constants::{
 };
 use crate::job::{self, Job};
 use crate::memory::address::require_aligned;
-use crate::memory::place;
 use crate::memory::range::symmetric;
+use crate::memory::symmetric_location;
 use crate::observers::{self, Event, What};
 use crate::sync::backoff;
 use crate::sync::status::Described;
@@ -134,9 +134,9 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
 
 /// A word that is waited for, in a status.
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
-    let (place, in_memfd) = place::of_word(job, ivar.cast(), size_of::<T>());
+    let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
     let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
-    status::Word { place, in_memfd, nbytes, signed, wanted }
+    status::Word { location, in_memfd, nbytes, signed, wanted }
 }
 
 /// These words and `more` as the subject of a wait.

@@ -39,7 +39,7 @@ impl RequestHandle {
 }
 
 /// `shmem_ctx_t` as it crosses the C boundary. The lower half says how the context numbers PEs; the
-/// upper half has its place, and how many contexts had that place before, so that a handle that
+/// upper half has its index, and how many contexts had that index before, so that a handle that
 /// outlived its context is known for what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -56,11 +56,11 @@ impl ContextHandle {
     /// The lower half of a handle whose context numbers PEs as the world does, and of any other.
     const WORLD: u32 = 1;
     const TEAM: u32 = 2;
-    const PLACE_BITS: u32 = 17;
+    const INDEX_BITS: u32 = 17;
 
     /// Generations are counted modulo some thousands.
-    pub(crate) fn new(generation: u32, place: u32, is_of_world: bool) -> ContextHandle {
-        let upper = generation << Self::PLACE_BITS | place;
+    pub(crate) fn new(generation: u32, index: u32, is_of_world: bool) -> ContextHandle {
+        let upper = generation << Self::INDEX_BITS | index;
         let lower = if is_of_world { Self::WORLD } else { Self::TEAM };
         ContextHandle((upper as usize) << 32 | lower as usize)
     }
@@ -72,14 +72,14 @@ impl ContextHandle {
 
     /// Which context it is: 0 for the default one. Of an invalid handle it is any number.
     #[inline(always)]
-    pub(crate) fn place(self) -> usize {
-        self.0 >> 32 & ((1 << Self::PLACE_BITS) - 1)
+    pub(crate) fn index(self) -> usize {
+        self.0 >> 32 & ((1 << Self::INDEX_BITS) - 1)
     }
 
-    /// Returns true if it names the context with this generation at its place.
+    /// Returns true if it names the context with this generation at its index.
     #[inline(always)]
     pub(crate) fn is_of_generation(self, generation: u32) -> bool {
-        let place = self.place() as u32;
-        [true, false].iter().any(|&of_world| self == Self::new(generation, place, of_world))
+        let index = self.index() as u32;
+        [true, false].iter().any(|&of_world| self == Self::new(generation, index, of_world))
     }
 }

@@ -128,7 +128,7 @@ impl OwnSegment {
 impl AddressMap {
     /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
     #[inline(always)]
-    fn place(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    fn locate(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
         if let Some(offset) = self.heap.offset(addr, nbytes) {
             return Some((Segment::Heap, offset));
         }
@@ -265,13 +265,13 @@ fn bytes<T>(
 }
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
-pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    unchecked_place(addr, nbytes).or_else(|| OBSERVED.place(addr, nbytes))
+pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    locate_unchecked(addr, nbytes).or_else(|| OBSERVED.locate(addr, nbytes))
 }
 
 /// Works as [`place`]; `None` if accesses are to be checked or counted.
-pub(crate) fn unchecked_place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    MAP.place(addr, nbytes)
+pub(crate) fn locate_unchecked(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    MAP.locate(addr, nbytes)
 }
 
 /// Works as [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
@@ -299,7 +299,7 @@ pub(crate) fn require_place(
 
 /// Works as [`place`]; `None` if there is no PE `pe`, too.
 fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
-    place(addr, nbytes).filter(|_| is_pe(pe))
+    locate(addr, nbytes).filter(|_| is_pe(pe))
 }
 
 /// Ends the job with an error if local bytes begin in the heap and do not lie in one block, or if
@@ -321,7 +321,7 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
 
 /// PE `pe`'s copy of bytes that [`require_place`] has found and checked, if it is mapped here.
 pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Option<*mut u8> {
-    OBSERVED.place(addr, 1)?;
+    OBSERVED.locate(addr, 1)?;
     let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
     Some(here.wrapping_byte_offset(delta(segment, pe)?))
 }
@@ -329,7 +329,7 @@ pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Op
 /// Returns where this PE can load and store PE `pe`'s copy of a byte, whether it is allocated or
 /// not.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    let observed = || mapped_if_observed(address.addr(), place(address.addr(), 1)?.0, pe);
+    let observed = || mapped_if_observed(address.addr(), locate(address.addr(), 1)?.0, pe);
     mapped(address, 1, pe).or_else(|| Some(observed()?.cast()))
 }
 

@@ -15,7 +15,7 @@
 //! memory.
 
 use rushmem_collectives::{Edge, landing};
-use rushmem_explain::status::PLACE_BYTES;
+use rushmem_explain::status::STATUS_BYTES;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
 use rushmem_transport::kit::heap_blocks;
@@ -125,7 +125,7 @@ impl Areas {
 
     /// The last writes of this PE, directly after its status.
     pub(crate) fn writes(&self) -> usize {
-        self.status() + PLACE_BYTES
+        self.status() + STATUS_BYTES
     }
 
     /// Returns what this PE shows as its step, by parity.

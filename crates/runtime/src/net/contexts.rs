@@ -107,7 +107,7 @@ static SLOTS: [ContextSlot; MOST] = [const {
 
 /// The slot that a handle names, if the slot is in use for it.
 fn slot_of(handle: ContextHandle) -> Option<&'static ContextSlot> {
-    let slot = SLOTS.get(handle.place().wrapping_sub(1))?;
+    let slot = SLOTS.get(handle.index().wrapping_sub(1))?;
     handle.is_of_generation(slot.generation.load(Relaxed)).then_some(slot)
 }
 
@@ -282,7 +282,7 @@ impl Registry {
         if known && let Some(slot) = slot_of(handle) {
             slot.n.store(0, Relaxed);
             slot.generation.fetch_add(1, Relaxed);
-            self.spare.push(handle.place() as u32 - 1);
+            self.spare.push(handle.index() as u32 - 1);
         }
         known
     }
@@ -325,8 +325,8 @@ pub(crate) fn are_threads_at_once() -> bool {
     job::known().is_none_or(|job| job.thread_level >= SHMEM_THREAD_MULTIPLE)
 }
 
-/// Returns how many places contexts ever had, that of the default context not counted.
-pub(crate) fn n_places() -> usize {
+/// Returns the number of indices that contexts ever had, without that of the default context.
+pub(crate) fn n_indices() -> usize {
     with_registry(|registry| registry.used as usize)
 }
 

@@ -1,10 +1,10 @@
-//! The endpoints of contexts, found by the places of the contexts, and the one of the library.
+//! The endpoints of contexts, found by the indices of the contexts, and the one of the library.
 //!
-//! An endpoint serves one thread at a time. Every use takes the lock of its place, with one
+//! An endpoint serves one thread at a time. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
 //! that has an endpoint to itself uses it without the lock ([`used`]).
 //!
-//! A place and its lock exist for the life of the process, so the user of a context that was
+//! An entry and its lock exist for the life of the process, so the user of a context that was
 //! destroyed, or of a network that was closed, finds no endpoint there and gets a message.
 #![allow(unsafe_code)]
 
@@ -31,7 +31,7 @@ struct ContextEndpoint {
     sole: AtomicUsize,
     /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
     context: AtomicUsize,
-    /// The place of that endpoint.
+    /// The entry of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
     /// Used by the only thread in the library, or by a thread that has the lock.
@@ -45,11 +45,11 @@ const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache lin
 // time.
 unsafe impl Sync for ContextEndpoint {}
 
-/// The place of the library's own endpoint, behind those of contexts.
+/// The index of the endpoint of the library, behind those of contexts.
 const LIBRARY: usize = MOST + 1;
 
 /// The first is that of the default context. Unused pages are never touched.
-static PLACES: [ContextEndpoint; MOST + 2] = [const {
+static ENDPOINTS: [ContextEndpoint; MOST + 2] = [const {
     ContextEndpoint {
         sole: AtomicUsize::new(0),
         context: AtomicUsize::new(0),
@@ -108,14 +108,14 @@ fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
 #[inline(always)]
 fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
-    let place = PLACES.get(ctx.place())?;
+    let entry = ENDPOINTS.get(ctx.index())?;
     // Paired with the store of the thread that made the endpoint.
-    if place.sole.load(Ordering::Acquire) == ctx.0 {
+    if entry.sole.load(Ordering::Acquire) == ctx.0 {
         calling::note(call);
         // SAFETY: the calling thread is the only one in the library.
-        return unsafe { place.endpoint(None) };
+        return unsafe { entry.endpoint(None) };
     }
-    place.used_by_lock(ctx)
+    entry.used_by_lock(ctx)
 }
 
 /// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
@@ -133,56 +133,56 @@ pub(crate) fn on_used(
 /// Does something with the library's own endpoint; ends the job with an error when it fails, or the
 /// network is closed.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    let endpoint = PLACES[LIBRARY].locked();
+    let endpoint = ENDPOINTS[LIBRARY].locked();
     let mut endpoint = endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY));
     network::or_fail(network::LIBRARY, verb(&mut *endpoint))
 }
 
 /// The library's own endpoint from now on.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
-    PLACES[LIBRARY].with_slot(|own| *own = Some(endpoint));
+    ENDPOINTS[LIBRARY].with_slot(|own| *own = Some(endpoint));
 }
 
 /// Makes the endpoint of a context that exists, unless another thread was faster. If the network
 /// has no more, the context uses that of the default context, and at worst that of the library;
 /// then it completes more than it must.
 fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
-    let place = &PLACES[ctx.place()];
-    place.with_slot(|own| {
-        if place.is_used_by(ctx) {
+    let entry = &ENDPOINTS[ctx.index()];
+    entry.with_slot(|own| {
+        if entry.is_used_by(ctx) {
             return;
         }
-        let default = &PLACES[0];
+        let default = &ENDPOINTS[0];
         let endpoint = endpoint().inspect_err(|why| {
             static REPORTED: Once = Once::new();
             REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
-            rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one");
+            rushmem_log::debug!(context = ctx.index(), "it shares the endpoint of another one");
         });
         *own = endpoint.ok();
         let uses = match own {
-            Some(_) => address(place),
+            Some(_) => address(entry),
             None if default.is_used_by(ContextHandle::DEFAULT) => {
                 default.uses.load(Ordering::Relaxed)
             }
-            None => address(&PLACES[LIBRARY]),
+            None => address(&ENDPOINTS[LIBRARY]),
         };
-        place.uses.store(uses, Ordering::Relaxed);
-        place.context.store(ctx.0, Ordering::Release);
+        entry.uses.store(uses, Ordering::Relaxed);
+        entry.context.store(ctx.0, Ordering::Release);
         if own.is_some() && !contexts::are_threads_at_once() {
-            place.sole.store(ctx.0, Ordering::Release);
+            entry.sole.store(ctx.0, Ordering::Release);
         }
     });
 }
 
-fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
-    std::ptr::from_ref(place).cast_mut()
+fn address(entry: &'static ContextEndpoint) -> *mut ContextEndpoint {
+    std::ptr::from_ref(entry).cast_mut()
 }
 
 /// Forgets the endpoint of a context that was completed.
 pub(crate) fn forget(ctx: ContextHandle) {
-    let Some(place) = PLACES.get(ctx.place()) else { return };
-    if place.is_used_by(ctx) {
-        place.clear();
+    let Some(entry) = ENDPOINTS.get(ctx.index()) else { return };
+    if entry.is_used_by(ctx) {
+        entry.clear();
     }
 }
 
@@ -194,10 +194,10 @@ impl ContextEndpoint {
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
-    /// The endpoint of this place.
+    /// The endpoint of this entry.
     ///
     /// # Safety
-    /// `guard` is that of this place, or no other thread is in the library.
+    /// `guard` is that of this entry, or no other thread is in the library.
     #[inline(always)]
     unsafe fn endpoint(
         &'static self,
@@ -208,24 +208,24 @@ impl ContextEndpoint {
         Some(EndpointUse { endpoint, _guard: guard })
     }
 
-    /// The endpoint of this place, by its lock.
+    /// The endpoint of this entry, by its lock.
     fn locked(&'static self) -> Option<EndpointUse> {
         let guard = process::lock(&self.lock);
-        // SAFETY: the lock of this place.
+        // SAFETY: the lock of this entry.
         unsafe { self.endpoint(Some(guard)) }
     }
 
-    /// The endpoint that the context of this place uses, which may be that of another place.
+    /// The endpoint that the context of this entry uses, which may be that of another entry.
     #[inline(never)]
     fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {
             return None;
         }
-        // SAFETY: one of the places, since `context` was set after it.
+        // SAFETY: one of the entries, since `context` was set after it.
         unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
     }
 
-    /// Does something with the endpoint of this place, if there is one, or makes it.
+    /// Does something with the endpoint of this entry, if there is one, or makes it.
     fn with_slot<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
         // SAFETY: the lock keeps out other threads; below `SHMEM_THREAD_MULTIPLE` there are none.
@@ -277,8 +277,8 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
 
 /// Does something with every endpoint, the library's last, until it fails.
 fn on_all(mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>) -> Result<(), Error> {
-    for place in all() {
-        if let Some(mut endpoint) = place.locked() {
+    for entry in all() {
+        if let Some(mut endpoint) = entry.locked() {
             verb(&mut *endpoint)?;
         }
     }
@@ -292,9 +292,9 @@ pub(crate) fn close() {
     network::close();
 }
 
-/// The places that may have an endpoint, the library's last.
+/// The entries that may have an endpoint, the library's last.
 fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
-    PLACES[..=contexts::n_places()].iter().chain([&PLACES[LIBRARY]])
+    ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY]])
 }
 
 #[cfg(test)]

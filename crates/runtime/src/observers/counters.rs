@@ -126,7 +126,7 @@ impl Counters {
 
     /// The counters of a context. Contexts that have a place one after another share them.
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
-        let place = ctx.place();
+        let place = ctx.index();
         if place == 0 {
             return &self.default_context;
         }

@@ -77,7 +77,7 @@ impl Observer for RaceDetection {
 }
 
 fn order(detector: &Detector, event: &Event, order: Order) {
-    (detector.order)(order, event.ctx.place() as u64, event.pe as u32);
+    (detector.order)(order, event.ctx.index() as u64, event.pe as u32);
 }
 
 /// An access as the detector has it; what plans of collectives move is not for it.
@@ -100,7 +100,7 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
         reads_only: access.effect == Effect::Reads,
         of_shared: access.of_shared,
         word: access.word,
-        ctx: ctx.place() as u64,
+        ctx: ctx.index() as u64,
         pe: u32::try_from(pe).ok()?,
         remote,
         local,

@@ -6,7 +6,7 @@ pub(crate) mod job;
 
 use super::event::{AccessKind, Event, Mark, Observer, What};
 use crate::call::Call;
-use crate::memory::place;
+use crate::memory::symmetric_location;
 use crate::process::time::nanoseconds;
 use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
@@ -88,29 +88,29 @@ impl Ring {
             name: self.name(event.call),
             peer: u32::try_from(event.pe).ok(),
             thread: thread(),
-            context: event.ctx.place() as u32,
+            context: event.ctx.index() as u32,
             begin: nanoseconds(),
             end: None,
             nbytes: nbytes as u64,
             subject,
         };
-        let place = self.place(number);
-        for (word, value) in place.iter().zip(record.words()) {
+        let slot = self.slot(number);
+        for (word, value) in slot.iter().zip(record.words()) {
             word.store(value, Relaxed);
         }
-        place[record::NUMBER].store(number, Release);
+        slot[record::NUMBER].store(number, Release);
         number
     }
 
     /// Ends a record, unless others have taken its place.
     fn end(&self, number: u64) {
-        let place = self.place(number);
-        if place[record::NUMBER].load(Acquire) == number {
-            place[record::END].store(nanoseconds(), Relaxed);
+        let slot = self.slot(number);
+        if slot[record::NUMBER].load(Acquire) == number {
+            slot[record::END].store(nanoseconds(), Relaxed);
         }
     }
 
-    fn place(&self, number: u64) -> &[AtomicU64] {
+    fn slot(&self, number: u64) -> &[AtomicU64] {
         let at = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
         &self.words[at..at + RECORD_WORDS]
     }
@@ -169,7 +169,7 @@ type Recorded = (Kind, bool, usize, [u64; 2]);
 
 fn recorded(event: &Event) -> Option<Recorded> {
     let remote = event.remote;
-    let place = || place::in_trace(remote.addr);
+    let location = || symmetric_location::in_trace(remote.addr);
     Some(match event.what {
         What::Access(access) => {
             use AccessKind::*;
@@ -182,14 +182,14 @@ fn recorded(event: &Event) -> Option<Recorded> {
             let in_flight = matches!(access.kind, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi);
             // The target may wait for this word.
             let word = if access.signal == 0 { remote.addr } else { access.signal };
-            (kind, in_flight, remote.total(), [place::in_trace(word), 0])
+            (kind, in_flight, remote.total(), [symmetric_location::in_trace(word), 0])
         }
         What::Move => (Kind::Move, false, remote.total(), [0; 2]),
         What::Collective(member) | What::CarriedOut(member) => {
             (Kind::Collective, false, 0, [member.team, member.nth])
         }
-        What::Wait => (Kind::Wait, false, 0, [place(), remote.total() as u64]),
-        What::Lock => (Kind::Lock, false, 0, [place(), 0]),
+        What::Wait => (Kind::Wait, false, 0, [location(), remote.total() as u64]),
+        What::Lock => (Kind::Lock, false, 0, [location(), 0]),
         What::Fence => (Kind::Fence, false, 0, [0; 2]),
         What::Quiet { .. } => (Kind::Quiet, false, 0, [0; 2]),
         _ => return None,

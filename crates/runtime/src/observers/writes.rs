@@ -4,7 +4,7 @@
 //! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
 use super::event::{Effect, Event, Mark, Observer, What};
-use crate::memory::place;
+use crate::memory::symmetric_location;
 use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;
 use rushmem_bootstrap::env;
@@ -61,11 +61,11 @@ impl Observer for RecordingWrites {
 /// Writes the entry of a write, unless another thread writes it, or has done so, a whole round of
 /// the ring later.
 fn record(event: &Event, address: usize, nbytes: usize) {
-    let place = place::of_bytes(address, nbytes);
+    let location = symmetric_location::of_bytes(address, nbytes);
     let words = writes::encode(
         coarse_nanoseconds(),
         event.pe as u32,
-        &place,
+        &location,
         nbytes as u64,
         event.call.name(),
     );

@@ -16,7 +16,7 @@ use crate::net::network;
 use crate::process::time::nanoseconds;
 use crate::sync::flags;
 use rushmem_explain::status::{Collective, Members, Status, Subject};
-use rushmem_explain::{place, ranges};
+use rushmem_explain::{ranges, status_slot};
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -126,7 +126,7 @@ fn finalizing(pe: Pe) -> Option<Status> {
         return None;
     }
     let at = area.areas().status();
-    let status = place::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
+    let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
     if !area.is_mapped(pe) {
         // The caller sleeps, perhaps until the doorbell rings.
         network::hand_over();

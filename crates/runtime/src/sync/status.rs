@@ -2,8 +2,8 @@
 //!
 //! A wait is written there once it has lasted [`LONG`], by the thread that waits, and removed when
 //! it ends. So calls that end sooner cost nothing. The text of a wait is made only then: a caller
-//! passes a closure that describes it. `rushmem_explain::place` describes the place, where a reader
-//! without the help of this PE finds a whole status or none.
+//! passes a closure that describes it. `rushmem_explain::status_slot` describes the place, where a
+//! reader without the help of this PE finds a whole status or none.
 
 use crate::call::Call;
 use crate::call::location;
@@ -13,11 +13,11 @@ use crate::process;
 use crate::process::time::nanoseconds;
 use crate::sync::finalizing::{PERIOD, PeerLook};
 use crate::sync::{flags, long_wait};
-use rushmem_explain::place;
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
-    Finalizing, InFlight, MAX_LISTED, Place, Stage, Status, Subject, Wait,
+    Finalizing, InFlight, MAX_LISTED, Stage, Status, Subject, SymmetricLocation, Wait,
 };
+use rushmem_explain::status_slot;
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
@@ -48,7 +48,7 @@ struct Written {
     in_flight: Option<InFlight>,
     finalizing: Option<Finalizing>,
     /// The locks that this PE holds.
-    held_locks: fn() -> Vec<Place>,
+    held_locks: fn() -> Vec<SymmetricLocation>,
 }
 
 static WRITTEN: Mutex<Written> = Mutex::new(Written {
@@ -63,7 +63,7 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
 
 /// Writes the first status, once the memory of the node is mapped. `held_locks` lists the locks
 /// that this PE holds.
-pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
+pub(crate) fn begin(held_locks: fn() -> Vec<SymmetricLocation>) {
     change(|written| {
         written.pid_namespace = pid_namespace().unwrap_or(0);
         written.held_locks = held_locks;
@@ -105,7 +105,7 @@ fn write(written: &Written) {
         in_flight,
         finalizing: written.finalizing.clone(),
     };
-    flags::area().write_status(&place::encode(&status));
+    flags::area().write_status(&status_slot::encode(&status));
 }
 
 /// A wait that the status shows until this is dropped.

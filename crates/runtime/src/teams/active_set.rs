@@ -60,7 +60,7 @@ fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
 /// Agrees with the other members on the team.
 fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
     let (name, members) = (Name::ActiveSet(key.triplet), members(call, job, key.triplet));
-    let psync = key.psync.map_or(0, |_| place(call, psync));
+    let psync = key.psync.map_or(0, |_| psync_digest(call, psync));
     let [start, log_stride, size] = key.triplet.map(|number| number as u64);
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, psync]);
     let new = NewTeam { call, name, members: &members, tag };
@@ -123,12 +123,12 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
     members
 }
 
-/// A number for the place of a pSync that is the same on every PE.
-pub(super) fn place(call: Call, psync: *const c_long) -> u64 {
-    if let Some((segment, offset)) = address::place(psync.addr(), size_of::<c_long>()) {
+/// Returns a digest of the location of a pSync that is the same on every PE.
+pub(super) fn psync_digest(call: Call, psync: *const c_long) -> u64 {
+    if let Some((segment, offset)) = address::locate(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, segment as u64, offset as u64]);
     }
-    let Some(place) = object::holding(psync.cast()) else {
+    let Some(object) = object::holding(psync.cast()) else {
         // Cause: pSync is on the stack or from `malloc`. Remedy: make it static, or allocate it
         // with `shmem_malloc`.
         fail!(
@@ -136,6 +136,6 @@ pub(super) fn place(call: Call, psync: *const c_long) -> u64 {
             "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"
         );
     };
-    let name = place.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
-    digest(&[1, digest(&name), place.offset as u64])
+    let name = object.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
+    digest(&[1, digest(&name), object.offset as u64])
 }

@@ -51,7 +51,7 @@ impl PsyncUse {
         if !job.settings.checks() {
             return None;
         }
-        active_set::place(call, psync);
+        active_set::psync_digest(call, psync);
         let new = PsyncRecord { psync: psync.addr(), triplet, used_for, end: 0 };
         let last = process::lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
@@ -64,7 +64,7 @@ impl PsyncUse {
             );
         }
         let nbytes = size_of::<c_long>();
-        let is_symmetric = address::place(new.psync, nbytes).is_some();
+        let is_symmetric = address::locate(new.psync, nbytes).is_some();
         let word = || range::symmetric(call, "pSync", psync.cast(), nbytes).first_word();
         if is_symmetric && word() != SHMEM_SYNC_VALUE as u64 {
             // Cause: pSync was not initialized, or is used for something else.

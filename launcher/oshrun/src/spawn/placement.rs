@@ -95,7 +95,7 @@ fn on(
         notices.push(format!("places of {}", machine.source));
     }
     let mut by_pe = Vec::new();
-    for (pe, place) in node.zip(&plan.places) {
+    for (pe, place) in node.zip(&plan.placements) {
         let nic = place.nic.map(|at| choice[at]);
         if request.report {
             notices.push(reported(machine, pe, place, nic));

@@ -76,7 +76,7 @@ fn cpus(topology: &Topology) -> Finding {
         "{usable} usable ({}), {}, {}; {}",
         topology.usable,
         counted(topology.numa.len().max(1), "NUMA node"),
-        counted(topology.places(Level::Core).len(), "core"),
+        counted(topology.cpu_sets(Level::Core).len(), "core"),
         topology.source
     );
     if at_once < usable {

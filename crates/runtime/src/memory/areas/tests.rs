@@ -43,7 +43,7 @@ fn nothing_overlaps() {
         }
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
         ends.push((a.progress(), WORD));
-        ends.extend([(a.status(), PLACE_BYTES), (a.writes(), RING_BYTES)]);
+        ends.extend([(a.status(), STATUS_BYTES), (a.writes(), RING_BYTES)]);
         if n > 1 {
             // The area in which this PE packs is the first receive buffer of the job that no peer
             // puts to.

@@ -9,14 +9,14 @@ use std::thread;
 
 const CALL: Call = call!("test");
 
-/// The place whose endpoint a context uses by a lock, if it does.
+/// The entry whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {
-    let place = &PLACES[ctx.place()];
-    if place.sole.load(Ordering::Relaxed) == ctx.0 {
+    let entry = &ENDPOINTS[ctx.index()];
+    if entry.sole.load(Ordering::Relaxed) == ctx.0 {
         return None;
     }
-    let uses = place.uses.load(Ordering::Relaxed);
-    PLACES.iter().position(|place| std::ptr::eq(place, uses))
+    let uses = entry.uses.load(Ordering::Relaxed);
+    ENDPOINTS.iter().position(|entry| std::ptr::eq(entry, uses))
 }
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
@@ -68,9 +68,9 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
         assert_eq!(quiet(ctx), Some(Ok(())));
     }
     assert_eq!(locked(default), Some(0));
-    assert_eq!(locked(a), Some(a.place()));
-    assert_eq!(locked(private), Some(private.place()));
-    assert_eq!(locked(serialized), Some(serialized.place()));
+    assert_eq!(locked(a), Some(a.index()));
+    assert_eq!(locked(private), Some(private.index()));
+    assert_eq!(locked(serialized), Some(serialized.index()));
     assert_eq!(locked(late), Some(0), "it shares that of the default context, with its lock");
 
     // Before the default context has one there is the library's.
@@ -92,5 +92,5 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert!(quiet(a).is_none());
     close();
     assert!(quiet(private).is_none());
-    assert!(PLACES[LIBRARY].locked().is_none());
+    assert!(ENDPOINTS[LIBRARY].locked().is_none());
 }

@@ -20,9 +20,9 @@ fn machine() -> Topology {
 
 fn mapped(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> Vec<String> {
     let plan = plan(topology, n_pes, map_by, bind_to);
-    plan.places
+    plan.placements
         .iter()
-        .map(|place| place.binding.as_ref().map_or("-".to_owned(), CpuSet::to_string))
+        .map(|placement| placement.binding.as_ref().map_or("-".to_owned(), CpuSet::to_string))
         .collect()
 }
 
@@ -77,7 +77,7 @@ fn a_machine_of_which_nothing_is_known_still_places() {
     let bare = Topology { usable, ..Topology::default() };
     assert_eq!(mapped(&bare, 3, MapBy::Numa, BindTo::Core), ["0", "1", "0"]);
     let nothing = plan(&Topology::default(), 2, MapBy::Core, BindTo::None);
-    assert!(nothing.places.iter().all(|place| place.home.is_empty()));
+    assert!(nothing.placements.iter().all(|placement| placement.home.is_empty()));
 }
 
 #[test]
@@ -95,8 +95,8 @@ proptest! {
     ) {
         let map_by = MapBy::WORDS[word].1;
         let plan = plan(&machine(), n_pes, map_by, BindTo::None);
-        prop_assert_eq!(plan.places.len(), n_pes as usize);
-        let pes = |core: &CpuSet| plan.places.iter().filter(|p| p.home == *core).count();
+        prop_assert_eq!(plan.placements.len(), n_pes as usize);
+        let pes = |core: &CpuSet| plan.placements.iter().filter(|p| p.home == *core).count();
         let counts: Vec<usize> = machine().cores.iter().map(pes).collect();
         prop_assert_eq!(counts.iter().sum::<usize>(), n_pes as usize);
         let slack = if map_by == MapBy::Slot { 2 } else { 1 };

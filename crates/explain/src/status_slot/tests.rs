@@ -1,21 +1,24 @@
 //! Places that are written, damaged and copied meanwhile.
 
 use super::*;
-use crate::status::{Finalizing, InFlight, Place, Stage, Wait, Word, Words};
+use crate::status::{Finalizing, InFlight, Stage, SymmetricLocation, Wait, Word, Words};
 use std::sync::atomic::AtomicU64;
 
-/// A place as a reader copies it, with this sequence number.
+/// A slot as a reader copies it, with this sequence number.
 fn page(sequence: u64, status: &Status) -> Vec<u8> {
     let words = std::iter::once(sequence).chain(encode(status));
     let mut page: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
-    assert!(page.len() <= PLACE_BYTES);
-    page.resize(PLACE_BYTES, 0);
+    assert!(page.len() <= STATUS_BYTES);
+    page.resize(STATUS_BYTES, 0);
     page
 }
 
 fn waits_for(nwords: usize, threads: u32) -> Status {
     let word = |index: usize| Word {
-        place: Place::Heap { offset: u64::MAX - index as u64, block: Some((u64::MAX, u64::MAX)) },
+        location: SymmetricLocation::Heap {
+            offset: u64::MAX - index as u64,
+            block: Some((u64::MAX, u64::MAX)),
+        },
         in_memfd: Some(u64::MAX),
         nbytes: 8,
         signed: false,
@@ -59,7 +62,7 @@ fn found(page: &[u8]) -> Option<Status> {
 
 #[test]
 fn an_empty_place_and_one_that_is_being_written_have_no_status() {
-    assert_eq!(found(&[0; PLACE_BYTES]), None);
+    assert_eq!(found(&[0; STATUS_BYTES]), None);
     assert_eq!(found(&[]), None);
     assert_eq!(found(&page(3, &waits_for(1, 1))), None);
     let mut damaged = page(2, &waits_for(1, 1));
@@ -94,7 +97,7 @@ fn a_reader_copies_again_when_a_write_came_between() {
 #[test]
 fn a_reader_finds_no_status_that_was_not_written() {
     const WRITES: u64 = 2000;
-    let words: Vec<AtomicU64> = (0..PLACE_BYTES / WORD).map(|_| AtomicU64::new(0)).collect();
+    let words: Vec<AtomicU64> = (0..STATUS_BYTES / WORD).map(|_| AtomicU64::new(0)).collect();
     let status = |round: u64| {
         let mut status = waits_for(1 + round as usize % 5, 1 + round as u32 % 3);
         status.pid_namespace = round;

@@ -1,12 +1,12 @@
-//! The place of a status in shared memory: how a PE writes it and how others read it meanwhile.
+//! The slot of a status in shared memory: how a PE writes it and how others read it meanwhile.
 //!
-//! The place has [`PLACE_BYTES`] bytes and consists of words of 8 bytes in native byte order. Word
+//! The slot has [`STATUS_BYTES`] bytes and consists of words of 8 bytes in native byte order. Word
 //! 0 is a sequence number, odd while the PE writes. Word 1 is the number of bytes of the encoded
 //! status, 0 if there is none. The bytes follow.
 //!
 //! A writer makes the sequence number odd, stores what [`encode`] returns from word 1 on after a
 //! release fence, and makes the number even again by a release store. A reader uses [`read`], which
-//! loads the number, copies the place and loads the number again, with acquire fences between,
+//! loads the number, copies the slot and loads the number again, with acquire fences between,
 //! until both are the same even number.
 //!
 //! Such a copy is whole. Its loads follow a load that saw the end of the write of that number, so
@@ -17,24 +17,24 @@
 //! bytes of a number may come from two stores, but two loads of which one ends before the other
 //! begins cannot both be torn by the same store.
 
-use crate::status::{MAX_LISTED, MAX_THREADS, Members, PLACE_BYTES, Status, Subject};
+use crate::status::{MAX_LISTED, MAX_THREADS, Members, STATUS_BYTES, Status, Subject};
 use std::sync::atomic::{Ordering, fence};
 
 /// Size of a word.
 const WORD: usize = size_of::<u64>();
 
 /// Bytes that an encoded status may have.
-const ROOM: usize = PLACE_BYTES - 2 * WORD;
+const ROOM: usize = STATUS_BYTES - 2 * WORD;
 
-/// The number of times that a reader copies the place before it gives up.
+/// The number of times that a reader copies the slot before it gives up.
 const COPIES: usize = 100;
 
-/// Returns true if the status fits its place as it is.
+/// Returns true if the status fits its slot as it is.
 pub fn fits(status: &Status) -> bool {
     status.encode().len() <= ROOM
 }
 
-/// The words of the place from word 1 on. A status that is too large loses the ends of its lists.
+/// The words of the slot from word 1 on. A status that is too large loses the ends of its lists.
 pub fn encode(status: &Status) -> Vec<u64> {
     let mut bytes = status.encode();
     let mut shorter = status.clone();
@@ -53,13 +53,13 @@ pub fn encode(status: &Status) -> Vec<u64> {
     std::iter::once(bytes.len() as u64).chain(bytes.chunks(WORD).map(word)).collect()
 }
 
-/// The status in a whole copy of the place; `None` if there is none.
+/// The status in a whole copy of the slot; `None` if there is none.
 fn parse(page: &[u8]) -> Option<Status> {
     let nbytes = usize::try_from(word(page, 1)?).ok().filter(|&nbytes| nbytes > 0)?;
     Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
-/// The status in a place that its PE may be writing, of which `copy` makes a copy of as many bytes.
+/// The status in a slot that its PE may be writing, of which `copy` makes a copy of as many bytes.
 pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
     // No load of a copy may move behind those of the next one.
     let mut copy = |nbytes| {
@@ -69,7 +69,7 @@ pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
     };
     let mut before = word(&copy(WORD)?, 0)?;
     for _ in 0..COPIES {
-        let page = copy(PLACE_BYTES)?;
+        let page = copy(STATUS_BYTES)?;
         let after = word(&copy(WORD)?, 0)?;
         if before.is_multiple_of(2) && after == before {
             return parse(&page);

@@ -76,7 +76,7 @@ impl BindTo {
     /// its memory and its NIC and leaves its threads room. To nothing where PEs outnumber the CPUs
     /// that may be used at once: the kernel then shares them out better.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
-        match n_pes as usize <= at_once && topology.places(Level::Numa).len() > 1 {
+        match n_pes as usize <= at_once && topology.cpu_sets(Level::Numa).len() > 1 {
             true => BindTo::Numa,
             false => BindTo::None,
         }
@@ -123,7 +123,7 @@ pub struct PePlacement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementPlan {
     /// One for each PE of the machine, in their order there.
-    pub places: Vec<PePlacement>,
+    pub placements: Vec<PePlacement>,
     /// The remarks on it, in sentences for people.
     pub notes: Vec<String>,
 }
@@ -134,10 +134,10 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let choice = topology.choice();
     let nics = nics::assign(&choice, &topology.packages, &homes);
     let place = |(home, nic): (CpuSet, Option<usize>)| {
-        let binding = bind_to.level().map(|level| topology.place_of(level, &home));
+        let binding = bind_to.level().map(|level| topology.cpu_set_of(level, &home));
         PePlacement { home, binding, nic }
     };
-    let places = homes.into_iter().zip(nics).map(place).collect();
+    let placements = homes.into_iter().zip(nics).map(place).collect();
     let mut notes = Vec::new();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
         notes.push(format!(
@@ -151,22 +151,22 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
             "the PEs outnumber the CPUs that they are bound to: {n_pes} on {usable}"
         ));
     }
-    PlacementPlan { places, notes }
+    PlacementPlan { placements, notes }
 }
 
 /// The core of each PE.
 fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
-    let cores = topology.places(Level::Core);
+    let cores = topology.cpu_sets(Level::Core);
     if cores.is_empty() {
         return vec![CpuSet::default(); n_pes];
     }
     let in_turn = |level| {
-        let places = topology.places(level);
-        let of_place = |place: &CpuSet| -> Vec<&CpuSet> {
-            cores.iter().filter(|core| core.meets(place)).collect()
+        let sets = topology.cpu_sets(level);
+        let cores_of = |set: &CpuSet| -> Vec<&CpuSet> {
+            cores.iter().filter(|core| core.meets(set)).collect()
         };
         let groups: Vec<Vec<&CpuSet>> =
-            places.iter().map(of_place).filter(|group| !group.is_empty()).collect();
+            sets.iter().map(cores_of).filter(|group| !group.is_empty()).collect();
         let home = |pe: usize| {
             let group = &groups[pe % groups.len()];
             group[pe / groups.len() % group.len()].clone()

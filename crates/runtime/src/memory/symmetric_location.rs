@@ -1,0 +1,54 @@
+//! Locations of words of this PE, in terms that a process outside the PE understands.
+
+use crate::job::Job;
+use crate::memory::{address, statics};
+use rushmem_explain::status::SymmetricLocation;
+use rushmem_transport::Segment;
+
+/// Returns the location of the word of `nbytes` bytes at `address`, and its offset in the memory of
+/// the node, if it is there.
+pub(crate) fn of_word(
+    job: &Job,
+    address: *const u8,
+    nbytes: usize,
+) -> (SymmetricLocation, Option<u64>) {
+    match (of_bytes(address.addr(), nbytes), address::locate(address.addr(), nbytes)) {
+        (SymmetricLocation::Heap { offset, .. }, _) => (
+            SymmetricLocation::Heap { offset, block: block(job, address) },
+            job.memory.offset(address),
+        ),
+        (location, Some((_, offset))) => {
+            let start = statics::remapped().and_then(|remapped| remapped.in_node_memory);
+            (location, start.map(|start| start + offset as u64))
+        }
+        (location, None) => (location, None),
+    }
+}
+
+/// Returns the location of `nbytes` bytes, without the block around them.
+pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
+    match address::locate(address, nbytes) {
+        Some((Segment::Heap, offset)) => {
+            SymmetricLocation::Heap { offset: offset as u64, block: None }
+        }
+        Some((Segment::Static, _)) => SymmetricLocation::Static {
+            address: address.wrapping_sub(statics::own().load_address()) as u64,
+        },
+        _ => SymmetricLocation::Other { address: address as u64 },
+    }
+}
+
+/// Returns the location of a symmetric word in a trace: its segment and offset, so that it is the
+/// same on all PEs. A word that is not symmetric gets `u64::MAX`.
+pub(crate) fn in_trace(address: usize) -> u64 {
+    let location = address::locate(address, 1);
+    location.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)
+}
+
+/// The offset and size of the block around an address in the heap, unless a thread of this PE uses
+/// the allocator.
+fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
+    let allocator = job.allocator.try_lock().ok()?;
+    let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
+    Some((offset as u64, nbytes as u64))
+}

@@ -15,12 +15,12 @@ pub(crate) mod writes;
 
 pub(crate) use event::{
     AccessEvent, AccessKind, Argument, ByteBlocks, CallKind, Effect, Event, FollowedMembers,
-    Membership, Observer, What, WordKind,
+    Membership, Observer, Action, WordKind,
 };
 
 use crate::call::call;
 use core::ffi::c_int;
-use event::Mark;
+use event::ObserverState;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The observers: each is a bit of the word.
@@ -67,15 +67,15 @@ pub(crate) fn any() -> bool {
 }
 
 /// An event that has begun. It ends when this is dropped.
-pub(crate) struct Begun {
+pub(crate) struct OngoingEvent {
     event: Event,
     /// As a sum, since others may come or go meanwhile.
     listeners: u32,
-    marks: [Mark; OBSERVERS.len()],
+    states: [ObserverState; OBSERVERS.len()],
 }
 
 /// An event that ends with a function or a value. Without listeners it is a word that is empty.
-pub(crate) type ObservedCall = Option<Box<Begun>>;
+pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 
 /// Makes `$make` during `$event`, which begins if somebody listens: `$observed` is then what has
 /// begun, and otherwise `None`. What the event needs is moved on the cold path alone; the other one
@@ -86,10 +86,10 @@ macro_rules! during {
             $crate::observers::observed(
                 move || $event,
                 #[inline(always)]
-                move |$observed: Option<&mut $crate::observers::Begun>| $make,
+                move |$observed: Option<&mut $crate::observers::OngoingEvent>| $make,
             )
         } else {
-            let $observed: Option<&mut $crate::observers::Begun> = None;
+            let $observed: Option<&mut $crate::observers::OngoingEvent> = None;
             $make
         }
     };
@@ -101,7 +101,7 @@ pub(crate) use during;
 #[inline(never)]
 pub(crate) fn observed<R>(
     describe: impl FnOnce() -> Event,
-    make: impl FnOnce(Option<&mut Begun>) -> R,
+    make: impl FnOnce(Option<&mut OngoingEvent>) -> R,
 ) -> R {
     make(Some(&mut begun(describe)))
 }
@@ -131,28 +131,28 @@ pub(crate) fn moved(pe: usize, nbytes: usize) {
     if nbytes > 0 {
         note(|| {
             let remote = ByteBlocks::one(0, nbytes);
-            Event { pe: pe as c_int, remote, ..Event::new(call!("move"), What::Move) }
+            Event { pe: pe as c_int, remote, ..Event::new(call!("move"), Action::Move) }
         });
     }
 }
 
 #[cold]
 #[inline(never)]
-fn begun(describe: impl FnOnce() -> Event) -> Begun {
+fn begun(describe: impl FnOnce() -> Event) -> OngoingEvent {
     let (event, listeners) = (describe(), LISTENERS.load(Relaxed));
-    let mut begun = Begun { event, listeners, marks: [[0; 3]; OBSERVERS.len()] };
+    let mut begun = OngoingEvent { event, listeners, states: [[0; 3]; OBSERVERS.len()] };
     for (i, observer) in OBSERVERS.iter().enumerate() {
         if listeners & 1 << i != 0 {
-            begun.marks[i] = observer.begin(&begun.event);
+            begun.states[i] = observer.begin(&begun.event);
         }
     }
     begun
 }
 
-impl Begun {
+impl OngoingEvent {
     /// The access has found the value that the program expects, and has written.
     pub(crate) fn has_written(&mut self) {
-        if let What::Access(access) = &mut self.event.what {
+        if let Action::Access(access) = &mut self.event.action {
             access.effect = Effect::HasWritten;
         }
     }
@@ -169,19 +169,19 @@ impl Begun {
 
     /// The result of the collective comes from the arrays of these members alone.
     pub(crate) fn follows(&mut self, members: FollowedMembers, member: u32) {
-        if let What::Collective(membership) = &mut self.event.what {
+        if let Action::Collective(membership) = &mut self.event.action {
             membership.follows = (members, member);
         }
     }
 }
 
-impl Drop for Begun {
+impl Drop for OngoingEvent {
     #[cold]
     #[inline(never)]
     fn drop(&mut self) {
         for (i, observer) in OBSERVERS.iter().enumerate() {
             if self.listeners & 1 << i != 0 {
-                observer.end(&self.event, self.marks[i]);
+                observer.end(&self.event, self.states[i]);
             }
         }
     }

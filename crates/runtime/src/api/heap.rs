@@ -13,7 +13,7 @@ use crate::job::{self, Job};
 use crate::memory::refusal;
 use crate::memory::{address, available, blocks, huge_pages, locked};
 use crate::net::network;
-use crate::observers::{self, Event, What};
+use crate::observers::{self, Event, Action};
 use crate::sync::check::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};
@@ -154,7 +154,7 @@ fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) 
 
 /// Reports to those that observe that a block is allocated, or freed.
 fn note_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
-    observers::note(|| Event::new(call, What::Block { is_allocated }).of(block, nbytes));
+    observers::note(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
 }
 
 /// Gives a block that was just allocated huge pages, and makes it reachable for all PEs, before any

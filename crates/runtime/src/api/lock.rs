@@ -32,7 +32,7 @@ use crate::memory::address;
 use crate::memory::{range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::{order, polling};
-use crate::observers::{self, Event, What};
+use crate::observers::{self, Event, Action};
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_explain::status::{Subject, SymmetricLocation};
@@ -139,7 +139,7 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Reports to those that observe that the lock is taken, or given up.
     fn note_held(&self, is_taken: bool) {
-        let event = Event::new(self.call, What::LockHeld(is_taken));
+        let event = Event::new(self.call, Action::LockHeld(is_taken));
         observers::note(|| event.of(self.word, size_of::<T>()));
     }
 
@@ -224,7 +224,7 @@ impl<T: LockWord> LockHandle<T> {
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
 pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
-    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
+    let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
         // Cause: `shmem_set_lock(&lock); shmem_set_lock(&lock)`.
@@ -249,7 +249,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
-    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
+    let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     polling::tested(is_taken);
@@ -261,7 +261,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 /// # Safety
 /// As [`set`].
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
-    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
+    let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
         // Cause: `shmem_clear_lock` without `shmem_set_lock`, or twice.

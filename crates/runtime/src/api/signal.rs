@@ -12,7 +12,7 @@ use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
 use crate::net::polling;
 use crate::net::remote::{Access, Completion, update_mapped};
-use crate::observers::{self, Event, What};
+use crate::observers::{self, Event, Action};
 use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};
@@ -162,7 +162,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     // SAFETY: valid by contract, aligned as just checked.
     let value = unsafe { u64::fetch(sig_addr) };
     polling::found(sig_addr.addr(), job.me().0 as c_int, value);
-    observers::note(|| Event::new(call, What::Seen).of(sig_addr, size_of::<u64>()));
+    observers::note(|| Event::new(call, Action::Seen).of(sig_addr, size_of::<u64>()));
     value
 }
 

@@ -11,7 +11,7 @@ use crate::job::{self, Job};
 use crate::memory::address::require_aligned;
 use crate::memory::range::symmetric;
 use crate::memory::symmetric_location;
-use crate::observers::{self, Event, What};
+use crate::observers::{self, Event, Action};
 use crate::sync::backoff;
 use crate::sync::status::Described;
 use core::ffi::c_int;
@@ -76,7 +76,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 ) -> T {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    let _observed = observers::call(|| Event::new(call, What::Wait).of(ivar, size_of::<T>()));
+    let _observed = observers::call(|| Event::new(call, Action::Wait).of(ivar, size_of::<T>()));
     // SAFETY: valid by contract, aligned as just checked.
     let mut value = unsafe { T::load_acquire(ivar) };
     if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
@@ -99,7 +99,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 /// Reports to those that observe that a word was seen.
 #[inline]
 fn note_seen<T>(call: Call, word: *const T) {
-    observers::note(|| Event::new(call, What::Seen).of(word, size_of::<T>()));
+    observers::note(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
 }
 
 /// `shmem_wait_until` (§9.11.1).
@@ -227,7 +227,7 @@ impl<T: WaitWord> WaitSet<T> {
 
     /// A wait for its words.
     fn event(&self) -> Event {
-        Event::new(self.call, What::Wait).of(self.ivars, self.nelems * size_of::<T>())
+        Event::new(self.call, Action::Wait).of(self.ivars, self.nelems * size_of::<T>())
     }
 
     /// # Safety

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::job::digest::digest;
-use crate::observers::{self, Event, FollowedMembers, Membership, ObservedCall, What};
+use crate::observers::{self, Event, FollowedMembers, Membership, ObservedCall, Action};
 use crate::sync::channel::InCollective;
 use crate::teams::team::{Team, teams};
 use rushmem_explain::status::{Finalizing, MAX_LISTED, Subject};
@@ -27,12 +27,12 @@ impl CollectiveCall<'_> {
     }
 
     /// Begins it for those that observe: `what` makes an event of its membership.
-    pub(crate) fn observe(&self, what: impl FnOnce(Membership) -> What) -> ObservedCall {
+    pub(crate) fn observe(&self, action: impl FnOnce(Membership) -> Action) -> ObservedCall {
         observers::call(|| {
             let (me, n) = (self.team.me().0, self.team.members().n);
             let (team, nth) = (self.number_of_members(), self.nth);
             let follows = (FollowedMembers::All, 0);
-            Event::new(self.call, what(Membership { team, nth, n, me, follows }))
+            Event::new(self.call, action(Membership { team, nth, n, me, follows }))
         })
     }
 }

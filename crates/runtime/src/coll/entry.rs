@@ -12,7 +12,7 @@ use crate::job::handle::TeamHandle;
 use crate::job::{self, Job};
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::{calling, network};
-use crate::observers::{ByteBlocks, FollowedMembers, ObservedCall, What};
+use crate::observers::{ByteBlocks, FollowedMembers, ObservedCall, Action};
 use crate::sync::check::{self, CheckedArgument};
 use crate::teams::active_set;
 use crate::teams::psync::{PsyncUse, UseOfPsync};
@@ -157,7 +157,7 @@ impl<'a> CollectiveEntry<'a> {
         };
         let collective = CollectiveCall { call, team, nth: channels.enter(), in_request };
         let observed =
-            collective.observe(if in_request { What::CarriedOut } else { What::Collective });
+            collective.observe(if in_request { Action::CarriedOut } else { Action::Collective });
         let entry = CollectiveEntry { collective, job, observed };
         (entry, Executor { collective, job, channels })
     }

@@ -18,7 +18,7 @@ use crate::job::caller;
 use crate::job::handle::{RequestHandle, TeamHandle};
 use crate::job::{self, Job};
 use crate::memory::primitive::{AtomicU32, Ordering};
-use crate::observers::{ObservedCall, What};
+use crate::observers::{ObservedCall, Action};
 use crate::process::lock;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
@@ -92,7 +92,7 @@ pub(crate) fn queue(
     team.has_requests.store(true, Ordering::Relaxed);
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
     let observed =
-        CollectiveCall { call, team: &team, nth, in_request: true }.observe(What::Request);
+        CollectiveCall { call, team: &team, nth, in_request: true }.observe(Action::Request);
     let observed = Mutex::new(observed);
     let request = Arc::new(Request { call, team, nth, vectors, done, result, observed });
     requests.count += 1;

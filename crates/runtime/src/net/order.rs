@@ -13,7 +13,7 @@ use crate::memory::address;
 use crate::memory::visibility::{complete, release};
 use crate::net::contexts::Context;
 use crate::net::{endpoints, network, polling};
-use crate::observers::{self, Event, What};
+use crate::observers::{self, Event, Action};
 use core::ffi::c_int;
 use rushmem_transport::{Endpoint, Error};
 
@@ -22,12 +22,12 @@ use rushmem_transport::{Endpoint, Error};
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
     polling::called();
-    observers::during!(event(call, ctx, What::Fence), |_| order(call, ctx));
+    observers::during!(event(call, ctx, Action::Fence), |_| order(call, ctx));
 }
 
 /// Returns what observers see of a routine on a context.
-fn event<C: Context>(call: Call, ctx: C, what: What) -> Event {
-    Event { ctx: ctx.handle(), ..Event::new(call, what) }
+fn event<C: Context>(call: Call, ctx: C, action: Action) -> Event {
+    Event { ctx: ctx.handle(), ..Event::new(call, action) }
 }
 
 #[inline(always)]
@@ -62,7 +62,7 @@ pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
 
 #[inline(always)]
 fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
-    observers::during!(event(call, ctx, What::Quiet { is_part }), |_| {
+    observers::during!(event(call, ctx, Action::Quiet { is_part }), |_| {
         if ctx.is_valid(call) && network::is_open() {
             endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
         }
@@ -84,7 +84,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     polling::called();
     let mut is_quiet = true;
-    let observed = observers::call(|| event(call, ctx, What::QuietTest));
+    let observed = observers::call(|| event(call, ctx, Action::QuietTest));
     if ctx.is_valid(call) && network::is_open() {
         endpoints::on_used(call, ctx.handle(), |endpoint| {
             is_quiet = endpoint.is_quiet()?;
@@ -121,7 +121,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
-        let _observed = observers::call(|| Event { pe, ..event(call, ctx, What::PeQuiet) });
+        let _observed = observers::call(|| Event { pe, ..event(call, ctx, Action::PeQuiet) });
         if network::is_open() {
             endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
         }

@@ -12,7 +12,7 @@ use crate::memory::visibility::release;
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, polling};
 use crate::observers::{
-    self, AccessEvent, AccessKind, Argument, ByteBlocks, Effect, Event, What, WordKind,
+    self, AccessEvent, AccessKind, Argument, ByteBlocks, Effect, Event, Action, WordKind,
 };
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
@@ -182,7 +182,7 @@ impl Access {
         let of_shared = contexts::is_of_shared(ctx);
         let access = AccessEvent { kind, effect, argument, word, signal: 0, of_shared };
         let (remote, local) = (ByteBlocks::one(addr, nbytes), ByteBlocks::NONE);
-        Event { call, what: What::Access(access), ctx, pe, remote, local }
+        Event { call, action: Action::Access(access), ctx, pe, remote, local }
     }
 
     /// `nbytes` bytes to `dest`.

@@ -2,7 +2,7 @@
 //! PE are accessible, and a signal is not one of the bytes that it announces. Of a collective the
 //! caller is checked.
 
-use super::event::{AccessKind, Event, Mark, Observer, What};
+use super::event::{AccessKind, Event, ObserverState, Observer, Action};
 use crate::call::fail;
 use crate::job;
 use crate::job::caller;
@@ -13,15 +13,15 @@ use rushmem_transport::{LocalAccess, LocalBuf};
 pub(crate) struct Checking;
 
 impl Observer for Checking {
-    fn begin(&self, event: &Event) -> Mark {
+    fn begin(&self, event: &Event) -> ObserverState {
         let Event { call, pe, remote, local, .. } = *event;
-        let access = match event.what {
-            What::Access(access) => access,
-            What::Collective(_) => {
+        let access = match event.action {
+            Action::Access(access) => access,
+            Action::Collective(_) => {
                 caller::check(call, job::require(call));
-                return Mark::default();
+                return ObserverState::default();
             }
-            _ => return Mark::default(),
+            _ => return ObserverState::default(),
         };
         if access.signal != 0 {
             address::require_place(call, "sig_addr", access.signal, 8, pe);
@@ -50,8 +50,8 @@ impl Observer for Checking {
         if remote.nbytes > 0 {
             address::require_place(call, access.argument.name(), remote.addr, remote.span(), pe);
         }
-        Mark::default()
+        ObserverState::default()
     }
 
-    fn end(&self, _: &Event, _: Mark) {}
+    fn end(&self, _: &Event, _: ObserverState) {}
 }

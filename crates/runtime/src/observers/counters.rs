@@ -3,7 +3,7 @@
 
 pub(crate) mod statistics;
 
-use super::event::{AccessKind, CallKind, Event, Mark, Observer, What};
+use super::event::{AccessKind, CallKind, Event, ObserverState, Observer, Action};
 use crate::job::handle::ContextHandle;
 use crate::process::time::nanoseconds;
 use std::collections::BTreeMap;
@@ -150,40 +150,40 @@ impl Counters {
 pub(crate) struct Counting;
 
 /// As what the time of a call counts.
-fn timed(what: What) -> Option<CallKind> {
-    Some(match what {
-        What::Collective(_) | What::CarriedOut(_) => CallKind::Collective,
-        What::Wait => CallKind::Wait,
-        What::Lock => CallKind::Lock,
-        What::Fence => CallKind::Fence,
-        What::Quiet { is_part: false } => CallKind::Quiet,
+fn timed(action: Action) -> Option<CallKind> {
+    Some(match action {
+        Action::Collective(_) | Action::CarriedOut(_) => CallKind::Collective,
+        Action::Wait => CallKind::Wait,
+        Action::Lock => CallKind::Lock,
+        Action::Fence => CallKind::Fence,
+        Action::Quiet { is_part: false } => CallKind::Quiet,
         _ => return None,
     })
 }
 
 impl Observer for Counting {
     /// The time of the begin, and what a quiet completes.
-    fn begin(&self, event: &Event) -> Mark {
-        let Some(counters) = get() else { return Mark::default() };
-        match event.what {
-            What::Access(access) => counters.access(event, access.kind),
-            What::Move => counters.access(event, AccessKind::Collective),
-            What::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
+    fn begin(&self, event: &Event) -> ObserverState {
+        let Some(counters) = get() else { return ObserverState::default() };
+        match event.action {
+            Action::Access(access) => counters.access(event, access.kind),
+            Action::Move => counters.access(event, AccessKind::Collective),
+            Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
                 let [writes, reads] = counters.context(event.ctx).issued();
                 return [nanoseconds(), writes, reads];
             }
-            what if timed(what).is_some() => return [nanoseconds(), 0, 0],
+            action if timed(action).is_some() => return [nanoseconds(), 0, 0],
             _ => {}
         }
-        Mark::default()
+        ObserverState::default()
     }
 
-    fn end(&self, event: &Event, [since, writes, reads]: Mark) {
+    fn end(&self, event: &Event, [since, writes, reads]: ObserverState) {
         let Some(counters) = get() else { return };
-        if let Some(kind) = timed(event.what) {
+        if let Some(kind) = timed(event.action) {
             counters.calls[kind as usize].add(nanoseconds() - since);
         }
-        if matches!(event.what, What::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
+        if matches!(event.action, Action::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
             counters.context(event.ctx).complete([writes, reads]);
         }
     }

@@ -52,7 +52,7 @@ kinds! {
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) call: Call,
-    pub(crate) what: What,
+    pub(crate) action: Action,
     pub(crate) ctx: ContextHandle,
     /// The PE as the program gave it, or [`NO_PE`].
     pub(crate) pe: c_int,
@@ -67,7 +67,7 @@ pub(crate) const NO_PE: c_int = -1;
 
 /// The action of this PE.
 #[derive(Clone, Copy)]
-pub(crate) enum What {
+pub(crate) enum Action {
     /// An access to symmetric memory.
     Access(AccessEvent),
     /// A plan of a collective moves bytes between this PE and another one.
@@ -160,9 +160,9 @@ pub(crate) struct Membership {
 
 impl Event {
     /// An event that concerns no memory, on the default context.
-    pub(crate) fn new(call: Call, what: What) -> Event {
+    pub(crate) fn new(call: Call, action: Action) -> Event {
         let (ctx, remote, local) = (ContextHandle::DEFAULT, ByteBlocks::NONE, ByteBlocks::NONE);
-        Event { call, what, ctx, pe: NO_PE, remote, local }
+        Event { call, action, ctx, pe: NO_PE, remote, local }
     }
 
     /// Returns the event with these bytes as its own memory.
@@ -177,7 +177,7 @@ impl Event {
 
     /// With a signal that follows the data.
     pub(crate) fn with_signal(mut self, signal: usize) -> Event {
-        if let What::Access(access) = &mut self.what {
+        if let Action::Access(access) = &mut self.action {
             access.signal = signal;
         }
         self
@@ -187,10 +187,10 @@ impl Event {
 /// An observer of events.
 pub(crate) trait Observer: Sync {
     /// Something begins. What this returns, the end gets.
-    fn begin(&self, event: &Event) -> Mark;
+    fn begin(&self, event: &Event) -> ObserverState;
     /// It is done.
-    fn end(&self, event: &Event, mark: Mark);
+    fn end(&self, event: &Event, state: ObserverState);
 }
 
 /// The data that an observer keeps for an event that has begun.
-pub(crate) type Mark = [u64; 3];
+pub(crate) type ObserverState = [u64; 3];

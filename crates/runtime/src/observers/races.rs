@@ -2,7 +2,7 @@
 
 pub(crate) mod detector;
 
-use super::event::{AccessEvent, AccessKind, Effect, Event, Mark, Membership, Observer, What};
+use super::event::{AccessEvent, AccessKind, Effect, Event, ObserverState, Membership, Observer, Action};
 use rushmem_race_interface::{
     AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,
 };
@@ -32,43 +32,43 @@ pub(crate) fn close() {
 pub(crate) struct RaceDetection;
 
 impl Observer for RaceDetection {
-    fn begin(&self, event: &Event) -> Mark {
-        let Some(detector) = detector() else { return Mark::default() };
-        match event.what {
-            What::Access(access) => {
+    fn begin(&self, event: &Event) -> ObserverState {
+        let Some(detector) = detector() else { return ObserverState::default() };
+        match event.action {
+            Action::Access(access) => {
                 if let Some(checked) = checked(event, access) {
                     (detector.begin)(&checked);
                 }
             }
-            What::Collective(membership) | What::Request(membership) => {
+            Action::Collective(membership) | Action::Request(membership) => {
                 (detector.enter)(&collective(event, membership));
             }
-            What::Quiet { .. } | What::PeQuiet | What::QuietTest => {
+            Action::Quiet { .. } | Action::PeQuiet | Action::QuietTest => {
                 order(detector, event, Order::Begin);
             }
             _ => {}
         }
-        Mark::default()
+        ObserverState::default()
     }
 
-    fn end(&self, event: &Event, _: Mark) {
+    fn end(&self, event: &Event, _: ObserverState) {
         let Some(detector) = detector() else { return };
         let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);
-        match event.what {
-            What::Access(access) => {
+        match event.action {
+            Action::Access(access) => {
                 if let Some(checked) = checked(event, access) {
                     (detector.end)(&checked);
                 }
             }
-            What::Collective(membership) | What::Request(membership) => {
+            Action::Collective(membership) | Action::Request(membership) => {
                 (detector.leave)(&collective(event, membership));
             }
-            What::Fence => order(detector, event, Order::Fence),
-            What::Quiet { .. } | What::QuietTest => order(detector, event, Order::Quiet),
-            What::PeQuiet => order(detector, event, Order::PeQuiet),
-            What::Seen => (detector.seen)(addr),
-            What::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
-            What::Block { is_allocated } => {
+            Action::Fence => order(detector, event, Order::Fence),
+            Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
+            Action::PeQuiet => order(detector, event, Order::PeQuiet),
+            Action::Seen => (detector.seen)(addr),
+            Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
+            Action::Block { is_allocated } => {
                 (detector.block)(Text::new(event.call.name()), addr, nbytes, is_allocated);
             }
             _ => {}

@@ -4,7 +4,7 @@
 
 pub(crate) mod job;
 
-use super::event::{AccessKind, Event, Mark, Observer, What};
+use super::event::{AccessKind, Event, ObserverState, Observer, Action};
 use crate::call::Call;
 use crate::memory::symmetric_location;
 use crate::process::time::nanoseconds;
@@ -170,8 +170,8 @@ type Recorded = (Kind, bool, usize, [u64; 2]);
 fn recorded(event: &Event) -> Option<Recorded> {
     let remote = event.remote;
     let location = || symmetric_location::in_trace(remote.addr);
-    Some(match event.what {
-        What::Access(access) => {
+    Some(match event.action {
+        Action::Access(access) => {
             use AccessKind::*;
             let kind = match access.kind {
                 Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
@@ -184,26 +184,26 @@ fn recorded(event: &Event) -> Option<Recorded> {
             let word = if access.signal == 0 { remote.addr } else { access.signal };
             (kind, in_flight, remote.total(), [symmetric_location::in_trace(word), 0])
         }
-        What::Move => (Kind::Move, false, remote.total(), [0; 2]),
-        What::Collective(member) | What::CarriedOut(member) => {
+        Action::Move => (Kind::Move, false, remote.total(), [0; 2]),
+        Action::Collective(member) | Action::CarriedOut(member) => {
             (Kind::Collective, false, 0, [member.team, member.nth])
         }
-        What::Wait => (Kind::Wait, false, 0, [location(), remote.total() as u64]),
-        What::Lock => (Kind::Lock, false, 0, [location(), 0]),
-        What::Fence => (Kind::Fence, false, 0, [0; 2]),
-        What::Quiet { .. } => (Kind::Quiet, false, 0, [0; 2]),
+        Action::Wait => (Kind::Wait, false, 0, [location(), remote.total() as u64]),
+        Action::Lock => (Kind::Lock, false, 0, [location(), 0]),
+        Action::Fence => (Kind::Fence, false, 0, [0; 2]),
+        Action::Quiet { .. } => (Kind::Quiet, false, 0, [0; 2]),
         _ => return None,
     })
 }
 
 impl Observer for Tracing {
     /// The number of the record, or 0.
-    fn begin(&self, event: &Event) -> Mark {
+    fn begin(&self, event: &Event) -> ObserverState {
         let number = get().zip(recorded(event)).map(|(ring, of)| ring.begin(event, of));
         [number.unwrap_or(0), 0, 0]
     }
 
-    fn end(&self, _: &Event, [number, ..]: Mark) {
+    fn end(&self, _: &Event, [number, ..]: ObserverState) {
         if number > 0
             && let Some(ring) = get()
         {

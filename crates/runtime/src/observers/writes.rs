@@ -3,7 +3,7 @@
 //!
 //! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
-use super::event::{Effect, Event, Mark, Observer, What};
+use super::event::{Effect, Event, ObserverState, Observer, Action};
 use crate::memory::symmetric_location;
 use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;
@@ -37,8 +37,8 @@ pub(crate) fn start(ring: &'static [AtomicU64]) {
 pub(crate) struct RecordingWrites;
 
 impl Observer for RecordingWrites {
-    fn begin(&self, event: &Event) -> Mark {
-        if let What::Access(access) = event.what
+    fn begin(&self, event: &Event) -> ObserverState {
+        if let Action::Access(access) = event.action
             && access.effect == Effect::Writes
         {
             record(event, event.remote.addr, event.remote.span());
@@ -46,11 +46,11 @@ impl Observer for RecordingWrites {
                 record(event, access.signal, size_of::<u64>());
             }
         }
-        Mark::default()
+        ObserverState::default()
     }
 
-    fn end(&self, event: &Event, _: Mark) {
-        if let What::Access(access) = event.what
+    fn end(&self, event: &Event, _: ObserverState) {
+        if let Action::Access(access) = event.action
             && access.effect == Effect::HasWritten
         {
             record(event, event.remote.addr, event.remote.span());

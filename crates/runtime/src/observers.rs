@@ -1,4 +1,4 @@
-//! The hook of those that observe what this PE does: the counters of `SHMEM_STATS`, the trace of
+//! The hook of the observers what this PE does: the counters of `SHMEM_STATS`, the trace of
 //! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
 //! writes. Each implements [`Observer`], and is fed with events.
 //!
@@ -119,7 +119,7 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
 
 /// An event that ends at once.
 #[inline(always)]
-pub(crate) fn note(describe: impl FnOnce() -> Event) {
+pub(crate) fn report(describe: impl FnOnce() -> Event) {
     if any() {
         drop(begun(describe));
     }
@@ -129,7 +129,7 @@ pub(crate) fn note(describe: impl FnOnce() -> Event) {
 #[inline]
 pub(crate) fn moved(pe: usize, nbytes: usize) {
     if nbytes > 0 {
-        note(|| {
+        report(|| {
             let remote = ByteBlocks::one(0, nbytes);
             Event { pe: pe as c_int, remote, ..Event::new(call!("move"), Action::Move) }
         });

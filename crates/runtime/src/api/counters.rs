@@ -23,7 +23,7 @@ pub fn of_context(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     let Some(counters) = counters::get() else { return Default::default() };
     let counters = counters.context(ctx);
     let issued = counters.issued();
-    note_completion(call, ctx, counters, issued);
+    update_completed(call, ctx, counters, issued);
     let [writes, reads] = counters.completed();
     [
         Operations { issued: issued[0], completed: writes },
@@ -32,7 +32,7 @@ pub fn of_context(call: Call, ctx: ContextHandle) -> [Operations; 2] {
 }
 
 /// Records what is issued as complete if nothing of the context is in flight.
-fn note_completion(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
+fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
     let mut is_quiet = true;
     if network::is_open() {
         endpoints::on_used(call, ctx, |endpoint| {

@@ -105,10 +105,10 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     match moved {
         Some(block) => {
             if let Some((_, nbytes)) = old {
-                note_block(call, ptr, nbytes, false);
+                report_block(call, ptr, nbytes, false);
             }
             provide(call, job, block, nbytes, false);
-            note_block(call, block, nbytes, true);
+            report_block(call, block, nbytes, true);
         }
         None => refuse(call, job, nbytes, ALIGNMENT),
     }
@@ -131,7 +131,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     blocks::end();
     match freed {
         Ok(nbytes) => {
-            note_block(call, ptr, nbytes, false);
+            report_block(call, ptr, nbytes, false);
             let block = ptr.addr()..ptr.addr() + nbytes;
             lock::forget(block);
         }
@@ -145,7 +145,7 @@ fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) 
     match block {
         Some(block) => {
             provide(call, job, block, nbytes, for_amos);
-            note_block(call, block, nbytes, true);
+            report_block(call, block, nbytes, true);
         }
         None => refuse(call, job, nbytes, alignment),
     }
@@ -153,8 +153,8 @@ fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) 
 }
 
 /// Reports to those that observe that a block is allocated, or freed.
-fn note_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
-    observers::note(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
+fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
+    observers::report(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
 }
 
 /// Gives a block that was just allocated huge pages, and makes it reachable for all PEs, before any
@@ -173,7 +173,7 @@ fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool)
 #[cold]
 fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     let in_use = || with_allocator(job, |a| a.in_use());
-    refusal::note(call, job, (nbytes, alignment), in_use);
+    refusal::record(call, job, (nbytes, alignment), in_use);
 }
 
 /// The place of a block in the heap, which is the same on all PEs.

@@ -131,16 +131,16 @@ impl<T: LockWord> LockHandle<T> {
         self.prepare();
         let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
         match is_free {
-            true => self.note_held(true),
+            true => self.report_held(true),
             false => turns::pass(self.address()),
         }
         is_free
     }
 
-    /// Reports to those that observe that the lock is taken, or given up.
-    fn note_held(&self, is_taken: bool) {
+    /// Reports to the observers that the lock is taken, or given up.
+    fn report_held(&self, is_taken: bool) {
         let event = Event::new(self.call, Action::LockHeld(is_taken));
-        observers::note(|| event.of(self.word, size_of::<T>()));
+        observers::report(|| event.of(self.word, size_of::<T>()));
     }
 
     /// Leave the queue if this PE is the last of it; whether it was.
@@ -241,7 +241,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
         lock.wait(Some(last), || lock.is_granted());
         turns::hold(lock.address(), true);
     }
-    lock.note_held(true);
+    lock.report_held(true);
 }
 
 /// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
@@ -272,7 +272,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         );
     }
     order::complete_on(call, DefaultContext);
-    lock.note_held(false);
+    lock.report_held(false);
     if lock.next().is_some() || !lock.retire() {
         lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);

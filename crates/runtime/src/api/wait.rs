@@ -92,14 +92,14 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
-    note_seen(call, ivar);
+    report_seen(call, ivar);
     value
 }
 
-/// Reports to those that observe that a word was seen.
+/// Reports to the observers that a word was seen.
 #[inline]
-fn note_seen<T>(call: Call, word: *const T) {
-    observers::note(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
+fn report_seen<T>(call: Call, word: *const T) {
+    observers::report(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
 }
 
 /// `shmem_wait_until` (§9.11.1).
@@ -127,7 +127,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     if is_seen {
-        note_seen(call, ivar);
+        report_seen(call, ivar);
     }
     c_int::from(is_seen)
 }
@@ -261,21 +261,21 @@ impl<T: WaitWord> WaitSet<T> {
         Some(found)
     }
 
-    /// Reports to those that observe which words were seen.
-    fn note(&self, seen: impl IntoIterator<Item = usize>) {
+    /// Reports to the observers which words were seen.
+    fn report(&self, seen: impl IntoIterator<Item = usize>) {
         if observers::any() {
-            seen.into_iter().for_each(|i| note_seen(self.call, self.ivars.wrapping_add(i)));
+            seen.into_iter().for_each(|i| report_seen(self.call, self.ivars.wrapping_add(i)));
         }
     }
 
-    /// Reports to them that all words of the set were.
+    /// Reports that all words of the set were seen.
     ///
     /// # Safety
     /// As `is_empty`.
-    unsafe fn note_all(&self) {
+    unsafe fn report_all(&self) {
         // SAFETY: `i` is below `nelems`.
         let included = (0..self.nelems).filter(|&i| unsafe { self.includes(i) });
-        self.note(included);
+        self.report(included);
     }
 
     /// Write all satisfied indices to `indices`, return how many.
@@ -348,7 +348,7 @@ sets! {
         // SAFETY: the same contract.
         backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
         // SAFETY: the same contract.
-        unsafe { set.note_all() };
+        unsafe { set.report_all() };
     };
 
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
@@ -367,7 +367,7 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
-        set.note(found);
+        set.report(found);
         found.unwrap_or(usize::MAX)
     };
 
@@ -388,7 +388,7 @@ sets! {
             found > 0
         });
         // SAFETY: `some` has written `found` indices.
-        set.note((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
+        set.report((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found
     };
 
@@ -398,7 +398,7 @@ sets! {
         let is_seen = backoff::is_seen(|| unsafe { set.all() });
         if is_seen {
             // SAFETY: the same contract.
-            unsafe { set.note_all() };
+            unsafe { set.report_all() };
         }
         c_int::from(is_seen)
     };
@@ -412,7 +412,7 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
-        set.note(found);
+        set.report(found);
         found.unwrap_or(usize::MAX)
     };
 
@@ -426,7 +426,7 @@ sets! {
             found > 0
         });
         // SAFETY: `some` has written `found` indices.
-        set.note((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
+        set.report((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found
     };
 }

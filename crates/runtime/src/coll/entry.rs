@@ -130,7 +130,7 @@ impl<'a> CollectiveEntry<'a> {
             requests::complete(team);
         }
         if network::is_open() {
-            calling::note(call);
+            calling::set(call);
         }
     }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes that were available when heaps were mapped that are larger together.
 static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Notes the memory that is available to `n_local` heaps of `nbytes` bytes, if it is less.
-pub(crate) fn note(nbytes: u64, n_local: u32) {
+/// Records the memory that is available to `n_local` heaps of `nbytes` bytes, if it is less.
+pub(crate) fn record(nbytes: u64, n_local: u32) {
     let most = nbytes.saturating_mul(n_local.into());
     let available = bytes().filter(|&available| most > available);
     AVAILABLE.store(available.unwrap_or(u64::MAX), Ordering::Relaxed);

@@ -16,7 +16,7 @@ static FIRST: OnceLock<String> = OnceLock::new();
 /// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the allocated
 /// bytes of the heap.
 #[cold]
-pub(crate) fn note(
+pub(crate) fn record(
     call: Call,
     job: &Job,
     (nbytes, alignment): (usize, usize),

@@ -1,6 +1,6 @@
 //! The call that uses the network, for the status of a PE whose thread waits there.
 //!
-//! Operations note it, which is one store, and only where no two threads are in the library at
+//! Operations set it, which is one store, and only where no two threads are in the library at
 //! once: otherwise the calls of threads could not be distinguished, and all would write to one
 //! cache line.
 #![allow(unsafe_code)]
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
 
-/// Notes the call that is about to use the network.
+/// Sets the call that is about to use the network.
 #[inline(always)]
-pub(crate) fn note(call: Call) {
+pub(crate) fn set(call: Call) {
     CALL.store(from_ref(call.0).cast_mut(), Relaxed);
 }
 
-/// The call that waits for the network.
-pub(crate) fn noted() -> Call {
+/// Returns the call that waits for the network.
+pub(crate) fn current() -> Call {
     if let Some(call) = thread::carries_out() {
         return call;
     }

@@ -111,7 +111,7 @@ fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     let entry = ENDPOINTS.get(ctx.index())?;
     // Paired with the store of the thread that made the endpoint.
     if entry.sole.load(Ordering::Acquire) == ctx.0 {
-        calling::note(call);
+        calling::set(call);
         // SAFETY: the calling thread is the only one in the library.
         return unsafe { entry.endpoint(None) };
     }
@@ -246,7 +246,7 @@ impl ContextEndpoint {
 /// Completes what was issued on any endpoint, the library's own flags included: afterwards no peer
 /// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
-    calling::note(call);
+    calling::set(call);
     // Fails without a lock held: other threads may have a better reason.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }

@@ -83,7 +83,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     }
     address::atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.statics_apart {
-        path::note(job, None);
+        path::record(job, None);
         return;
     }
     let offer = offer(&job.settings, &providers);
@@ -101,7 +101,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 endpoints::set_library(endpoint);
                 network::open(transport);
                 let why = why_chosen(requested, &providers, &passed_over);
-                path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
+                path::record(job, Some(Chosen { name: provider.name, why, way: &way }));
                 warn(job, &providers, &passed_over[not_tried..]);
                 warn_of_unused_devices(job, &offers, place, &passed_over[..not_tried], &providers);
                 let later = "what comes before it works".to_owned();

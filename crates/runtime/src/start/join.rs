@@ -344,7 +344,7 @@ impl Compatible {
         locality::place_memory(memory, &records[pe.me.0].cpus);
         huge_pages::begin(memory, &pe.settings, pe.me);
         if pe.local == 0 && !memory.has_reserved_pages() {
-            available::note(symmetric_size, n_local);
+            available::record(symmetric_size, n_local);
         }
         Mapped { identified: pe, memory, equal_heap_addresses, records }
     }

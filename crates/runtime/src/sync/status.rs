@@ -285,7 +285,7 @@ pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     match OPERATIONS.get() {
         0 => {
             let since = nanoseconds() - LONG.as_nanos() as u64;
-            OPERATIONS.set(add(since, (calling::noted(), subject)));
+            OPERATIONS.set(add(since, (calling::current(), subject)));
         }
         number => change(|written| {
             let wait = written.waits.iter_mut().find(|(other, _)| *other == number);

@@ -275,7 +275,7 @@ fn all_reduce(
     tag: u64,
     own: Proposal,
 ) -> Result<Proposal, Pe> {
-    calling::note(call);
+    calling::set(call);
     let me = members.team_pe(job.me()).expect("only members agree").0;
     let mut accumulator = own;
     let mut landed: Vec<(u64, Proposal)> = Vec::new();

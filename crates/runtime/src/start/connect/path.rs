@@ -22,7 +22,7 @@ pub(crate) struct Chosen<'a> {
 }
 
 /// Keeps the path for [`transport`]; PE 0 prints it with `SHMEM_DEBUG`.
-pub(crate) fn note(job: &Job, chosen: Option<Chosen<'_>>) {
+pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
     let (n_pes, n_nodes) = (job.n_pes, job.nodes.n_nodes());
     let (path, amos) = match &chosen {
         None => (within_one_node(n_pes).to_owned(), "by the CPU".to_owned()),

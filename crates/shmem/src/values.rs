@@ -9,7 +9,7 @@ use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use bytemuck::{Pod, bytes_of_mut, cast_slice_mut};
 use rushmem_runtime::combine::Arithmetic;
-use rushmem_runtime::private::{self, Over};
+use rushmem_runtime::private::{self, ReductionKind};
 
 impl<L: ThreadLevel> Team<'_, L> {
     /// Combine a value of each member (§9.10.9, of one element).
@@ -20,7 +20,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// ```
     pub fn reduce_value<T: Pod, O: Operator<T>>(&self, _op: O, mut value: T) -> T {
         let (call, team) = (call!("Team::reduce_value"), self.handle());
-        private::combine(call, team, bytes_of_mut(&mut value), O::COMBINE, Over::All);
+        private::combine(call, team, bytes_of_mut(&mut value), O::COMBINE, ReductionKind::AllReduce);
         value
     }
 
@@ -28,7 +28,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// They have as many elements each.
     pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, _op: O, values: &mut [T]) {
         let (call, team) = (call!("Team::reduce_in_place"), self.handle());
-        private::combine(call, team, cast_slice_mut(values), O::COMBINE, Over::All);
+        private::combine(call, team, cast_slice_mut(values), O::COMBINE, ReductionKind::AllReduce);
     }
 
     /// Works as [`reduce_in_place`](Self::reduce_in_place), with a result of its own (§9.10.9).
@@ -41,7 +41,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Add up a value of the members up to this one (§9.10.10, of one element).
     pub fn inscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (call!("Team::inscan_value"), self.handle());
-        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::UpToThis);
+        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), ReductionKind::InclusiveScan);
         value
     }
 
@@ -49,7 +49,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// where this member's elements begin, if the value is their number.
     pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (call!("Team::exscan_value"), self.handle());
-        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::Before);
+        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), ReductionKind::ExclusiveScan);
         value
     }
 

@@ -17,7 +17,7 @@ use crate::net::contexts::DefaultContext;
 use crate::net::order;
 use crate::observers::FollowedMembers;
 use crate::sync::check::CheckedArgument;
-use crate::teams::psync::UseOfPsync;
+use crate::teams::psync::PsyncPurpose;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
@@ -68,7 +68,7 @@ pub fn sync_all(call: Call) {
 
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
-    let group = members.find_for(call, UseOfPsync::Sync);
+    let group = members.find_for(call, PsyncPurpose::Sync);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     entry.agree(&[]);
     executor.sync();

@@ -15,7 +15,7 @@ use crate::net::{calling, network};
 use crate::observers::{ByteBlocks, FollowedMembers, ObservedCall, Action};
 use crate::sync::check::{self, CheckedArgument};
 use crate::teams::active_set;
-use crate::teams::psync::{PsyncUse, UseOfPsync};
+use crate::teams::psync::{PsyncUse, PsyncPurpose};
 use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use std::sync::TryLockError;
@@ -50,11 +50,11 @@ impl From<TeamHandle> for TeamOrActiveSet {
 
 impl TeamOrActiveSet {
     pub(crate) fn find(self, call: Call) -> Participants {
-        self.find_for(call, UseOfPsync::Data)
+        self.find_for(call, PsyncPurpose::Data)
     }
 
     /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync so.
-    pub(crate) fn find_for(self, call: Call, use_of_psync: UseOfPsync) -> Participants {
+    pub(crate) fn find_for(self, call: Call, use_of_psync: PsyncPurpose) -> Participants {
         match self {
             TeamOrActiveSet::Team(handle) => Participants::of(team::find(call, "team", handle)),
             TeamOrActiveSet::OfRequest(handle) => Participants {
@@ -99,7 +99,7 @@ impl<'a> CollectiveEntry<'a> {
     pub(crate) fn on(call: Call, group: &'a Participants) -> (CollectiveEntry<'a>, Executor<'a>) {
         let (job, team) = (job::require(call), &*group.team);
         if !group.in_request {
-            CollectiveEntry::follow(call, team);
+            CollectiveEntry::complete_requests(call, team);
         }
         let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
         if executor.channels.unheard.is_some() {
@@ -119,13 +119,13 @@ impl<'a> CollectiveEntry<'a> {
         job: &'static Job,
         team: &'a Team,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
-        CollectiveEntry::follow(call, team);
+        CollectiveEntry::complete_requests(call, team);
         CollectiveEntry::enter(call, job, team, false)
     }
 
-    /// The program calls, after the non-blocking collectives of the team.
+    /// Completes the non-blocking collectives of the team, which a blocking one follows.
     #[inline(always)]
-    fn follow(call: Call, team: &Team) {
+    fn complete_requests(call: Call, team: &Team) {
         if team.has_requests.load(Relaxed) {
             requests::complete(team);
         }

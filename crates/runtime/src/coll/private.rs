@@ -26,25 +26,25 @@ const WORD: usize = size_of::<u64>();
 /// Bytes combined as bits: how a broadcast is a reduction, to which the root alone gives anything.
 static OR: Combine = Combine::or::<u8>();
 
-/// Which members an element is combined over.
+/// The kind of a reduction of one element of each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// All.
-    All,
-    /// The members up to and including this one.
-    UpToThis,
-    /// The members before this one; for the first one the result is zero bytes.
-    Before,
+pub enum ReductionKind {
+    /// Over all members.
+    AllReduce,
+    /// Over the members up to and including this one.
+    InclusiveScan,
+    /// Over the members before this one; for the first one the result is zero bytes.
+    ExclusiveScan,
 }
 
 /// Combine the elements that are in `memory` of all members, and leave each one's result there.
-pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Combine, over: Over) {
+pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Combine, kind: ReductionKind) {
     let team = team::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
-    entry.agree(&[("bytes", memory.len() as u64), ("over", over as u64)]);
+    entry.agree(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
     let is_first = executor.me() == 0;
-    executor.combine_private(private(memory), op, over);
-    if is_first && over == Over::Before {
+    executor.combine_private(private(memory), op, kind);
+    if is_first && kind == ReductionKind::ExclusiveScan {
         memory.fill(0);
     }
 }
@@ -62,7 +62,7 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     if me != root {
         memory.fill(0);
     }
-    executor.combine_private(private(memory), &OR, Over::All);
+    executor.combine_private(private(memory), &OR, ReductionKind::AllReduce);
 }
 
 fn private(memory: &mut [u8]) -> SymmetricRange {
@@ -73,15 +73,15 @@ fn private(memory: &mut [u8]) -> SymmetricRange {
 }
 
 impl Executor<'_> {
-    fn combine_private(&mut self, memory: SymmetricRange, op: &'static Combine, over: Over) {
+    fn combine_private(&mut self, memory: SymmetricRange, op: &'static Combine, kind: ReductionKind) {
         if memory.nbytes() == 0 || self.n() == 1 {
             return;
         }
         let vectors = Vectors { source: memory, dest: memory, op };
-        match over {
-            _ if !self.facts().has_landings() => self.combine_shown(memory, op, over),
-            Over::All => self.reduce_private(vectors),
-            Over::UpToThis | Over::Before => self.scan_by_doubling(vectors, over == Over::Before),
+        match kind {
+            _ if !self.facts().has_landings() => self.combine_shown(memory, op, kind),
+            ReductionKind::AllReduce => self.reduce_private(vectors),
+            ReductionKind::InclusiveScan | ReductionKind::ExclusiveScan => self.scan_by_doubling(vectors, kind == ReductionKind::ExclusiveScan),
         }
     }
 
@@ -99,12 +99,12 @@ impl Executor<'_> {
 
     /// Combine a word or an element at a time, which the members show each other.
     #[cold]
-    fn combine_shown(&mut self, memory: SymmetricRange, op: &Combine, over: Over) {
+    fn combine_shown(&mut self, memory: SymmetricRange, op: &Combine, kind: ReductionKind) {
         let me = self.me() as usize;
-        let members = match over {
-            Over::All => 0..self.n() as usize,
-            Over::UpToThis => 0..me + 1,
-            Over::Before => 0..me,
+        let members = match kind {
+            ReductionKind::AllReduce => 0..self.n() as usize,
+            ReductionKind::InclusiveScan => 0..me + 1,
+            ReductionKind::ExclusiveScan => 0..me,
         };
         let at_once = op.elem_bytes().max(WORD);
         assert!(at_once <= LARGEST, "elements of {at_once} bytes");

@@ -185,7 +185,7 @@ impl Slots {
     /// Take the lowest `count` slots that all members have free in `window`, if that many exist
     /// and a team is made at all. Taken before the window can be offered again, so that no two
     /// agreements of this PE get the same.
-    fn settle(
+    fn take_slots(
         &self,
         window: usize,
         own: Proposal,
@@ -244,7 +244,7 @@ pub(crate) fn agree_in(
             Ok(agreed) => agreed,
             Err(peer) => return Agreed::Elsewhere(peer),
         };
-        let slots = slots().settle(window, proposal, agreed, count);
+        let slots = slots().take_slots(window, proposal, agreed, count);
         if !agreed.alike {
             return Agreed::Unlike;
         }

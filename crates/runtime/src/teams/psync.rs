@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 /// The purpose for which a call uses a pSync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UseOfPsync {
+pub(crate) enum PsyncPurpose {
     /// A barrier or a sync: on one set, these may use a pSync in turn.
     Sync,
     /// A collective that moves data.
@@ -25,7 +25,7 @@ pub(crate) enum UseOfPsync {
 struct PsyncRecord {
     psync: usize,
     triplet: [c_int; 3],
-    used_for: UseOfPsync,
+    used_for: PsyncPurpose,
     /// The number of checked calls of this PE when it ended.
     end: u64,
 }
@@ -45,7 +45,7 @@ impl PsyncUse {
         call: Call,
         triplet: [c_int; 3],
         psync: *const c_long,
-        used_for: UseOfPsync,
+        used_for: PsyncPurpose,
     ) -> Option<PsyncUse> {
         let job = job::require(call);
         if !job.settings.checks() {
@@ -84,7 +84,7 @@ impl PsyncRecord {
     /// that use.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn =
-            [self.used_for, last.used_for] == [UseOfPsync::Sync; 2] && self.triplet == last.triplet;
+            [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2] && self.triplet == last.triplet;
         let is_alone = last.triplet[2] == 1;
         self.psync == last.psync && last.end == caller::calls() && !in_turn && !is_alone
     }

@@ -1,7 +1,7 @@
 //! The snapshots of the PEs of a node, made without their help: from the memory of the node, where
 //! their statuses are, from the kernel, and from the symbol table of the program.
 
-use crate::process::{self, Look};
+use crate::process::{self, ProcessStat};
 use crate::snapshot::{PeSnapshot, ProcessState, WaitId};
 use crate::status::{STATUS_BYTES, Status, SymmetricLocation, Word};
 use crate::status_slot;
@@ -51,15 +51,15 @@ impl<M: SharedMemory> Collector<M> {
     /// it, one look at its state is all that is known of the process.
     pub fn snapshots(&self, pes: &[LocalPe], pause: Option<Duration>) -> Vec<PeSnapshot> {
         let look = |pid: u32, status: Option<&Status>| match pause {
-            Some(_) => process::look(pid, status),
-            None => process::look_at_state(pid),
+            Some(_) => process::read(pid, status),
+            None => process::read_stat(pid),
         };
         let first = |pe: &LocalPe| {
             let status = self.status(pe.local);
             let pid = pe.process(status.as_ref())?;
             Some((pid, look(pid, status.as_ref())))
         };
-        let looks: Vec<Option<(u32, Option<Look>)>> = pes.iter().map(first).collect();
+        let looks: Vec<Option<(u32, Option<ProcessStat>)>> = pes.iter().map(first).collect();
         pause.inspect(|pause| std::thread::sleep(*pause));
         let mut snapshots: Vec<PeSnapshot> = pes.iter().map(|pe| self.snapshot(pe)).collect();
         for (snapshot, first) in snapshots.iter_mut().zip(&looks) {

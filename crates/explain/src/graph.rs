@@ -1,6 +1,6 @@
 //! The graph of who waits for whom, and which of its nodes can still continue.
 //!
-//! Its nodes are the PEs, then the steps of collectives, then further meetings. A PE can continue
+//! Its nodes are the PEs, then the steps of collectives, then other awaited events. A PE can continue
 //! if one of its waits can end, a meeting if all PEs that have not come to it can continue. Since
 //! the members of a team meet in a step, there are about as many edges as PEs.
 
@@ -52,8 +52,8 @@ pub enum End {
     Lock,
 }
 
-/// The nodes for which waits of a kind are.
-struct Meetings {
+/// The nodes that PEs wait for, besides other PEs.
+struct AwaitedNodes {
     /// By the number of the team and of the collective on it.
     steps: HashMap<(u64, u64), u32>,
     /// `None` if no PE is missing at the end of finalize.
@@ -82,14 +82,14 @@ impl<'a> Graph<'a> {
             unaided: Vec::new(),
             steps: Vec::new(),
         };
-        let meetings = graph.add_meetings(&steps);
+        let awaited = graph.add_awaited_nodes(&steps);
         graph.steps = steps;
         for (pe, of) in (0..).zip(&job.pes) {
             for (wait, values) in of.waits() {
-                graph.add_wait(&meetings, pe, wait, values);
+                graph.add_wait(&awaited, pe, wait, values);
             }
         }
-        graph.decide(meetings.writer);
+        graph.decide(awaited.writer);
         graph
     }
 
@@ -109,7 +109,7 @@ impl<'a> Graph<'a> {
         (self.forward.len() - 1) as u32
     }
 
-    fn add_meetings(&mut self, steps: &[Step]) -> Meetings {
+    fn add_awaited_nodes(&mut self, steps: &[Step]) -> AwaitedNodes {
         for step in steps {
             let rule = if step.is_mismatched { Rule::Never } else { Rule::All };
             self.add(rule, if step.needs_all() { Vec::new() } else { step.awaited.clone() });
@@ -148,20 +148,20 @@ impl<'a> Graph<'a> {
         let of_step = |(index, step): (usize, &Step)| {
             ((step.collective.number, step.collective.nth), self.step(index))
         };
-        Meetings { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
+        AwaitedNodes { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
     }
 
     /// Adds what a wait is for. A wait of less than a second is no evidence that the PE cannot
     /// continue.
-    fn add_wait(&mut self, meetings: &Meetings, pe: u32, wait: &Wait, values: &[Option<u64>]) {
+    fn add_wait(&mut self, awaited: &AwaitedNodes, pe: u32, wait: &Wait, values: &[Option<u64>]) {
         let job = self.job;
         let is_long = job.pes[pe as usize].is_long(wait);
         let known = |pe: &u32| *pe < job.n_pes();
         let (end, targets): (End, Vec<u32>) = match &wait.subject {
             Subject::Words(words) if words.are_satisfied(values) => (End::SatisfiedWord, vec![]),
             Subject::Words(_) if !is_long => (End::YoungWord, vec![]),
-            Subject::Words(_) => (End::Word, vec![meetings.writer]),
-            Subject::Collective(of) => (End::Network, vec![meetings.steps[&(of.number, of.nth)]]),
+            Subject::Words(_) => (End::Word, vec![awaited.writer]),
+            Subject::Collective(of) => (End::Network, vec![awaited.steps[&(of.number, of.nth)]]),
             Subject::Lock { lock, behind } => {
                 (End::Lock, job.holder(lock).or(*behind).filter(known).into_iter().collect())
             }
@@ -174,7 +174,7 @@ impl<'a> Graph<'a> {
                 (End::Network, Some(*from).filter(known).into_iter().collect())
             }
             Subject::Exit | Subject::Leaving => {
-                (End::Network, meetings.finalize.into_iter().collect())
+                (End::Network, awaited.finalize.into_iter().collect())
             }
         };
         if targets.is_empty() || end == End::Word {

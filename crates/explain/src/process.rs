@@ -1,6 +1,6 @@
 //! The state of a PE's process as the kernel shows it, for explanations of a job that hangs.
 //!
-//! Two looks some time apart show whether it computes: at one look a process that sleeps most of
+//! Two reads some time apart show whether it computes: at one of them a process that sleeps most of
 //! the time may run, and one that computes may sleep.
 
 use std::collections::HashSet;
@@ -22,12 +22,12 @@ const SERVING: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 
-/// Maximum number of threads that are looked at.
+/// Maximum number of threads whose CPU time is read.
 const MAX_THREADS: usize = 64;
 
 /// The content of /proc on a process at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ProcessStat {
     at: Instant,
     state: char,
     /// When the process was started: another process with the same number has another time.
@@ -43,39 +43,39 @@ pub fn pid_namespace() -> Option<u64> {
     Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 
-/// Looks at the process without its threads, which is enough for its state. `None` if there is no
+/// Reads the process without its threads, which is enough for its state. `None` if there is no
 /// such process.
-pub fn look_at_state(pid: u32) -> Option<Look> {
+pub fn read_stat(pid: u32) -> Option<ProcessStat> {
     stat(&pid.to_string())
 }
 
-fn stat(of: &str) -> Option<Look> {
+fn stat(of: &str) -> Option<ProcessStat> {
     parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?)
 }
 
-/// Looks at the process, and at `MAX_THREADS` of those threads that do not wait by the status.
+/// Reads the process, and `MAX_THREADS` of those threads that do not wait by the status.
 /// `None` if there is no such process.
 ///
 /// Where hundreds of threads poll, every other thread waits long for a CPU, so this reads little.
-pub fn look(pid: u32, status: Option<&Status>) -> Option<Look> {
-    let mut look = look_at_state(pid)?;
+pub fn read(pid: u32, status: Option<&Status>) -> Option<ProcessStat> {
+    let mut process = read_stat(pid)?;
     let waiting: HashSet<u32> = status.into_iter().flat_map(Status::waiting_threads).collect();
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
     let others = numbers.filter(|number| !waiting.contains(number)).take(MAX_THREADS);
     // A thread may end meanwhile.
     let ticks = |number: u32| Some((number, stat(&format!("{pid}/task/{number}"))?.ticks));
-    look.threads = others.filter_map(ticks).collect();
-    Some(look)
+    process.threads = others.filter_map(ticks).collect();
+    Some(process)
 }
 
 /// Parses /proc/PID/stat. The name of the program may contain anything, so the fields after the
 /// last parenthesis are used.
-fn parse(stat: &str) -> Option<Look> {
+fn parse(stat: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     // proc_pid_stat(5) counts the state, the first of these, as field 3.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Look {
+    Some(ProcessStat {
         at: Instant::now(),
         state: fields.first()?.chars().next()?,
         start: number(22)?,
@@ -84,8 +84,8 @@ fn parse(stat: &str) -> Option<Look> {
     })
 }
 
-/// The state of the process, from two looks at it.
-pub fn between(first: Option<&Look>, second: Option<&Look>) -> ProcessState {
+/// The state of the process, from two reads of it.
+pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> ProcessState {
     let ended = || ProcessState::Ended("ended".to_owned());
     let Some(second) = second else { return ended() };
     let Some(first) = first.filter(|first| first.start == second.start) else { return ended() };
@@ -103,19 +103,19 @@ pub fn between(first: Option<&Look>, second: Option<&Look>) -> ProcessState {
     }
 }
 
-fn runs(ticks: u64, first: &Look, second: &Look) -> ProcessState {
+fn runs(ticks: u64, first: &ProcessStat, second: &ProcessStat) -> ProcessState {
     let of_ms = second.at.duration_since(first.at).as_millis() as u64;
     let cpu_ms = ticks * 1000 / rustix::param::clock_ticks_per_second().max(1);
     ProcessState::Runs { cpu_ms, of_ms }
 }
 
 /// The threads of the process besides those of the library and those that wait by its status, if it
-/// has one, from two looks at it.
+/// has one, from two reads of it.
 pub fn other_threads(
     pid: u32,
     status: Option<&Status>,
-    first: Option<&Look>,
-    second: Option<&Look>,
+    first: Option<&ProcessStat>,
+    second: Option<&ProcessStat>,
 ) -> OtherThreads {
     let (Some(_), Some(first), Some(second)) = (status, first, second) else {
         return OtherThreads::default();

@@ -47,7 +47,7 @@ const OBSERVERS: [&dyn Observer; 5] = [
     &writes::RecordingWrites,
 ];
 
-/// The observers that listen, as a sum of their bits. Written at init and finalize.
+/// The observers that listen, as a sum of their bits. StatusContent at init and finalize.
 static LISTENERS: AtomicU32 = AtomicU32::new(0);
 
 /// Adds a listener.

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Returns what the kernel writes for a program with this state, these ticks and this start.
-fn stat(state: char, ticks: u64, start: u64) -> Look {
+fn stat(state: char, ticks: u64, start: u64) -> ProcessStat {
     let middle = "1 1 1 0 -1 4194304 0 0 0 0";
     let text = format!("7 (a ) (b) {state} {middle} {ticks} 0 0 0 20 0 1 0 {start} 1 1\n");
     parse(&text).expect("a stat")
@@ -16,7 +16,7 @@ fn stat(state: char, ticks: u64, start: u64) -> Look {
 
 #[test]
 fn the_state_follows_from_two_looks() {
-    let state = |from: &Look, to: &Look| between(Some(from), Some(to));
+    let state = |from: &ProcessStat, to: &ProcessStat| between(Some(from), Some(to));
     let idle = stat('S', 5, 9);
     assert_eq!(state(&idle, &stat('S', 5, 9)), ProcessState::Sleeps);
     assert!(matches!(state(&idle, &stat('S', 25, 9)), ProcessState::Runs { cpu_ms: 1.., .. }));
@@ -37,10 +37,10 @@ fn the_state_follows_from_two_looks() {
 fn a_process_is_seen_alive_and_then_not() {
     let mut child =
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
-    let alive = look(child.id(), None).expect("it waits for input");
+    let alive = read(child.id(), None).expect("it waits for input");
     drop(child.stdin.take());
     child.wait().expect("it ends");
-    let ended = between(Some(&alive), look(child.id(), None).as_ref());
+    let ended = between(Some(&alive), read(child.id(), None).as_ref());
     assert_eq!(ended, ProcessState::Ended("ended".to_owned()));
 }
 
@@ -63,10 +63,10 @@ fn check_busy(name: &str, expected: u32) {
         let named = std::thread::Builder::new().name(name.to_owned());
         named.spawn_scoped(scope, compute).expect("a thread");
         let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
-        let first = look(pid, None).expect("alive");
-        let used = |look: &Look| look.threads.iter().find(|(number, _)| *number == thread).cloned();
+        let first = read(pid, None).expect("alive");
+        let used = |look: &ProcessStat| look.threads.iter().find(|(number, _)| *number == thread).cloned();
         let second = loop {
-            let second = look(pid, None).expect("alive");
+            let second = read(pid, None).expect("alive");
             if used(&second) != used(&first) {
                 break second;
             }
@@ -74,7 +74,7 @@ fn check_busy(name: &str, expected: u32) {
         let all = second.threads.iter().map(|thread| thread.0);
         let busy = |waiting: Vec<u32>| {
             let status = waiting_in(pid, waiting);
-            let second = look(pid, Some(&status));
+            let second = read(pid, Some(&status));
             other_threads(pid, Some(&status), Some(&first), second.as_ref()).busy
         };
         assert_eq!(
@@ -108,7 +108,7 @@ fn a_thread_that_sleeps_in_a_system_call_sleeps() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
     let status = waiting_in(child.id(), Vec::new());
     let is_sleeping = || {
-        let look = look(child.id(), Some(&status));
+        let look = read(child.id(), Some(&status));
         other_threads(child.id(), Some(&status), look.as_ref(), look.as_ref()).sleeping == 1
     };
     let seen = (0..6000).any(|_| {

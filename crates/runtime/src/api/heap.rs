@@ -152,7 +152,7 @@ fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) 
     block
 }
 
-/// Reports to those that observe that a block is allocated, or freed.
+/// Reports to the observers that a block is allocated, or freed.
 fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
     observers::report(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
 }

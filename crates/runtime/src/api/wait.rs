@@ -13,7 +13,7 @@ use crate::memory::range::symmetric;
 use crate::memory::symmetric_location;
 use crate::observers::{self, Event, Action};
 use crate::sync::backoff;
-use crate::sync::status::Described;
+use crate::sync::status::WaitDescription;
 use core::ffi::c_int;
 use rushmem_explain::status::{self, MAX_LISTED, Subject, Words};
 pub use rushmem_transport::mem::WaitWord;
@@ -211,7 +211,7 @@ impl<T: WaitWord> WaitSet<T> {
     ///
     /// # Safety
     /// As `is_empty`.
-    unsafe fn describe(&self, job: &Job, all: bool) -> Described {
+    unsafe fn describe(&self, job: &Job, all: bool) -> WaitDescription {
         let mut missing = (0..self.nelems).filter(|&i| {
             // SAFETY: `i` is below `nelems`.
             let included = unsafe { self.includes(i) };

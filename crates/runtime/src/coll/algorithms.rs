@@ -112,7 +112,7 @@ impl<'a> Executor<'a> {
             }
         }
         let this = digest(&[self.collective.team.handle().0 as u64, root.into()]);
-        self.channels.unheard = Some(root);
+        self.channels.unconfirmed_root = Some(root);
         if LAST.swap(this, Relaxed) != this {
             self.hear_of_receivers();
         }
@@ -121,7 +121,7 @@ impl<'a> Executor<'a> {
     /// Wait until those to which this PE writes in its last broadcast have entered it, unless that
     /// is known.
     pub(crate) fn hear_of_receivers(&mut self) {
-        let Some(root) = self.channels.unheard.take() else { return };
+        let Some(root) = self.channels.unconfirmed_root.take() else { return };
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Wait { peer } = step {
                 self.wait(peer);

@@ -26,7 +26,7 @@ impl CollectiveCall<'_> {
         digest(&[self.team.number(), u64::from(self.team.members().world_pe(0).0)])
     }
 
-    /// Begins it for those that observe: `what` makes an event of its membership.
+    /// Begins it for the observers: `action` makes an event of its membership.
     pub(crate) fn observe(&self, action: impl FnOnce(Membership) -> Action) -> ObservedCall {
         observers::call(|| {
             let (me, n) = (self.team.me().0, self.team.members().n);

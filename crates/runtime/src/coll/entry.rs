@@ -102,7 +102,7 @@ impl<'a> CollectiveEntry<'a> {
             CollectiveEntry::complete_requests(call, team);
         }
         let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
-        if executor.channels.unheard.is_some() {
+        if executor.channels.unconfirmed_root.is_some() {
             executor.hear_of_receivers();
         }
         (entry, executor)
@@ -188,7 +188,7 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Reports to those that observe which arrays it reads and writes here.
+    /// Reports to the observers which arrays it reads and writes here.
     #[inline]
     pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
         if let Some(observed) = &mut self.observed {

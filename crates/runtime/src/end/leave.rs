@@ -19,7 +19,7 @@ use crate::process;
 use crate::process::stdio;
 use crate::process::time::nanoseconds;
 use crate::sync::flags;
-use crate::sync::status::{self, Shown};
+use crate::sync::status::{self, ShownWait};
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
@@ -143,7 +143,7 @@ fn give_up(job: &Job, status: c_int) {
 }
 
 /// Shows in the status that this PE waits at its exit.
-fn shows_exit() -> Shown {
+fn shows_exit() -> ShownWait {
     status::show(nanoseconds(), (call!("exit"), Subject::Leaving))
 }
 

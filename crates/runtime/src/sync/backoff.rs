@@ -13,7 +13,7 @@ use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::{network, polling};
 use crate::sync::flags;
-use crate::sync::status::{Described, LongWait};
+use crate::sync::status::{WaitDescription, LongWait};
 use std::time::Duration;
 
 /// Polls with a pause: some tens of microseconds.
@@ -41,7 +41,7 @@ const SLEEP: Duration = Duration::from_micros(50);
 #[inline]
 pub(crate) fn until_rung(
     job: &Job,
-    describe: impl Fn() -> Described,
+    describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() && job.alone {
@@ -53,7 +53,7 @@ pub(crate) fn until_rung(
 }
 
 #[cold]
-fn sleep_until_rung(describe: impl Fn() -> Described, ready: impl FnMut() -> bool) {
+fn sleep_until_rung(describe: impl Fn() -> WaitDescription, ready: impl FnMut() -> bool) {
     if network::is_open() {
         network::hand_over();
     }
@@ -66,7 +66,7 @@ fn sleep_until_rung(describe: impl Fn() -> Described, ready: impl FnMut() -> boo
 #[inline]
 pub(crate) fn until_seen(
     job: &Job,
-    describe: impl Fn() -> Described,
+    describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() {
@@ -77,11 +77,11 @@ pub(crate) fn until_seen(
 }
 
 #[cold]
-fn sleep_until_seen(describe: impl Fn() -> Described, mut ready: impl FnMut() -> bool) {
+fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMut() -> bool) {
     let mut wait = LongWait::new(describe);
     while !ready() {
         std::thread::sleep(SLEEP);
-        wait.look();
+        wait.check();
     }
 }
 
@@ -115,17 +115,17 @@ fn sleep_limit(job: &Job) -> Duration {
 fn wait_in_network(
     job: &Job,
     at_most: Duration,
-    describe: impl Fn() -> Described,
+    describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     let mut wait = LongWait::new(describe);
     'waiting: while !poll_network(job.oversubscribed, &mut ready) {
-        wait.look();
+        wait.check();
         while !network::wait(at_most) {
             if ready() {
                 break 'waiting;
             }
-            wait.look();
+            wait.check();
         }
     }
     if wait.lasted() > LONG {
@@ -137,7 +137,7 @@ fn wait_in_network(
 
 /// Wait until a word is set by another thread of this PE, which may need the CPU meanwhile.
 /// `describe` says what for, if it takes long.
-pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
+pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
     let mut is_set = || word.load(Ordering::Acquire) != 0;
     if yielding(&mut is_set) {
         return;

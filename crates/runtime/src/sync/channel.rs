@@ -21,7 +21,7 @@ use crate::memory::areas::{LANDING_SETS, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
-use crate::sync::status::Described;
+use crate::sync::status::WaitDescription;
 use rushmem_collectives::{Edge, LINE_BYTES, Partner};
 use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};
@@ -36,7 +36,7 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 const PAIR_COUNT_BITS: u32 = 48;
 
 /// Polls of a flag before a peer is woken that was signaled last: some hundreds of nanoseconds.
-const POLLS_UNRUNG: u32 = 256;
+const POLLS_BEFORE_RING: u32 = 256;
 
 /// The collective in which channels are used.
 pub(crate) trait InCollective {
@@ -50,7 +50,7 @@ pub(crate) trait InCollective {
     /// Returns what a member waits for there: for `awaited`, if it is one PE.
     fn subject(&self, awaited: Option<Pe>) -> Subject;
 
-    fn describe(&self, awaited: Option<Pe>) -> Described {
+    fn describe(&self, awaited: Option<Pe>) -> WaitDescription {
         (self.call(), self.subject(awaited))
     }
 }
@@ -80,9 +80,9 @@ pub(crate) struct Channels {
     /// Counts the words that were shown.
     shown: usize,
     /// Whom this member has signaled, and not woken in case it sleeps.
-    unrung: Option<Pe>,
+    unnotified: Option<Pe>,
     /// The root of a broadcast whose receivers this member has yet to hear of.
-    pub(crate) unheard: Option<u32>,
+    pub(crate) unconfirmed_root: Option<u32>,
 }
 
 /// The numbers of signals that this PE has sent to another one on [`Edge::Pair`], and has received
@@ -127,8 +127,8 @@ impl Channels {
             releases: 0,
             short_reductions: 0,
             shown: 0,
-            unrung: None,
-            unheard: None,
+            unnotified: None,
+            unconfirmed_root: None,
         }
     }
 
@@ -282,14 +282,14 @@ impl Channels {
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();
         if change(flags::area()) {
-            self.unrung = Some(pe);
+            self.unnotified = Some(pe);
         }
     }
 
     /// Wake the PE that was signaled last, if it sleeps.
     #[inline]
     pub(crate) fn ring(&mut self) {
-        if let Some(pe) = self.unrung.take() {
+        if let Some(pe) = self.unnotified.take() {
             flags::area().ring(pe);
         }
     }
@@ -317,8 +317,8 @@ impl Channels {
             }
         };
         let describe = || by.describe(Some(source));
-        let unrung = self.unrung.take();
-        self.unrung = until(unrung, job, describe, || flags::area().flag(at) >= value);
+        let unnotified = self.unnotified.take();
+        self.unnotified = until(unnotified, job, describe, || flags::area().flag(at) >= value);
     }
 
     /// Waits for the signal `turn` of a PE, at a flag that does not belong to the team. Ends the
@@ -333,9 +333,9 @@ impl Channels {
         let value = self.pair_mark + turn;
         let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
         let mut flag = 0;
-        let unrung = self.unrung.take();
-        self.unrung = until(
-            unrung,
+        let unnotified = self.unnotified.take();
+        self.unnotified = until(
+            unnotified,
             job,
             || by.describe(Some(source)),
             || {
@@ -425,16 +425,16 @@ pub(crate) fn next_collective_of_job(set: u8) -> usize {
 /// returned.
 #[inline]
 fn until(
-    unrung: Option<Pe>,
+    unnotified: Option<Pe>,
     job: &Job,
-    describe: impl Fn() -> Described,
+    describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
-    if let Some(pe) = unrung {
-        let polls = if job.oversubscribed { 0 } else { POLLS_UNRUNG };
+    if let Some(pe) = unnotified {
+        let polls = if job.oversubscribed { 0 } else { POLLS_BEFORE_RING };
         for _ in 0..polls {
             if ready() {
-                return unrung;
+                return unnotified;
             }
             std::hint::spin_loop();
         }

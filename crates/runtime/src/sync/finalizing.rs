@@ -38,7 +38,7 @@ pub(crate) fn enter(job: &Job) {
 
 /// The state of the PEs for which a thread waits.
 #[derive(Debug, Default)]
-pub(crate) struct PeerLook {
+pub(crate) struct PeerCheck {
     /// When it looks again, once it has begun.
     due: Option<u64>,
     /// The member with which the next look begins.
@@ -47,7 +47,7 @@ pub(crate) struct PeerLook {
     expects_no_end: bool,
 }
 
-impl PeerLook {
+impl PeerCheck {
     /// Returns true if the thread must check what it waits for before it sleeps again.
     pub(crate) fn expects_no_end(&self) -> bool {
         self.expects_no_end
@@ -56,7 +56,7 @@ impl PeerLook {
     /// Looks at the PEs for which this thread waits if that is due, and ends the job with an error
     /// if none of them can end the wait. The caller has just found that the wait goes on. Returns
     /// whether it has looked, perhaps over a network.
-    pub(crate) fn look(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
+    pub(crate) fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
         let due = *self.due.get_or_insert(now + PERIOD.as_nanos() as u64);
         if now < due && !self.expects_no_end {
@@ -66,7 +66,7 @@ impl PeerLook {
         let Some(job) = job::known() else { return false };
         let (call, subject) = describe();
         if let Subject::Collective(collective) = &subject {
-            self.look_at_members(call, job, collective);
+            self.check_members(call, job, collective);
         }
         let is_hopeless = match &subject {
             Subject::Message { from: pe }
@@ -84,7 +84,7 @@ impl PeerLook {
     }
 
     /// Looks at the member that is awaited, or at some of those that are.
-    fn look_at_members(&mut self, call: Call, job: &Job, collective: &Collective) {
+    fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
         let Collective { number, nth, awaited, .. } = collective;
         let is_missing = |pe: &Pe| {
             let entered = finalizing(*pe).and_then(|status| {

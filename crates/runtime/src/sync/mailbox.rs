@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::memory::areas::MESSAGE;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
-use crate::sync::status::Described;
+use crate::sync::status::WaitDescription;
 use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::collections::hash_map::Entry;
@@ -24,7 +24,7 @@ pub(crate) fn mailboxes() -> &'static Mailboxes {
 }
 
 /// Describes the wait for a PE to send a message, or to take one.
-pub(crate) type DescribeWait<'a> = &'a dyn Fn(Pe) -> Described;
+pub(crate) type DescribeWait<'a> = &'a dyn Fn(Pe) -> WaitDescription;
 
 /// The contents of one message.
 pub(crate) type MailboxMessage = [u64; MESSAGE];
@@ -136,7 +136,7 @@ impl Mailboxes {
 }
 
 /// Waits for a PE that are of no collective.
-pub(crate) fn of_message(call: Call) -> impl Fn(Pe) -> Described {
+pub(crate) fn of_message(call: Call) -> impl Fn(Pe) -> WaitDescription {
     move |pe| (call, Subject::Message { from: pe.0 })
 }
 

@@ -11,7 +11,7 @@ use crate::memory::primitive::AtomicU32;
 use crate::net::{calling, endpoints, network};
 use crate::process;
 use crate::process::time::nanoseconds;
-use crate::sync::finalizing::{PERIOD, PeerLook};
+use crate::sync::finalizing::{PERIOD, PeerCheck};
 use crate::sync::{flags, long_wait};
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
@@ -35,10 +35,10 @@ const LOCATED: Duration = Duration::from_secs(1);
 static ARE_LOCATED: AtomicBool = AtomicBool::new(false);
 
 /// The function in which a thread waits, and what for.
-pub(crate) type Described = (Call, Subject);
+pub(crate) type WaitDescription = (Call, Subject);
 
 /// The content of the status, apart from what is read when it is written.
-struct Written {
+struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
     waits: Vec<(u64, Wait)>,
@@ -51,7 +51,7 @@ struct Written {
     held_locks: fn() -> Vec<SymmetricLocation>,
 }
 
-static WRITTEN: Mutex<Written> = Mutex::new(Written {
+static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
     pid_namespace: 0,
     stage: Stage::Starting,
     waits: Vec::new(),
@@ -80,14 +80,14 @@ pub(crate) fn finalizes(finalizing: Option<Finalizing>) {
     change(|written| written.finalizing = finalizing);
 }
 
-fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
+fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
     let mut written = process::lock(&WRITTEN);
     let result = change(&mut written);
     write(&written);
     result
 }
 
-fn write(written: &Written) {
+fn write(written: &StatusContent) {
     let mut held_locks = (written.held_locks)();
     held_locks.truncate(MAX_LISTED);
     // On a node, a call returns after its stores.
@@ -109,22 +109,22 @@ fn write(written: &Written) {
 }
 
 /// A wait that the status shows until this is dropped.
-pub(crate) struct Shown(u64);
+pub(crate) struct ShownWait(u64);
 
 /// Shows a wait that began at this time.
 #[cold]
-pub(crate) fn show(since: u64, described: Described) -> Shown {
-    Shown(add(since, described))
+pub(crate) fn show(since: u64, described: WaitDescription) -> ShownWait {
+    ShownWait(add(since, described))
 }
 
-impl Drop for Shown {
+impl Drop for ShownWait {
     fn drop(&mut self) {
         remove(self.0);
     }
 }
 
 /// Adds a wait, and returns its number, which is not 0.
-fn add(since: u64, (call, subject): Described) -> u64 {
+fn add(since: u64, (call, subject): WaitDescription) -> u64 {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     change(|written| {
         written.count += 1;
@@ -184,15 +184,15 @@ pub(crate) struct LongWait<D> {
     has_slept: bool,
     /// When it began, as far as the clock was read.
     since: Option<u64>,
-    shown: Option<Shown>,
+    shown: Option<ShownWait>,
     is_located: bool,
     /// When it was last seen that something is in flight.
     in_flight_at: Option<u64>,
     /// The state of the PEs for which it waits, with respect to finalize.
-    peers: PeerLook,
+    peers: PeerCheck,
 }
 
-impl<D: Fn() -> Described> LongWait<D> {
+impl<D: Fn() -> WaitDescription> LongWait<D> {
     pub(crate) fn new(describe: D) -> LongWait<D> {
         LongWait {
             describe,
@@ -201,7 +201,7 @@ impl<D: Fn() -> Described> LongWait<D> {
             shown: None,
             is_located: !ARE_LOCATED.load(Relaxed),
             in_flight_at: None,
-            peers: PeerLook::default(),
+            peers: PeerCheck::default(),
         }
     }
 
@@ -212,7 +212,7 @@ impl<D: Fn() -> Described> LongWait<D> {
     }
 
     /// Reads the clock before or after a sleep, and shows the wait if it is long.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn check(&mut self) {
         if let Some(shown) = &self.shown {
             if !self.is_located && self.lasted() >= LOCATED {
                 self.is_located = true;
@@ -222,7 +222,7 @@ impl<D: Fn() -> Described> LongWait<D> {
             if self.in_flight_at.is_some_and(is_due) {
                 self.look_at_network();
             }
-            if self.peers.look(&self.describe) {
+            if self.peers.check(&self.describe) {
                 // The wait for an answer has made the status forget what is in flight.
                 self.look_at_network();
             }
@@ -245,7 +245,7 @@ impl<D: Fn() -> Described> LongWait<D> {
     /// most often ends the wait.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
-            self.look();
+            self.check();
         }
         let rest = match (&self.shown, self.in_flight_at) {
             (None, _) => LONG.saturating_sub(self.lasted()),

@@ -43,12 +43,12 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes part
-/// `i` of `Dest` of member `j`. In each round a member puts a landing of up to [`landing_parts`]
-/// parts. No member leaves it before all have entered it.
+/// `i` of `Dest` of member `j`. In each round a member puts a receive buffer of up to
+/// [`receive_buffer_parts`] parts. No member leaves it before all have entered it.
 ///
 /// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the
 /// distance is set. A member packs the blocks that go on, in the order of distances, out of its
-/// source and the landings in which they came.
+/// source and the receive buffers in which they came.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
@@ -62,7 +62,7 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         let put = Step::Put {
             peer: to_ahead(n, me, k),
             from: Buffer::Accumulator.at(0),
-            to: Buffer::Landing(k).at(0),
+            to: Buffer::Receive(k).at(0),
             count: below(n, k),
         };
         pack.chain([put, Step::Wait { peer: from_behind(n, me, k) }])
@@ -76,14 +76,14 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan by which members learn that those to whom they will put in [`all_to_all`] have entered
-/// it, so that their landings are free.
+/// it, so that their receive buffers are free.
 pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
 }
 
-/// Returns how many parts the fullest landing of an [`all_to_all`] holds.
-pub fn landing_parts(n: u32) -> u32 {
+/// Returns how many parts the fullest receive buffer of an [`all_to_all`] holds.
+pub fn receive_buffer_parts(n: u32) -> u32 {
     rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
 }
 
@@ -92,7 +92,7 @@ pub fn landing_parts(n: u32) -> u32 {
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
         None => Buffer::Source.at(ahead(n, me, distance)),
-        Some(k) => Buffer::Landing(k as u8).at(below(distance, k as u8)),
+        Some(k) => Buffer::Receive(k as u8).at(below(distance, k as u8)),
     }
 }
 

@@ -23,9 +23,9 @@ pub enum Edge {
     /// each two PEs, not for each team.
     Pair,
     /// Between any two members that share memory, with [`LINE_BYTES`] beside the flag in its cache
-    /// line. A plan sends at most one such message from one member to another, to a landing, and no
-    /// member ends the plan before all have entered it: so of two lines, used in turn, none is
-    /// overwritten unread.
+    /// line. A plan sends at most one such message from one member to another, to a receive buffer,
+    /// and no member ends the plan before all have entered it: so of two lines, used in turn, none
+    /// is overwritten unread.
     Line,
 }
 

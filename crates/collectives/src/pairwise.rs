@@ -37,17 +37,17 @@ fn in_lines(
     me: u32,
     part: impl Fn(u32) -> u32 + Copy,
 ) -> impl Iterator<Item = Step> + Clone {
-    let landing = |distance: u32| Buffer::Landing(distance as u8 - 1).at(0);
+    let receive_buffer = |distance: u32| Buffer::Receive(distance as u8 - 1).at(0);
     let puts = (1..n).map(move |distance| {
         let peer = Partner::line(ahead(n, me, distance));
         let from = Buffer::Source.at(part(peer.index));
-        Step::Put { peer, from, to: landing(distance), count: 1 }
+        Step::Put { peer, from, to: receive_buffer(distance), count: 1 }
     });
     let own = Step::Copy { from: Buffer::Source.at(part(me)), to: Buffer::Dest.at(me), count: 1 };
     let takes = (1..n).flat_map(move |distance| {
         let peer = Partner::line(behind(n, me, distance));
         let to = Buffer::Dest.at(peer.index);
-        [Step::Wait { peer }, Step::Copy { from: landing(distance), to, count: 1 }]
+        [Step::Wait { peer }, Step::Copy { from: receive_buffer(distance), to, count: 1 }]
     });
     puts.chain([own]).chain(takes)
 }

@@ -24,23 +24,30 @@ const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 /// member leaves it before all have entered it.
 pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
-    let fold_landing = core.rounds();
+    let fold_receive_buffer = core.rounds();
     let active = core.position(me);
     let folded = core.folded_onto(me).map(|index| Partner::exchange(index, core.rounds()));
 
     let fold_in = folded.map(|peer| {
-        [Step::Wait { peer }, Step::Reduce { landing: fold_landing, landing_is_left: false }]
+        [
+            Step::Wait { peer },
+            Step::Reduce { receive_buffer: fold_receive_buffer, receive_buffer_is_left: false },
+        ]
     });
     let rounds = active.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| exchange(me, core.partner(position, k), k))
     });
-    let fold_out = folded.map(|peer| put(peer, fold_landing));
+    let fold_out = folded.map(|peer| put(peer, fold_receive_buffer));
     let passive = active.is_none().then(|| {
         let peer = Partner::exchange(me - 1, core.rounds());
         [
-            put(peer, fold_landing),
+            put(peer, fold_receive_buffer),
             Step::Wait { peer },
-            Step::Copy { from: Buffer::Landing(fold_landing).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy {
+                from: Buffer::Receive(fold_receive_buffer).at(0),
+                to: ACCUMULATOR,
+                count: 1,
+            },
         ]
     });
 
@@ -51,7 +58,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered
-/// it: before the first of several with landings that other teams use, too.
+/// it: before the first of several with receive buffers that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
     let partners = core
@@ -68,8 +75,8 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// the start, those of the indices `0..=me` combined at the end.
 ///
 /// A member may end it before a higher one has entered it, hence the credits: each member first
-/// announces to those that will put to it that it has entered, so that all its scan landings are
-/// free.
+/// announces to those that will put to it that it has entered, so that all its scan receive buffers
+/// are free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let credits = rounds(me + 1).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     let rounds = rounds(n).flat_map(move |k| {
@@ -78,7 +85,7 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             .then(|| [Step::Wait { peer: from_ahead(n, me, k) }, put(to_ahead(n, me, k), k)]);
         let receive = (distance <= me).then(|| {
             let peer = from_behind(n, me, k);
-            [Step::Wait { peer }, Step::Reduce { landing: k, landing_is_left: true }]
+            [Step::Wait { peer }, Step::Reduce { receive_buffer: k, receive_buffer_is_left: true }]
         });
         send.into_iter().chain(receive).flatten()
     });
@@ -95,14 +102,14 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan by which the results of an inclusive scan move up by one index. In the scan the
-/// neighbor's credit was taken, which holds for this landing as well.
+/// neighbor's credit was taken, which holds for this receive buffer as well.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let landing = log2_ceil(n) as u8;
-    let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), landing));
+    let receive_buffer = log2_ceil(n) as u8;
+    let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), receive_buffer));
     let receive = (me > 0).then(|| {
         [
             Step::Wait { peer: from_behind(n, me, 0) },
-            Step::Copy { from: Buffer::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Receive(receive_buffer).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
     send.into_iter().chain(receive.into_iter().flatten())
@@ -122,15 +129,19 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// Send the accumulator to a landing of `peer`.
-pub(crate) const fn put(peer: Partner, landing: u8) -> Step {
-    Step::Put { peer, from: ACCUMULATOR, to: Buffer::Landing(landing).at(0), count: 1 }
+/// Send the accumulator to a receive buffer of `peer`.
+pub(crate) const fn put(peer: Partner, receive_buffer: u8) -> Step {
+    Step::Put { peer, from: ACCUMULATOR, to: Buffer::Receive(receive_buffer).at(0), count: 1 }
 }
 
 /// One round between two members that end up with the same partial result.
-const fn exchange(me: u32, peer: Partner, landing: u8) -> [Step; 3] {
-    let landing_is_left = peer.index < me;
-    [put(peer, landing), Step::Wait { peer }, Step::Reduce { landing, landing_is_left }]
+const fn exchange(me: u32, peer: Partner, receive_buffer: u8) -> [Step; 3] {
+    let receive_buffer_is_left = peer.index < me;
+    [
+        put(peer, receive_buffer),
+        Step::Wait { peer },
+        Step::Reduce { receive_buffer, receive_buffer_is_left },
+    ]
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ pub enum Buffer {
     /// an all-to-all it holds the blocks that are sent together.
     Accumulator,
     /// A buffer of the internal area into which one peer writes once, by number: see
-    /// [`landing`](crate::landing). What it holds is read once.
-    Landing(u8),
+    /// [`receive_buffer`](crate::receive_buffer). What it holds is read once.
+    Receive(u8),
 }
 
 impl Buffer {
@@ -147,13 +147,13 @@ pub enum Step {
         /// True if a member's own contribution is left out; then nothing is stored at member 0.
         exclusive: bool,
     },
-    /// Combine the whole accumulator with a landing buffer, into the accumulator.
+    /// Combine the whole accumulator with a receive buffer, into the accumulator.
     Reduce {
-        /// Number of the landing buffer.
-        landing: u8,
-        /// True if the landing buffer holds the contribution of the lower indices, and so is the
+        /// Number of the receive buffer.
+        receive_buffer: u8,
+        /// True if the receive buffer holds the contribution of the lower indices, and so is the
         /// left operand. All members then combine in the same order and agree to the last bit.
-        landing_is_left: bool,
+        receive_buffer_is_left: bool,
     },
 }
 

@@ -14,8 +14,8 @@ pub(crate) mod trace;
 pub(crate) mod writes;
 
 pub(crate) use event::{
-    AccessEvent, AccessKind, Argument, ByteBlocks, CallKind, Effect, Event, FollowedMembers,
-    Membership, Observer, Action, WordKind,
+    AccessEvent, AccessKind, Action, Argument, ByteBlocks, CallKind, Effect, Event,
+    FollowedMembers, Membership, Observer, WordKind,
 };
 
 use crate::call::call;

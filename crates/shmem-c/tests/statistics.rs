@@ -190,7 +190,7 @@ fn what_threads_do_on_the_network_is_counted() {
     }
 }
 
-/// One PE has no landing buffers.
+/// One PE has no receive buffers.
 #[test]
 fn what_one_pe_does_is_counted() {
     let outcome = run(1, "1", ("SHMEM_ONNODE", "on"), false);

@@ -20,7 +20,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// ```
     pub fn reduce_value<T: Pod, O: Operator<T>>(&self, _op: O, mut value: T) -> T {
         let (call, team) = (call!("Team::reduce_value"), self.handle());
-        private::combine(call, team, bytes_of_mut(&mut value), O::COMBINE, ReductionKind::AllReduce);
+        private::combine(
+            call,
+            team,
+            bytes_of_mut(&mut value),
+            O::COMBINE,
+            ReductionKind::AllReduce,
+        );
         value
     }
 
@@ -41,7 +47,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Add up a value of the members up to this one (§9.10.10, of one element).
     pub fn inscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (call!("Team::inscan_value"), self.handle());
-        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), ReductionKind::InclusiveScan);
+        private::combine(
+            call,
+            team,
+            bytes_of_mut(&mut value),
+            sum::<T>(),
+            ReductionKind::InclusiveScan,
+        );
         value
     }
 
@@ -49,7 +61,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// where this member's elements begin, if the value is their number.
     pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (call!("Team::exscan_value"), self.handle());
-        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), ReductionKind::ExclusiveScan);
+        private::combine(
+            call,
+            team,
+            bytes_of_mut(&mut value),
+            sum::<T>(),
+            ReductionKind::ExclusiveScan,
+        );
         value
     }
 

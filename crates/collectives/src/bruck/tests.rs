@@ -47,12 +47,12 @@ fn one_member_copies_its_block() {
 
 #[test]
 fn a_block_takes_the_bits_of_its_distance_in_turn() {
-    // Among 4, what goes 3 places goes 1, from the source, then 2, from the landing of the first
-    // round.
+    // Among 4, what goes 3 places goes 1, from the source, then 2, from the receive buffer of the
+    // first round.
     let copies: Vec<_> = all_to_all(4, 1).filter(|s| matches!(s, Step::Copy { .. })).collect();
     let copy = |from, to| Step::Copy { from, to, count: 1 };
     let (source, dest, packed) = (Buffer::Source, Buffer::Dest, Buffer::Accumulator);
-    let landing = Buffer::Landing;
+    let receive_buffer = Buffer::Receive;
     assert_eq!(
         copies,
         [
@@ -60,10 +60,10 @@ fn a_block_takes_the_bits_of_its_distance_in_turn() {
             copy(source.at(2), packed.at(0)),
             copy(source.at(0), packed.at(1)),
             copy(source.at(3), packed.at(0)),
-            copy(landing(0).at(1), packed.at(1)),
-            copy(landing(0).at(0), dest.at(0)),
-            copy(landing(1).at(0), dest.at(3)),
-            copy(landing(1).at(1), dest.at(2)),
+            copy(receive_buffer(0).at(1), packed.at(1)),
+            copy(receive_buffer(0).at(0), dest.at(0)),
+            copy(receive_buffer(1).at(0), dest.at(3)),
+            copy(receive_buffer(1).at(1), dest.at(2)),
         ]
     );
 }
@@ -76,5 +76,5 @@ fn numbers_with_a_bit_are_counted() {
         }
     }
     assert_eq!(below(u32::MAX, 31), (1 << 31) - 1);
-    assert_eq!([1, 2, 3, 6, 8].map(landing_parts), [0, 1, 1, 3, 4]);
+    assert_eq!([1, 2, 3, 6, 8].map(receive_buffer_parts), [0, 1, 1, 3, 4]);
 }

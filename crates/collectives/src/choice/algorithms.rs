@@ -4,13 +4,13 @@
 
 use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use crate::{
-    LINE_BYTES, Step, binomial, bruck, central, dissemination, landing, neighbor_exchange,
-    pairwise, recursive_doubling, ring, scatter_all_gather,
+    LINE_BYTES, Step, binomial, bruck, central, dissemination, neighbor_exchange, pairwise,
+    receive_buffer, recursive_doubling, ring, scatter_all_gather,
 };
 use std::fmt::Debug;
 
-/// In how many pieces, each of which fits a landing, recursive doubling reduces a vector at most:
-/// one follows the other, and other algorithms are faster.
+/// In how many pieces, each of which fits a receive buffer, recursive doubling reduces a vector at
+/// most: one follows the other, and other algorithms are faster.
 const MAX_PIECES: usize = 4;
 
 /// A function that returns true if an algorithm can be used for a number of bytes; the table says
@@ -91,7 +91,7 @@ algorithms! {
     AllReduceAlgorithm of reduce;
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
     "recursive_doubling" => RecursiveDoubling
-        if |nbytes, facts| nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.landing_bytes),
+        if |nbytes, facts| nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.receive_buffer_bytes),
     /// The plan `rabenseifner::all_reduce`.
     "rabenseifner" => Rabenseifner,
     /// The plan `ring::all_reduce`.
@@ -130,9 +130,9 @@ algorithms! {
     "pairwise" => Pairwise,
     /// [`bruck::all_to_all`].
     "bruck" => Bruck if |nbytes, facts| {
-        let parts = bruck::landing_parts(facts.members) as usize;
-        let fits = nbytes.saturating_mul(parts) <= landing::MIN_BYTES;
-        facts.has_landings() && facts.members > 1 && fits
+        let parts = bruck::receive_buffer_parts(facts.members) as usize;
+        let fits = nbytes.saturating_mul(parts) <= receive_buffer::MIN_BYTES;
+        facts.has_receive_buffers() && facts.members > 1 && fits
     },
 }
 
@@ -141,7 +141,7 @@ algorithms! {
     ScanAlgorithm of scan;
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
-    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_landings(),
+    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_receive_buffers(),
     /// The plan `direct::scan`.
     "direct" => Direct,
 }

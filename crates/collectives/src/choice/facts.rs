@@ -15,9 +15,9 @@ pub struct ChoiceFacts {
     pub per_node: u32,
     /// PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
-    /// Bytes of the landing buffers that the members use; 0 if one of them may be in another
+    /// Bytes of the receive buffers that the members use; 0 if one of them may be in another
     /// collective that uses the same.
-    pub landing_bytes: usize,
+    pub receive_buffer_bytes: usize,
     /// They use the flags of each two PEs and what lies beside these, contributions to counters,
     /// which all teams share: no other team uses them at once.
     pub pair_flags: bool,
@@ -32,16 +32,16 @@ impl ChoiceFacts {
         self.per_node == self.members
     }
 
-    /// Returns true if the members use landing buffers.
+    /// Returns true if the members use receive buffers.
     #[inline]
-    pub const fn has_landings(&self) -> bool {
-        self.landing_bytes > 0
+    pub const fn has_receive_buffers(&self) -> bool {
+        self.receive_buffer_bytes > 0
     }
 
-    /// Returns true if plans of two levels can be used: they use landings and the flags of each two
-    /// PEs.
+    /// Returns true if plans of two levels can be used: they use receive buffers and the flags of
+    /// each two PEs.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
-        self.has_landings() && self.pair_flags && !self.one_node() && self.per_node > 1
+        self.has_receive_buffers() && self.pair_flags && !self.one_node() && self.per_node > 1
     }
 }

@@ -2,15 +2,17 @@
 
 use super::*;
 
-const COPY_BACK: Step = Step::Copy { from: Buffer::Landing(1).at(0), to: ACCUMULATOR, count: 1 };
+const COPY_BACK: Step = Step::Copy { from: Buffer::Receive(1).at(0), to: ACCUMULATOR, count: 1 };
 
 #[test]
 fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
     let first: Vec<_> = all_reduce(3, 0).collect();
     let pair = |index| Partner::exchange(index, 0);
     let fold = |index| Partner::exchange(index, 1);
-    let fold_in =
-        [Step::Wait { peer: fold(1) }, Step::Reduce { landing: 1, landing_is_left: false }];
+    let fold_in = [
+        Step::Wait { peer: fold(1) },
+        Step::Reduce { receive_buffer: 1, receive_buffer_is_left: false },
+    ];
     assert_eq!(first[..2], fold_in);
     assert_eq!(first[2..5], exchange(0, pair(2), 0));
     assert_eq!(first[5..], [put(fold(1), 1)]);
@@ -32,7 +34,7 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
             Step::Wait { peer: from_ahead(3, 1, 0) },
             put(to_ahead(3, 1, 0), 0),
             Step::Wait { peer: from_behind(3, 1, 0) },
-            Step::Reduce { landing: 0, landing_is_left: true },
+            Step::Reduce { receive_buffer: 0, receive_buffer_is_left: true },
         ]
     );
     let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
@@ -42,7 +44,7 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
         [
             put(to_ahead(3, 1, 0), 2),
             Step::Wait { peer: from_behind(3, 1, 0) },
-            Step::Copy { from: Buffer::Landing(2).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Receive(2).at(0), to: ACCUMULATOR, count: 1 },
         ]
     );
 }

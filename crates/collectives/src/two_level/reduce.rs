@@ -28,7 +28,7 @@ const BLOCK_PARTS: u32 = 64;
 /// it.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every message
-/// has a landing of its own.
+/// has a receive buffer of its own.
 pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, members, local, .. } = at.levels();
     // The leaders have the first ones, and one for the fold; nodes need not have the same number of
@@ -37,13 +37,16 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let from_above = from_below + log2_ceil(members) as u8;
     let up = binomial::to_children(members, local).flat_map(move |k| {
         let peer = from_ahead(members, local, k);
-        [Step::Wait { peer }, Step::Reduce { landing: from_below + k, landing_is_left: false }]
+        [
+            Step::Wait { peer },
+            Step::Reduce { receive_buffer: from_below + k, receive_buffer_is_left: false },
+        ]
     });
     let parent = (local != 0).then(|| {
         let k = binomial::to_parent(local);
         let receive = [
             Step::Wait { peer: from_behind(members, local, k) },
-            Step::Copy { from: Buffer::Landing(from_above).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Receive(from_above).at(0), to: ACCUMULATOR, count: 1 },
         ];
         [put(to_behind(members, local, k), from_below + k)].into_iter().chain(receive)
     });
@@ -55,20 +58,20 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         .chain(down.map(on_node(at)))
 }
 
-/// The plan of an all-reduce of one part that fits a landing, in 3 ⌈log2 p⌉ rounds on a node of p
-/// members, and those of [`recursive_doubling::all_reduce`] over the leaders. No member leaves it
-/// before all have entered it.
+/// The plan of an all-reduce of one part that fits a receive buffer, in 3 ⌈log2 p⌉ rounds on a node
+/// of p members, and those of [`recursive_doubling::all_reduce`] over the leaders. No member leaves
+/// it before all have entered it.
 ///
-/// Where other teams use the same landings, each leader announces to the others that it has
+/// Where other teams use the same receive buffers, each leader announces to the others that it has
 /// entered; they hear that while they wait for their nodes. A source may be the destination.
 pub fn all_reduce_piece(
     at: impl Nodes,
-    are_landings_shared: bool,
+    are_receive_buffer_shared: bool,
 ) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, local, .. } = at.levels();
     let is_leader = (local == 0).then_some(());
     let entry = is_leader
-        .filter(|()| are_landings_shared)
+        .filter(|()| are_receive_buffer_shared)
         .into_iter()
         .flat_map(move |()| recursive_doubling::entry(nodes, node));
     let signals = entry.clone().filter(|step| matches!(step, Step::Signal { .. }));

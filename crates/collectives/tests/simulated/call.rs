@@ -34,7 +34,7 @@ pub enum Call {
     TwoLevelShort {
         p: u32,
     },
-    /// With landings that all teams use.
+    /// With receive buffers that all teams use.
     LongAllReduce,
     /// One more piece of the vector of the long all-reduce before it.
     NextPiece,
@@ -49,9 +49,9 @@ pub enum Call {
     Gather(Gathering),
     AllToAll,
     AllToAllInLines,
-    /// With landings, which all teams use.
+    /// With receive buffers, which all teams use.
     BruckAllToAll,
-    /// With landings that no other team uses.
+    /// With receive buffers that no other team uses.
     OwnBruckAllToAll,
     DirectAllToAll,
     DirectScan {
@@ -338,8 +338,8 @@ impl Call {
         )
     }
 
-    /// Returns true if no other team uses its landings.
-    pub fn has_own_landings(self) -> bool {
+    /// Returns true if no other team uses its receive buffers.
+    pub fn has_own_receive_buffers(self) -> bool {
         match self {
             Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
             Call::Gather(Gathering::Lines) | Call::AllToAllInLines => true,
@@ -364,14 +364,16 @@ impl Call {
         !is_linear
     }
 
-    /// Returns how many parts each landing of a team of `n` holds.
-    pub fn landing_parts(self, n: u32, landing: u8) -> u32 {
-        let exists = (landing as usize) < landing::count(n);
+    /// Returns how many parts each receive buffer of a team of `n` holds.
+    pub fn receive_buffer_parts(self, n: u32, receive_buffer: u8) -> u32 {
+        let exists = (receive_buffer as usize) < receive_buffer::count(n);
         match self {
-            Call::BruckAllToAll | Call::OwnBruckAllToAll if exists => bruck::landing_parts(n),
+            Call::BruckAllToAll | Call::OwnBruckAllToAll if exists => {
+                bruck::receive_buffer_parts(n)
+            }
             Call::TwoLevelShort { .. } => 1,
             Call::Gather(Gathering::Lines) | Call::AllToAllInLines => {
-                (u32::from(landing) + 1 < n).into()
+                (u32::from(receive_buffer) + 1 < n).into()
             }
             Call::Reduce { by: Reduction::TwoLevelPiece { .. }, .. } => exists.into(),
             call => (exists && call.accumulates()).into(),

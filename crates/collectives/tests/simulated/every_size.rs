@@ -223,14 +223,14 @@ fn a_broadcast_works_from_every_root() {
 }
 
 #[test]
-fn one_copy_of_the_landings_is_enough_for_scans() {
+fn one_copy_of_the_receive_buffer_is_enough_for_scans() {
     let program = [InclusiveScan, ExclusiveScan, ExclusiveScan, InclusiveScan];
     for n in small() {
         let team = Team {
             n,
             program: &program,
             plan: &|call, me| program[call].plan(n, me),
-            landing_copies: 1,
+            receive_buffer_copies: 1,
             clocks: true,
         };
         assert_eq!(team.run(n.into()).err(), None);

@@ -12,7 +12,7 @@ fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -
         n,
         program,
         plan: &|call, me| change(me, program[call].plan(n, me)),
-        landing_copies: 2,
+        receive_buffer_copies: 2,
         clocks,
     })
 }
@@ -70,7 +70,7 @@ fn scans_need_their_credits() {
 }
 
 #[test]
-fn reductions_need_a_second_copy_of_the_landings() {
+fn reductions_need_a_second_copy_of_the_receive_buffers() {
     let programs = [[AllReduce, AllReduce], [LongAllReduce, NextPiece]];
     for n in 2..=20 {
         for (clocks, program) in [true, false].into_iter().flat_map(|c| programs.map(|p| (c, p))) {
@@ -78,7 +78,7 @@ fn reductions_need_a_second_copy_of_the_landings() {
                 n,
                 program: &program,
                 plan: &|call, me| program[call].plan(n, me),
-                landing_copies: 1,
+                receive_buffer_copies: 1,
                 clocks,
             };
             assert!(fails(&team), "n = {n}");

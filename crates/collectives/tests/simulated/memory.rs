@@ -31,7 +31,7 @@ pub struct Memory {
     /// Destination of each call, until the member has left it.
     dest: Vec<Vec<Cell>>,
     /// By copy, number and part.
-    landings: HashMap<((bool, usize), u8, usize), Cell>,
+    receive_buffers: HashMap<((bool, usize), u8, usize), Cell>,
 }
 
 /// One part.
@@ -61,7 +61,7 @@ impl Memory {
             n,
             program: program.to_vec(),
             dest: program.iter().map(dest).collect(),
-            landings: HashMap::new(),
+            receive_buffers: HashMap::new(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Somebody reads: the area must be written, and known to be so. That empties a landing.
+    /// Somebody reads: the area must be written, and known to be so. That empties a receive buffer.
     pub fn read(&mut self, area: Area, reader: Access) -> Result<Vec<Value>, String> {
         let mut values = Vec::with_capacity(area.count as usize);
         for part in 0..area.count {
@@ -112,7 +112,7 @@ impl Memory {
                 _ => return Err(format!("{area:?} is read before it is there, or may be")),
             }
             cell.reads.push(reader.event);
-            if matches!(area.span.buffer, Buffer::Landing(_)) {
+            if matches!(area.span.buffer, Buffer::Receive(_)) {
                 cell.content = Content::Empty;
             }
         }
@@ -134,21 +134,21 @@ impl Memory {
         }
     }
 
-    /// A landing that somebody wrote and the owner did not read.
+    /// A receive buffer that somebody wrote and the owner did not read.
     pub fn unread(&self) -> Option<u8> {
-        (self.landings.iter())
+        (self.receive_buffers.iter())
             .find(|(_, cell)| !matches!(cell.content, Content::Empty))
-            .map(|(&(_, landing, _), _)| landing)
+            .map(|(&(_, receive_buffer, _), _)| receive_buffer)
     }
 
     fn cell(&mut self, area: Area, part: u32) -> Result<&mut Cell, String> {
         let part = (area.span.first + part) as usize;
         let cell = match area.span.buffer {
             Buffer::Dest => self.dest[area.call].get_mut(part),
-            Buffer::Landing(k) => {
-                let parts = self.program[area.call].landing_parts(self.n, k);
+            Buffer::Receive(k) => {
+                let parts = self.program[area.call].receive_buffer_parts(self.n, k);
                 let exists = part < parts as usize;
-                exists.then(|| self.landings.entry((area.copy, k, part)).or_default())
+                exists.then(|| self.receive_buffers.entry((area.copy, k, part)).or_default())
             }
             Buffer::Source | Buffer::Accumulator => None,
         };

@@ -2,9 +2,9 @@
 //!
 //! A `Put` reads its data when it is issued and may be seen at once or at any later time. Apart
 //! from wrong results the model reports deadlock, signals that nobody takes, parts written twice,
-//! landings overwritten or left unread. With clocks it reports such races also where the schedule
-//! at hand happened to be kind: members only ever wait for a given message, so what comes before
-//! what is the same in every schedule, and one run speaks for all.
+//! receive buffers overwritten or left unread. With clocks it reports such races also where the
+//! schedule at hand happened to be kind: members only ever wait for a given message, so what comes
+//! before what is the same in every schedule, and one run speaks for all.
 
 use crate::call::{Call, Expected, Plan};
 use crate::clock::{Clock, Event};
@@ -22,14 +22,19 @@ pub struct Team<'a> {
     /// The plan of a call, by its number in the program, for a member.
     pub plan: &'a dyn Fn(usize, u32) -> Plan,
     /// The number of copies of the receive buffers.
-    pub landing_copies: usize,
+    pub receive_buffer_copies: usize,
     pub clocks: bool,
 }
 
 /// Run a program as it should be. Returns the longest chain of messages.
 pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, String> {
-    let team =
-        Team { n, program, plan: &|call, me| program[call].plan(n, me), landing_copies: 2, clocks };
+    let team = Team {
+        n,
+        program,
+        plan: &|call, me| program[call].plan(n, me),
+        receive_buffer_copies: 2,
+        clocks,
+    };
     team.run(seed)
 }
 
@@ -259,10 +264,10 @@ impl<'a> Simulation<'a> {
                     self.store(me, me, to, values)?;
                 }
             }
-            Step::Reduce { landing, landing_is_left } => {
-                let landed = self.read(me, Buffer::Landing(landing).at(0), 1)?[0];
+            Step::Reduce { receive_buffer, receive_buffer_is_left } => {
+                let landed = self.read(me, Buffer::Receive(receive_buffer).at(0), 1)?[0];
                 let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
-                let (left, right) = match landing_is_left {
+                let (left, right) = match receive_buffer_is_left {
                     true => (landed, own),
                     false => (own, landed),
                 };
@@ -373,7 +378,7 @@ impl<'a> Simulation<'a> {
         }
         self.memories[me as usize].close(index, clock)?;
         let member = &mut self.members[me as usize];
-        member.epoch += usize::from(call.has_own_landings());
+        member.epoch += usize::from(call.has_own_receive_buffers());
         member.call += 1;
         member.plan = None;
         Ok(())
@@ -394,8 +399,8 @@ impl<'a> Simulation<'a> {
         if let Some(member) = self.members.iter().find(|member| member.awaited != releases) {
             return Err(format!("{} did not wait for a release", member.me));
         }
-        if let Some(landing) = self.memories.iter().find_map(Memory::unread) {
-            return Err(format!("landing {landing} was not read"));
+        if let Some(receive_buffer) = self.memories.iter().find_map(Memory::unread) {
+            return Err(format!("receive buffer {receive_buffer} was not read"));
         }
         Ok(self.members.iter().map(|m| m.depth).max().unwrap_or(0))
     }
@@ -429,7 +434,7 @@ impl<'a> Simulation<'a> {
                 }
                 self.source_reads[owner as usize].push(member.now);
             }
-            Buffer::Accumulator | Buffer::Landing(_) if owner != me => {
+            Buffer::Accumulator | Buffer::Receive(_) if owner != me => {
                 return Err(format!("{area:?} is not for {me} to read"));
             }
             _ => {}
@@ -452,7 +457,7 @@ impl<'a> Simulation<'a> {
                     .map(<[_]>::to_vec)
                     .ok_or_else(|| "no accumulator".into())
             }
-            Buffer::Source | Buffer::Dest | Buffer::Landing(_) => {
+            Buffer::Source | Buffer::Dest | Buffer::Receive(_) => {
                 let access = Access { event: member.now, clock: &member.clock };
                 self.memories[owner as usize].read(area, access)
             }
@@ -492,7 +497,7 @@ impl<'a> Simulation<'a> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
         match buffer {
-            Buffer::Landing(_) if !program[call].has_own_landings() => first(),
+            Buffer::Receive(_) if !program[call].has_own_receive_buffers() => first(),
             Buffer::Dest if program[call] == Call::Words => Some(call),
             _ => None,
         }
@@ -510,16 +515,16 @@ impl<'a> Simulation<'a> {
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
         let program = self.team.program;
-        // Short all-reduces, and those among all PEs, have landings of their own; in turn over all
-        // of them. The plans of another one use those of all teams in turn.
+        // Short all-reduces, and those among all PEs, have receive buffers of their own; in turn
+        // over all of them. The plans of another one use those of all teams in turn.
         let (is_own, turn) = match program.get(member.call) {
-            Some(call) if call.has_own_landings() => (true, member.epoch),
+            Some(call) if call.has_own_receive_buffers() => (true, member.epoch),
             _ => {
                 let pieces = program[..=member.call].iter().rev();
                 (false, pieces.take_while(|call| **call == Call::NextPiece).count())
             }
         };
-        let copy = (is_own, turn % self.team.landing_copies);
+        let copy = (is_own, turn % self.team.receive_buffer_copies);
         Area { call: member.call, copy, span, count }
     }
 

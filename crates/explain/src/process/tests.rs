@@ -64,7 +64,8 @@ fn check_busy(name: &str, expected: u32) {
         named.spawn_scoped(scope, compute).expect("a thread");
         let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
         let first = read(pid, None).expect("alive");
-        let used = |look: &ProcessStat| look.threads.iter().find(|(number, _)| *number == thread).cloned();
+        let used =
+            |look: &ProcessStat| look.threads.iter().find(|(number, _)| *number == thread).cloned();
         let second = loop {
             let second = read(pid, None).expect("alive");
             if used(&second) != used(&first) {

@@ -13,7 +13,7 @@ use crate::job::{self, Job};
 use crate::memory::refusal;
 use crate::memory::{address, available, blocks, huge_pages, locked};
 use crate::net::network;
-use crate::observers::{self, Event, Action};
+use crate::observers::{self, Action, Event};
 use crate::sync::check::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};

@@ -32,7 +32,7 @@ use crate::memory::address;
 use crate::memory::{range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::{order, polling};
-use crate::observers::{self, Event, Action};
+use crate::observers::{self, Action, Event};
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_explain::status::{Subject, SymmetricLocation};

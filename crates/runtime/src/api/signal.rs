@@ -12,7 +12,7 @@ use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
 use crate::net::polling;
 use crate::net::remote::{Access, Completion, update_mapped};
-use crate::observers::{self, Event, Action};
+use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};

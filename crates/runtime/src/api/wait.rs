@@ -11,7 +11,7 @@ use crate::job::{self, Job};
 use crate::memory::address::require_aligned;
 use crate::memory::range::symmetric;
 use crate::memory::symmetric_location;
-use crate::observers::{self, Event, Action};
+use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
 use crate::sync::status::WaitDescription;
 use core::ffi::c_int;

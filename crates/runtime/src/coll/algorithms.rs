@@ -3,7 +3,7 @@
 //!
 //! It does not know the routines of the standard: `collectives` does.
 
-use crate::coll::executor::{Executor, Landings, Parts, PlanArrays, Vectors, vector_parts};
+use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
 use crate::job::digest::digest;
 use crate::job::members::Members;
 use crate::memory::areas::SHORT;
@@ -39,14 +39,18 @@ impl<'a> Executor<'a> {
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
         let team = self.collective.team;
-        // Another collective may use the landings and pair flags that all teams of a job without
-        // threads share.
+        // Another collective may use the receive buffers and pair flags that all teams of a job
+        // without threads share.
         let is_beside_others = self.collective.in_request && !self.job.threads_somewhere;
         ChoiceFacts {
             members: self.n(),
             per_node: team.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
-            landing_bytes: if is_beside_others { 0 } else { team.landing_bytes(self.job) },
+            receive_buffer_bytes: if is_beside_others {
+                0
+            } else {
+                team.receive_buffer_bytes(self.job)
+            },
             pair_flags: team.has_pair_flags(self.job) && !is_beside_others,
             lines: team.has_lines(self.job) && !is_beside_others,
         }
@@ -64,10 +68,10 @@ impl<'a> Executor<'a> {
         self.job.algorithms.table().choose(nbytes, facts)
     }
 
-    /// Which copies of the landings of all PEs it uses.
+    /// Which copies of the receive buffers of all PEs it uses.
     fn next_collective_of_job(&self) -> usize {
-        let set = self.collective.team.landings(self.job);
-        channel::next_collective_of_job(set.expect("it was chosen for having landings"))
+        let set = self.collective.team.receive_buffers(self.job);
+        channel::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
     }
 
     /// Every member's word.
@@ -141,7 +145,7 @@ impl<'a> Executor<'a> {
             }
             AllReduceAlgorithm::Ring => self.run_vector(vectors, ring::all_reduce(n, me, parts)),
             AllReduceAlgorithm::Central => {
-                self.run_pieces(vectors, Landings::Shared, |n, _| central::all_reduce(n));
+                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
             }
             AllReduceAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
             AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(vectors),
@@ -151,15 +155,15 @@ impl<'a> Executor<'a> {
     /// Reduces for all members by recursive doubling, through receive buffers.
     pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
         let (n, me) = (self.n(), self.me());
-        let landings = match vectors.nbytes() <= SHORT {
-            true => Landings::BesideFlags,
-            false if n == self.job.n_pes => Landings::OfJob,
-            false => Landings::Shared,
+        let receive_buffers = match vectors.nbytes() <= SHORT {
+            true => ReceiveBuffers::BesideFlags,
+            false if n == self.job.n_pes => ReceiveBuffers::OfJob,
+            false => ReceiveBuffers::Shared,
         };
-        if landings == Landings::Shared {
+        if receive_buffers == ReceiveBuffers::Shared {
             self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
         }
-        self.run_pieces(vectors, landings, recursive_doubling::all_reduce);
+        self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
     }
 
     /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same
@@ -196,8 +200,12 @@ impl<'a> Executor<'a> {
     /// Scans by recursive doubling, through receive buffers.
     pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
         match exclusive {
-            true => self.run_pieces(vectors, Landings::Shared, recursive_doubling::exclusive_scan),
-            false => self.run_pieces(vectors, Landings::Shared, recursive_doubling::inclusive_scan),
+            true => {
+                self.run_pieces(vectors, ReceiveBuffers::Shared, recursive_doubling::exclusive_scan)
+            }
+            false => {
+                self.run_pieces(vectors, ReceiveBuffers::Shared, recursive_doubling::inclusive_scan)
+            }
         }
     }
 
@@ -210,31 +218,34 @@ impl<'a> Executor<'a> {
         );
     }
 
-    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a
-    /// piece is its place in `dest`. Of the two copies of landings it uses one after the other.
+    /// Carry out a plan for each piece of two vectors that fits a receive buffer; the accumulator
+    /// of a piece is its place in `dest`. Of the two copies of receive buffers it uses one after
+    /// the other.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         vectors: Vectors,
-        landings: Landings,
+        receive_buffers: ReceiveBuffers,
         plan: impl Fn(u32, u32) -> P,
     ) {
         let Vectors { source, dest, op } = vectors;
         let (n, me) = (self.n(), self.me());
-        let max_bytes = flags::area().areas().landing_bytes() / op.elem_bytes() * op.elem_bytes();
+        let max_bytes =
+            flags::area().areas().receive_buffer_bytes() / op.elem_bytes() * op.elem_bytes();
         for (turn, at) in (0..dest.nbytes()).step_by(max_bytes).enumerate() {
             let nbytes = max_bytes.min(dest.nbytes() - at);
             let accumulator = dest.part(at, nbytes);
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_here(accumulator);
             }
-            let parity = match landings {
-                Landings::Shared => turn % 2,
-                Landings::OfJob => self.next_collective_of_job(),
-                Landings::BesideFlags => self.channels.next_short_reduction(),
+            let parity = match receive_buffers {
+                ReceiveBuffers::Shared => turn % 2,
+                ReceiveBuffers::OfJob => self.next_collective_of_job(),
+                ReceiveBuffers::BesideFlags => self.channels.next_short_reduction(),
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
             let (source, dest, combine) = (none, none, Some(op));
-            let piece = PlanArrays { source, dest, parts, accumulator, combine, landings, parity };
+            let piece =
+                PlanArrays { source, dest, parts, accumulator, combine, receive_buffers, parity };
             self.execute(&piece, plan(n, me));
         }
     }

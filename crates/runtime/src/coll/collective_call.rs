@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::job::digest::digest;
-use crate::observers::{self, Event, FollowedMembers, Membership, ObservedCall, Action};
+use crate::observers::{self, Action, Event, FollowedMembers, Membership, ObservedCall};
 use crate::sync::channel::InCollective;
 use crate::teams::team::{Team, teams};
 use rushmem_explain::status::{Finalizing, MAX_LISTED, Subject};

@@ -2,7 +2,7 @@
 //!
 //! Each call checks its arguments, takes the channels of the team and executes a plan. Peers write
 //! to `dest` as soon as they call, which the standard allows: `dest` is ready on all PEs before any
-//! of them calls. Scans and short reductions pass through the landing buffers of the team in
+//! of them calls. Scans and short reductions pass through the receive buffers of the team in
 //! pieces; long reductions are direct.
 #![allow(unsafe_code)]
 

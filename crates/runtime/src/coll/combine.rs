@@ -98,7 +98,7 @@ impl Combine {
         assert!(left.nbytes() >= nbytes && right.nbytes() >= nbytes, "operands too short");
         let (to, left, right) = (dest.start().cast(), left.start().cast(), right.start().cast());
         // SAFETY: symmetric memory of this PE, that many elements each; aligned as the type of the
-        // user's arrays, landings to a cache line.
+        // user's arrays, receive buffers to a cache line.
         unsafe { (self.f)(to, left, right, nbytes / self.elem_bytes) }
     }
 }

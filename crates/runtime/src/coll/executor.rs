@@ -40,9 +40,9 @@ pub(crate) enum Parts<'a> {
     Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
 }
 
-/// Which memory of a peer the landings of a plan are.
+/// Which memory of a peer the receive buffers of a plan are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Landings {
+pub(crate) enum ReceiveBuffers {
     /// In the buffers that all teams share that use this set: the sender knows that the receiver
     /// has entered the collective.
     Shared,
@@ -67,7 +67,7 @@ pub(crate) struct PlanArrays<'a> {
     pub(crate) accumulator: SymmetricRange,
     /// The operator that combines them.
     pub(crate) combine: Option<&'static Combine>,
-    pub(crate) landings: Landings,
+    pub(crate) receive_buffers: ReceiveBuffers,
     /// Which copy of them is in use.
     pub(crate) parity: usize,
 }
@@ -83,8 +83,8 @@ impl<'a> PlanArrays<'a> {
         dest: SymmetricRange,
         parts: Parts<'a>,
     ) -> PlanArrays<'a> {
-        let (accumulator, landings) = (SymmetricRange::EMPTY, Landings::Shared);
-        PlanArrays { source, dest, parts, accumulator, combine: None, landings, parity: 0 }
+        let (accumulator, receive_buffers) = (SymmetricRange::EMPTY, ReceiveBuffers::Shared);
+        PlanArrays { source, dest, parts, accumulator, combine: None, receive_buffers, parity: 0 }
     }
 }
 
@@ -139,7 +139,9 @@ impl Executor<'_> {
                 Step::Put { peer, from, to, count } => {
                     let source = arrays.own(from.buffer);
                     let dest = match to.buffer {
-                        Buffer::Landing(landing) => self.landing_at(arrays, peer, landing),
+                        Buffer::Receive(receive_buffer) => {
+                            self.receive_buffer_at(arrays, peer, receive_buffer)
+                        }
                         buffer => arrays.own(buffer),
                     };
                     match arrays.contiguous((source, from), (dest, to), count) {
@@ -179,7 +181,9 @@ impl Executor<'_> {
                 }
                 Step::Copy { from, to, count } => {
                     let source = match from.buffer {
-                        Buffer::Landing(landing) => self.landing_of(arrays, heard, landing),
+                        Buffer::Receive(receive_buffer) => {
+                            self.receive_buffer_of(arrays, heard, receive_buffer)
+                        }
                         buffer => arrays.own(buffer),
                     };
                     let dest = arrays.own(to.buffer);
@@ -191,10 +195,11 @@ impl Executor<'_> {
                         }
                     }
                 }
-                Step::Reduce { landing, landing_is_left } => {
-                    let landed = self.landing_of(arrays, heard, landing);
+                Step::Reduce { receive_buffer, receive_buffer_is_left } => {
+                    let landed = self.receive_buffer_of(arrays, heard, receive_buffer);
                     let own = arrays.accumulator;
-                    let (left, right) = if landing_is_left { (landed, own) } else { (own, landed) };
+                    let (left, right) =
+                        if receive_buffer_is_left { (landed, own) } else { (own, landed) };
                     arrays.operator().apply(own, left, right);
                 }
             }
@@ -225,46 +230,46 @@ impl Executor<'_> {
 
     /// The place from which `peer` takes the next message of this member.
     #[inline]
-    fn landing_at(
+    fn receive_buffer_at(
         &mut self,
         arrays: &PlanArrays<'_>,
         peer: Partner,
-        landing: u8,
+        receive_buffer: u8,
     ) -> SymmetricRange {
         let beside = |channels: &Channels, parity| channels.short_there(peer, parity);
-        self.landing(arrays, landing, beside)
+        self.receive_buffer(arrays, receive_buffer, beside)
     }
 
     /// The place of the message that has arrived from the peer that was waited for last.
     #[inline]
-    fn landing_of(
+    fn receive_buffer_of(
         &mut self,
         arrays: &PlanArrays<'_>,
         heard: Option<Partner>,
-        landing: u8,
+        receive_buffer: u8,
     ) -> SymmetricRange {
         let peer = heard.expect("a plan waits before it reads");
         let beside = |channels: &Channels, parity| channels.short_here(peer, parity);
-        self.landing(arrays, landing, beside)
+        self.receive_buffer(arrays, receive_buffer, beside)
     }
 
     #[inline(always)]
-    fn landing(
+    fn receive_buffer(
         &mut self,
         arrays: &PlanArrays<'_>,
-        landing: u8,
+        receive_buffer: u8,
         beside_flag: impl FnOnce(&Channels, usize) -> SymmetricRange,
     ) -> SymmetricRange {
         let internal = flags::area();
         let (team, job, parity) = (self.collective.team, self.job, arrays.parity);
-        let set = || team.landings(job).expect("it was chosen for having landings");
+        let set = || team.receive_buffers(job).expect("it was chosen for having receive buffers");
         let areas = internal.areas();
-        let at = match arrays.landings {
-            Landings::Shared => areas.landing(set(), landing, parity),
-            Landings::OfJob => areas.landing_of_job(set(), landing, parity),
-            Landings::BesideFlags => return beside_flag(&self.channels, parity),
+        let at = match arrays.receive_buffers {
+            ReceiveBuffers::Shared => areas.receive_buffer(set(), receive_buffer, parity),
+            ReceiveBuffers::OfJob => areas.receive_buffer_of_job(set(), receive_buffer, parity),
+            ReceiveBuffers::BesideFlags => return beside_flag(&self.channels, parity),
         };
-        internal.range(at, areas.landing_bytes())
+        internal.range(at, areas.receive_buffer_bytes())
     }
 }
 
@@ -274,7 +279,7 @@ impl PlanArrays<'_> {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
             Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
-            Step::Copy { .. } => self.landings == Landings::BesideFlags,
+            Step::Copy { .. } => self.receive_buffers == ReceiveBuffers::BesideFlags,
             _ => false,
         }
     }
@@ -303,9 +308,9 @@ impl PlanArrays<'_> {
             .expect("parts of a vector follow each other")
     }
 
-    /// Returns the same arrays with landings beside flags.
+    /// Returns the same arrays with receive buffers beside flags.
     pub(crate) fn beside_flags(self) -> Self {
-        PlanArrays { landings: Landings::BesideFlags, ..self }
+        PlanArrays { receive_buffers: ReceiveBuffers::BesideFlags, ..self }
     }
 
     /// The bytes of `count` parts here and there, where they follow each other.
@@ -355,7 +360,9 @@ impl PlanArrays<'_> {
             Buffer::Source => self.source,
             Buffer::Dest => self.dest,
             Buffer::Accumulator => self.accumulator,
-            Buffer::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
+            Buffer::Receive(_) => {
+                unreachable!("plans put to receive buffers and take from them, no more")
+            }
         }
     }
 
@@ -365,7 +372,7 @@ impl PlanArrays<'_> {
         let first = span.first as usize;
         match (span.buffer, self.parts) {
             (_, Parts::Equal(nbytes)) => first * nbytes,
-            (Buffer::Accumulator | Buffer::Landing(_), _) | (_, Parts::Whole(_)) => 0,
+            (Buffer::Accumulator | Buffer::Receive(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Vector) => first * DIRECT_PART,
             (Buffer::Dest, Parts::Table(table)) => table[first],
             (Buffer::Source, Parts::Table(_)) => 0,

@@ -1,16 +1,16 @@
 //! Collectives on memory of the caller's own, for languages whose functions return values: C's have
 //! symmetric arrays.
 //!
-//! Peers neither read nor write this memory. What a member gives them passes through landings, in
-//! pieces, by plans that move nothing else. Where threads are in several collectives at once,
-//! landings cannot be shared; then members show each other a few bytes at a time. `collectives` has
-//! better plans for long vectors, which are symmetric.
+//! Peers neither read nor write this memory. What a member gives them passes through receive
+//! buffers, in pieces, by plans that move nothing else. Where threads are in several collectives at
+//! once, receive buffers cannot be shared; then members show each other a few bytes at a time.
+//! `collectives` has better plans for long vectors, which are symmetric.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
-use crate::coll::executor::{Executor, Landings, Vectors};
+use crate::coll::executor::{Executor, ReceiveBuffers, Vectors};
 use crate::job::handle::TeamHandle;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
@@ -38,7 +38,13 @@ pub enum ReductionKind {
 }
 
 /// Combine the elements that are in `memory` of all members, and leave each one's result there.
-pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Combine, kind: ReductionKind) {
+pub fn combine(
+    call: Call,
+    team: TeamHandle,
+    memory: &mut [u8],
+    op: &'static Combine,
+    kind: ReductionKind,
+) {
     let team = team::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     entry.agree(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
@@ -73,22 +79,29 @@ fn private(memory: &mut [u8]) -> SymmetricRange {
 }
 
 impl Executor<'_> {
-    fn combine_private(&mut self, memory: SymmetricRange, op: &'static Combine, kind: ReductionKind) {
+    fn combine_private(
+        &mut self,
+        memory: SymmetricRange,
+        op: &'static Combine,
+        kind: ReductionKind,
+    ) {
         if memory.nbytes() == 0 || self.n() == 1 {
             return;
         }
         let vectors = Vectors { source: memory, dest: memory, op };
         match kind {
-            _ if !self.facts().has_landings() => self.combine_shown(memory, op, kind),
+            _ if !self.facts().has_receive_buffers() => self.combine_shown(memory, op, kind),
             ReductionKind::AllReduce => self.reduce_private(vectors),
-            ReductionKind::InclusiveScan | ReductionKind::ExclusiveScan => self.scan_by_doubling(vectors, kind == ReductionKind::ExclusiveScan),
+            ReductionKind::InclusiveScan | ReductionKind::ExclusiveScan => {
+                self.scan_by_doubling(vectors, kind == ReductionKind::ExclusiveScan)
+            }
         }
     }
 
     fn reduce_private(&mut self, vectors: Vectors) {
         match self.choose(vectors.nbytes()) {
             AllReduceAlgorithm::Central => {
-                self.run_pieces(vectors, Landings::Shared, |n, _| central::all_reduce(n));
+                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
             }
             AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
                 self.all_reduce_over_nodes(vectors);

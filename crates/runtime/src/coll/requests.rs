@@ -18,7 +18,7 @@ use crate::job::caller;
 use crate::job::handle::{RequestHandle, TeamHandle};
 use crate::job::{self, Job};
 use crate::memory::primitive::{AtomicU32, Ordering};
-use crate::observers::{ObservedCall, Action};
+use crate::observers::{Action, ObservedCall};
 use crate::process::lock;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;

@@ -3,18 +3,18 @@
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits |
 //! per source PE: mailbox, pair line, acknowledgment | lines of source PEs |
-//! slot per team | table | landings | steps | status | last writes | landings of single teams |
+//! slot per team | table | receive buffers | steps | status | last writes | receive buffers of single teams |
 //! keys of heap blocks
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
-//! has a flag for each edge of its plans, O(log n) of them, and all teams share the landings, but
-//! for those of reductions among all PEs. Together that is at most 1 MiB, 200 bytes for each PE of
-//! the job, and the keys. Where threads of a PE may be in several collectives at once, there are
-//! more sets of landings, each for one team. This file computes offsets; it never touches the
-//! memory.
+//! has a flag for each edge of its plans, O(log n) of them, and all teams share the receive
+//! buffers, but for those of reductions among all PEs. Together that is at most 1 MiB, 200 bytes
+//! for each PE of the job, and the keys. Where threads of a PE may be in several collectives at
+//! once, there are more sets of receive buffers, each for one team. This file computes offsets; it
+//! never touches the memory.
 
-use rushmem_collectives::{Edge, landing};
+use rushmem_collectives::{Edge, receive_buffer};
 use rushmem_explain::status::STATUS_BYTES;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
@@ -28,15 +28,15 @@ pub(crate) const TEAM_SLOTS: usize = 1024;
 /// Slots whose flags have a cache line each, so that no writers of two flags share one: those of
 /// the predefined teams and of finalize. Others take less memory instead.
 const WIDE_SLOTS: usize = 4;
-/// Bytes of one landing buffer at least.
-pub(crate) const MIN_LANDING: usize = landing::MIN_BYTES;
+/// Bytes of one receive buffer at least.
+pub(crate) const MIN_RECEIVE_BUFFER: usize = receive_buffer::MIN_BYTES;
 /// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// PEs that have lines in the areas of those that share memory with them: the first ones.
 pub(crate) const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
-/// Sets of landings where threads of a PE may be in several collectives at once: those of the
-/// predefined teams come first, others are given to teams as they are made.
-pub(crate) const LANDING_SETS: usize = 16;
+/// Sets of receive buffers where threads of a PE may be in several collectives at once: those of
+/// the predefined teams come first, others are given to teams as they are made.
+pub(crate) const RECEIVE_BUFFER_SETS: usize = 16;
 /// Words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
@@ -50,8 +50,8 @@ pub(crate) struct Areas {
     slots: usize,
     narrow_slots: usize,
     table: usize,
-    landings: usize,
-    landing_sets: usize,
+    receive_buffers: usize,
+    receive_buffer_sets: usize,
 }
 
 /// The layout of the flags of a slot.
@@ -92,15 +92,24 @@ impl Stride {
 }
 
 impl Areas {
-    pub(crate) fn new(n_pes: u32, landing_sets: usize) -> Areas {
+    pub(crate) fn new(n_pes: u32, receive_buffer_sets: usize) -> Areas {
         let rounds = Edge::count(n_pes) / 3;
         let n_pes = n_pes as usize;
         let lines = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
         let slots = lines + 2 * LINE * n_pes.min(LINE_PES);
         let narrow_slots = slots + WIDE_SLOTS * WIDE.slot_bytes(rounds);
         let table = narrow_slots + (TEAM_SLOTS - WIDE_SLOTS) * NARROW.slot_bytes(rounds);
-        let landings = (table + n_pes * WORD).next_multiple_of(LINE);
-        Areas { n_pes, rounds, lines, slots, narrow_slots, table, landings, landing_sets }
+        let receive_buffers = (table + n_pes * WORD).next_multiple_of(LINE);
+        Areas {
+            n_pes,
+            rounds,
+            lines,
+            slots,
+            narrow_slots,
+            table,
+            receive_buffers,
+            receive_buffer_sets,
+        }
     }
 
     /// The PEs of the job.
@@ -110,12 +119,12 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.landing_set(self.landing_sets) + heap_blocks::TABLE
+        self.receive_buffer_set(self.receive_buffer_sets) + heap_blocks::TABLE
     }
 
-    /// Returns how many sets of landings there are.
-    pub(crate) fn landing_sets(&self) -> usize {
-        self.landing_sets
+    /// Returns how many sets of receive buffers there are.
+    pub(crate) fn receive_buffer_sets(&self) -> usize {
+        self.receive_buffer_sets
     }
 
     /// The place of this PE's status.
@@ -130,7 +139,7 @@ impl Areas {
 
     /// Returns what this PE shows as its step, by parity.
     pub(crate) fn step(&self, parity: usize) -> usize {
-        self.landings + self.landing_set_bytes() + parity * LINE
+        self.receive_buffers + self.receive_buffer_set_bytes() + parity * LINE
     }
 
     /// Returns where the PE before this one says how far it has come: the end of the line of a
@@ -258,42 +267,48 @@ impl Areas {
         self.table
     }
 
-    /// Bytes of one landing buffer: what a reduction combines at a time.
-    pub(crate) fn landing_bytes(&self) -> usize {
-        landing::nbytes(self.n_pes as u32)
+    /// Bytes of one receive buffer: what a reduction combines at a time.
+    pub(crate) fn receive_buffer_bytes(&self) -> usize {
+        receive_buffer::nbytes(self.n_pes as u32)
     }
 
-    fn landing_set_bytes(&self) -> usize {
-        4 * landing::count(self.n_pes as u32) * self.landing_bytes()
+    fn receive_buffer_set_bytes(&self) -> usize {
+        4 * receive_buffer::count(self.n_pes as u32) * self.receive_buffer_bytes()
     }
 
-    /// Returns where a set of landings begins.
-    fn landing_set(&self, set: usize) -> usize {
+    /// Returns where a set of receive buffers begins.
+    fn receive_buffer_set(&self, set: usize) -> usize {
         match set.checked_sub(1) {
-            None => self.landings,
+            None => self.receive_buffers,
             Some(before) => {
                 let first = (self.writes() + RING_BYTES).next_multiple_of(LINE);
-                first + before * self.landing_set_bytes()
+                first + before * self.receive_buffer_set_bytes()
             }
         }
     }
 
-    /// A landing buffer of a set, for the team whose collective this PE is in. There are two
+    /// A receive buffer of a set, for the team whose collective this PE is in. There are two
     /// copies.
-    pub(crate) fn landing(&self, set: u8, landing: u8, copy: usize) -> usize {
-        self.landing_set(set.into()) + (4 * landing as usize + copy) * self.landing_bytes()
+    pub(crate) fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
+        self.receive_buffer_set(set.into())
+            + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()
     }
 
     /// Returns the offset of a receive buffer for reductions among all PEs of the job, whatever
     /// team or active set they are on. There are two, by parity.
-    pub(crate) fn landing_of_job(&self, set: u8, landing: u8, parity: usize) -> usize {
-        self.landing(set, landing, 2 + parity)
+    pub(crate) fn receive_buffer_of_job(
+        &self,
+        set: u8,
+        receive_buffer: u8,
+        parity: usize,
+    ) -> usize {
+        self.receive_buffer(set, receive_buffer, 2 + parity)
     }
 
-    /// Returns where this PE packs what it puts to landings: the last landing of the job, to which
-    /// nothing is put.
+    /// Returns where this PE packs what it puts to receive buffers: the last receive buffer of the
+    /// job, to which nothing is put.
     pub(crate) fn packed(&self, set: u8) -> usize {
-        self.landing_of_job(set, self.rounds as u8, 0)
+        self.receive_buffer_of_job(set, self.rounds as u8, 0)
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use crate::memory::address;
 use crate::memory::visibility::{complete, release};
 use crate::net::contexts::Context;
 use crate::net::{endpoints, network, polling};
-use crate::observers::{self, Event, Action};
+use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
 use rushmem_transport::{Endpoint, Error};
 

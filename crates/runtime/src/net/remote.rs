@@ -12,7 +12,7 @@ use crate::memory::visibility::release;
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, polling};
 use crate::observers::{
-    self, AccessEvent, AccessKind, Argument, ByteBlocks, Effect, Event, Action, WordKind,
+    self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
 };
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;

@@ -2,7 +2,7 @@
 //! PE are accessible, and a signal is not one of the bytes that it announces. Of a collective the
 //! caller is checked.
 
-use super::event::{AccessKind, Event, ObserverState, Observer, Action};
+use super::event::{AccessKind, Action, Event, Observer, ObserverState};
 use crate::call::fail;
 use crate::job;
 use crate::job::caller;

@@ -3,7 +3,7 @@
 
 pub(crate) mod statistics;
 
-use super::event::{AccessKind, CallKind, Event, ObserverState, Observer, Action};
+use super::event::{AccessKind, Action, CallKind, Event, Observer, ObserverState};
 use crate::job::handle::ContextHandle;
 use crate::process::time::nanoseconds;
 use std::collections::BTreeMap;

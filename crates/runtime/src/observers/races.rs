@@ -2,7 +2,9 @@
 
 pub(crate) mod detector;
 
-use super::event::{AccessEvent, AccessKind, Effect, Event, ObserverState, Membership, Observer, Action};
+use super::event::{
+    AccessEvent, AccessKind, Action, Effect, Event, Membership, Observer, ObserverState,
+};
 use rushmem_race_interface::{
     AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,
 };

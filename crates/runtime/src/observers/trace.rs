@@ -4,7 +4,7 @@
 
 pub(crate) mod job;
 
-use super::event::{AccessKind, Event, ObserverState, Observer, Action};
+use super::event::{AccessKind, Action, Event, Observer, ObserverState};
 use crate::call::Call;
 use crate::memory::symmetric_location;
 use crate::process::time::nanoseconds;

@@ -3,7 +3,7 @@
 //!
 //! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
-use super::event::{Effect, Event, ObserverState, Observer, Action};
+use super::event::{Action, Effect, Event, Observer, ObserverState};
 use crate::memory::symmetric_location;
 use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;

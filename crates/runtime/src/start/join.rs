@@ -17,7 +17,7 @@ use crate::job::digest::digest;
 use crate::job::in_force::InForce;
 use crate::job::members::Members;
 use crate::memory::address;
-use crate::memory::areas::{Areas, LANDING_SETS};
+use crate::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use crate::memory::{available, huge_pages, statics};
 use crate::process;
 use crate::process::stdio;
@@ -28,7 +28,7 @@ use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
-use rushmem_collectives::landing;
+use rushmem_collectives::receive_buffer;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
@@ -123,11 +123,11 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
 }
 
 impl Identified {
-    /// Lays out this PE's memory; with landings of single teams where `threads` of every PE may be
-    /// in several collectives at once.
+    /// Lays out this PE's memory; with receive buffers of single teams where `threads` of every PE
+    /// may be in several collectives at once.
     fn lay_out(&mut self, threads: bool) {
         let page = self.settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
-        self.areas = Areas::new(self.n_pes, if threads { LANDING_SETS } else { 1 });
+        self.areas = Areas::new(self.n_pes, if threads { RECEIVE_BUFFER_SETS } else { 1 });
         self.layout = Layout::new(self.settings.symmetric_size, self.areas.nbytes(), page);
     }
 
@@ -425,7 +425,7 @@ impl Published {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
             oversubscribed: oversubscribed_somewhere,
-            landing_bytes: landing::nbytes(n_pes),
+            receive_buffer_bytes: receive_buffer::nbytes(n_pes),
             pair_flags: true,
             lines: true,
         };

@@ -13,7 +13,7 @@ use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::{network, polling};
 use crate::sync::flags;
-use crate::sync::status::{WaitDescription, LongWait};
+use crate::sync::status::{LongWait, WaitDescription};
 use std::time::Duration;
 
 /// Polls with a pause: some tens of microseconds.

@@ -17,7 +17,7 @@ use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::job::digest::digest;
 use crate::job::members::Members;
-use crate::memory::areas::{LANDING_SETS, SHORT};
+use crate::memory::areas::{RECEIVE_BUFFER_SETS, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
@@ -412,12 +412,13 @@ impl Channels {
     }
 }
 
-/// Which of the two copies of the landings of all PEs in `set` the next reduction or all-to-all
-/// among them uses: they make these in the same order, on whatever team or active set. If the sets
-/// are of single teams, all PEs are in the same teams of all PEs that have one after the other had
-/// this set, and made the same calls there.
+/// Which of the two copies of the receive buffers of all PEs in `set` the next reduction or
+/// all-to-all among them uses: they make these in the same order, on whatever team or active set.
+/// If the sets are of single teams, all PEs are in the same teams of all PEs that have one after
+/// the other had this set, and made the same calls there.
 pub(crate) fn next_collective_of_job(set: u8) -> usize {
-    static COUNTS: [AtomicUsize; LANDING_SETS] = [const { AtomicUsize::new(0) }; LANDING_SETS];
+    static COUNTS: [AtomicUsize; RECEIVE_BUFFER_SETS] =
+        [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS];
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 

@@ -10,12 +10,12 @@
 //! currently offers is left out. If no slot in the window is free, all members see that and try the
 //! next window, and again those that some member had left out.
 //!
-//! Where threads may be in several collectives at once, a slot comes with a set of landings if one
-//! is free on all members. An agreement offers all sets that its PE has; what another one of the
-//! PE offers meanwhile is left out, and its team has none: it uses algorithms that need none. So
-//! no collective waits for a set, whatever order threads call in. A PE gives a set back with its
-//! slot, when it has read everything that was put there: a member of the next team that has the
-//! set writes only to members of that team, all of which had given it back.
+//! Where threads may be in several collectives at once, a slot comes with a set of receive buffers
+//! if one is free on all members. An agreement offers all sets that its PE has; what another one of
+//! the PE offers meanwhile is left out, and its team has none: it uses algorithms that need none.
+//! So no collective waits for a set, whatever order threads call in. A PE gives a set back with its
+//! slot, when it has read everything that was put there: a member of the next team that has the set
+//! writes only to members of that team, all of which had given it back.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
@@ -50,8 +50,8 @@ struct Proposal {
     offered: bool,
     /// True if this member can keep the team for later calls.
     keeps: bool,
-    /// Sets of landings that are free here, by bits.
-    landings: u64,
+    /// Sets of receive buffers that are free here, by bits.
+    receive_buffers: u64,
 }
 
 impl Proposal {
@@ -64,20 +64,20 @@ impl Proposal {
             alike: self.alike && other.alike && self.arguments == other.arguments,
             offered: self.offered && other.offered,
             keeps: self.keeps && other.keeps,
-            landings: self.landings & other.landings,
+            receive_buffers: self.receive_buffers & other.receive_buffers,
         }
     }
 
-    fn message(self, landing: u64) -> MailboxMessage {
+    fn message(self, receive_buffer: u64) -> MailboxMessage {
         let flags = [self.able, self.alike, self.offered, self.keeps];
         let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u64::from(flag));
-        [landing, self.free, self.generation, self.arguments, flags, self.landings]
+        [receive_buffer, self.free, self.generation, self.arguments, flags, self.receive_buffers]
     }
 
     fn from_message(message: &MailboxMessage) -> Proposal {
-        let [_, free, generation, arguments, flags, landings] = *message;
+        let [_, free, generation, arguments, flags, receive_buffers] = *message;
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
-        Proposal { free, generation, able, arguments, alike, offered, keeps, landings }
+        Proposal { free, generation, able, arguments, alike, offered, keeps, receive_buffers }
     }
 }
 
@@ -101,8 +101,8 @@ pub(crate) struct AgreementRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) number: u16,
-    /// Its own set of landings, if there was one.
-    pub(crate) landings: Option<u8>,
+    /// Its own set of receive buffers, if there was one.
+    pub(crate) receive_buffers: Option<u8>,
 }
 
 /// The result of an agreement: the same on every member.
@@ -128,7 +128,7 @@ pub(crate) const FINALIZE: u16 = PREDEFINED as u16;
 const TAKEN: u32 = FINALIZE as u32 + 1;
 
 static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
-    let n_sets = flags::area().areas().landing_sets();
+    let n_sets = flags::area().areas().receive_buffer_sets();
     Slots::new(TAKEN, (PREDEFINED as usize..n_sets).fold(0, |sets, set| sets | 1 << set))
 });
 
@@ -145,16 +145,22 @@ struct SlotState {
     /// Windows that an agreement in progress has on offer.
     offered: [bool; WINDOWS],
     generation: u64,
-    /// Sets of landings that are free, by bits, but for those that an agreement in progress offers.
-    landings: u64,
+    /// Sets of receive buffers that are free, by bits, but for those that an agreement in progress
+    /// offers.
+    receive_buffers: u64,
 }
 
 impl Slots {
-    /// All slots free but the first `taken`, and these sets of landings.
-    pub(crate) fn new(taken: u32, landings: u64) -> Slots {
+    /// All slots free but the first `taken`, and these sets of receive buffers.
+    pub(crate) fn new(taken: u32, receive_buffers: u64) -> Slots {
         let mut free = [u64::MAX; WINDOWS];
         free[0] = u64::MAX << taken;
-        Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1, landings }))
+        Slots(Mutex::new(SlotState {
+            free,
+            offered: [false; WINDOWS],
+            generation: 1,
+            receive_buffers,
+        }))
     }
 
     /// Records a generation: teams made from now on have a higher one.
@@ -164,11 +170,11 @@ impl Slots {
     }
 
     /// Give a slot back.
-    pub(crate) fn release(&self, Slot { number, landings }: Slot) {
+    pub(crate) fn release(&self, Slot { number, receive_buffers }: Slot) {
         let number = number as usize;
         let mut state = self.state();
         state.free[number / WINDOW] |= 1 << (number % WINDOW);
-        state.landings |= landings.map_or(0, |set| 1 << set);
+        state.receive_buffers |= receive_buffers.map_or(0, |set| 1 << set);
     }
 
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
@@ -178,8 +184,8 @@ impl Slots {
         let free = if offered { state.free[window] } else { 0 };
         let generation = state.generation + 1;
         let able = able && generation < GENERATIONS;
-        let landings = std::mem::take(&mut state.landings);
-        Proposal { free, generation, able, arguments, alike: true, offered, keeps, landings }
+        let receive_buffers = std::mem::take(&mut state.receive_buffers);
+        Proposal { free, generation, able, arguments, alike: true, offered, keeps, receive_buffers }
     }
 
     /// Take the lowest `count` slots that all members have free in `window`, if that many exist
@@ -196,22 +202,24 @@ impl Slots {
         if own.offered {
             state.offered[window] = false;
         }
-        state.landings |= own.landings;
+        state.receive_buffers |= own.receive_buffers;
         state.generation = state.generation.max(agreed.generation);
         if !(agreed.able && agreed.alike) {
             return None;
         }
         let bits = |of: u64| (0..u64::BITS).filter(move |bit| of >> bit & 1 == 1);
-        let mut sets = bits(agreed.landings).map(|set| set as u8);
-        let slot =
-            |bit| Slot { number: (window * WINDOW) as u16 + bit as u16, landings: sets.next() };
+        let mut sets = bits(agreed.receive_buffers).map(|set| set as u8);
+        let slot = |bit| Slot {
+            number: (window * WINDOW) as u16 + bit as u16,
+            receive_buffers: sets.next(),
+        };
         let slots: Vec<Slot> = bits(agreed.free).take(count).map(slot).collect();
         if slots.len() < count {
             return None;
         }
         for slot in &slots {
             state.free[window] &= !(1 << (slot.number as usize % WINDOW));
-            state.landings &= !slot.landings.map_or(0, |set| 1 << set);
+            state.receive_buffers &= !slot.receive_buffers.map_or(0, |set| 1 << set);
         }
         Some(slots)
     }
@@ -279,14 +287,14 @@ fn all_reduce(
     let me = members.team_pe(job.me()).expect("only members agree").0;
     let mut accumulator = own;
     let mut landed: Vec<(u64, Proposal)> = Vec::new();
-    let take = |landed: &mut Vec<(u64, Proposal)>, landing: u8| {
-        let i = landed.iter().position(|(l, _)| *l == u64::from(landing));
+    let take = |landed: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
+        let i = landed.iter().position(|(l, _)| *l == u64::from(receive_buffer));
         landed.swap_remove(i.expect("a plan waits before it reads")).1
     };
     for step in recursive_doubling::all_reduce(members.n, me) {
         match step {
             Step::Put { peer, to, .. } => {
-                let message = accumulator.message(u64::from(landing_of(to)));
+                let message = accumulator.message(u64::from(receive_buffer_of(to)));
                 mailboxes().send(describe, job, members.world_pe(peer.index), tag, &message);
             }
             Step::Wait { peer } => {
@@ -294,11 +302,11 @@ fn all_reduce(
                 let message = mailboxes().receive(describe, job, peer, tag).ok_or(peer)?;
                 landed.push((message[0], Proposal::from_message(&message)));
             }
-            Step::Reduce { landing, .. } => {
-                accumulator = accumulator.combine(take(&mut landed, landing));
+            Step::Reduce { receive_buffer, .. } => {
+                accumulator = accumulator.combine(take(&mut landed, receive_buffer));
             }
             Step::Copy { from, .. } => {
-                accumulator = take(&mut landed, landing_of(from));
+                accumulator = take(&mut landed, receive_buffer_of(from));
             }
             step => unreachable!("recursive doubling has no {step:?}"),
         }
@@ -306,10 +314,10 @@ fn all_reduce(
     Ok(accumulator)
 }
 
-fn landing_of(span: Span) -> u8 {
+fn receive_buffer_of(span: Span) -> u8 {
     match span.buffer {
-        Buffer::Landing(landing) => landing,
-        place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
+        Buffer::Receive(receive_buffer) => receive_buffer,
+        buffer => unreachable!("an all-reduce sends to receive buffers, not to {buffer:?}"),
     }
 }
 

@@ -83,8 +83,8 @@ impl PsyncRecord {
     /// Returns true if this PE has called nothing since from which it knows that others have left
     /// that use.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
-        let in_turn =
-            [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2] && self.triplet == last.triplet;
+        let in_turn = [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2]
+            && self.triplet == last.triplet;
         let is_alone = last.triplet[2] == 1;
         self.psync == last.psync && last.end == caller::calls() && !in_turn && !is_alone
     }

@@ -18,7 +18,7 @@ use core::fmt;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::ChoiceFacts;
-use rushmem_collectives::landing;
+use rushmem_collectives::receive_buffer;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_explain::status::{Collective, Subject};
 use rushmem_transport::{Pe, TeamPe};
@@ -103,7 +103,7 @@ impl Team {
     /// finalize. Its members are the world.
     fn of_finalize(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
-        let slot = Slot { number: FINALIZE, landings: None };
+        let slot = Slot { number: FINALIZE, receive_buffers: None };
         Team::new(Name::Fixed("finalize"), slot, 0, world, me, nodes, TeamConfig::default())
     }
 
@@ -134,17 +134,17 @@ impl Team {
         self.levels.as_ref()
     }
 
-    /// The set of landings that its collectives use, if they have one: all teams use the same one
-    /// unless threads of a PE may be in several collectives at once.
+    /// The set of receive buffers that its collectives use, if they have one: all teams use the
+    /// same one unless threads of a PE may be in several collectives at once.
     #[inline]
-    pub(crate) fn landings(&self, job: &Job) -> Option<u8> {
-        if job.threads_somewhere { self.slot.landings } else { Some(0) }
+    pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
+        if job.threads_somewhere { self.slot.receive_buffers } else { Some(0) }
     }
 
-    /// Bytes of these landings, 0 if it has none.
+    /// Bytes of these receive buffers, 0 if it has none.
     #[inline]
-    pub(crate) fn landing_bytes(&self, job: &Job) -> usize {
-        self.landings(job).map_or(0, |_| landing::nbytes(job.n_pes))
+    pub(crate) fn receive_buffer_bytes(&self, job: &Job) -> usize {
+        self.receive_buffers(job).map_or(0, |_| receive_buffer::nbytes(job.n_pes))
     }
 
     /// Returns true if its collectives use the flags of each two PEs. All teams do unless threads
@@ -174,7 +174,7 @@ impl Team {
             members: members.n,
             per_node: *per_node,
             oversubscribed: job.oversubscribed_somewhere,
-            landing_bytes: self.landing_bytes(job),
+            receive_buffer_bytes: self.receive_buffer_bytes(job),
             pair_flags: self.has_pair_flags(job),
             lines: self.has_lines(job),
         };
@@ -395,10 +395,10 @@ impl Teams {
         predefined: [Members; PREDEFINED as usize],
     ) -> Teams {
         let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
-        let n_sets = flags::area().areas().landing_sets();
+        let n_sets = flags::area().areas().receive_buffer_sets();
         let team = |(number, (members, name)): (u8, (Members, &'static str))| {
-            let landings = (usize::from(number) < n_sets).then_some(number);
-            let slot = Slot { number: number.into(), landings };
+            let receive_buffers = (usize::from(number) < n_sets).then_some(number);
+            let slot = Slot { number: number.into(), receive_buffers };
             Some(Arc::new(Team::new(
                 Name::Fixed(name),
                 slot,

@@ -81,7 +81,7 @@ mod tests {
             members: 4,
             per_node: 4,
             oversubscribed: false,
-            landing_bytes: 32 << 10,
+            receive_buffer_bytes: 32 << 10,
             pair_flags: true,
             lines: false,
         };

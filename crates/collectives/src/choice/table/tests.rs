@@ -6,7 +6,7 @@ const FACTS: ChoiceFacts = ChoiceFacts {
     members: 7,
     per_node: 7,
     oversubscribed: false,
-    landing_bytes: 32 << 10,
+    receive_buffer_bytes: 32 << 10,
     pair_flags: true,
     lines: false,
 };
@@ -41,7 +41,7 @@ fn what_is_built_in_leaves_no_case_open() {
                     members,
                     per_node,
                     oversubscribed,
-                    landing_bytes: usize::from(alone) << 15,
+                    receive_buffer_bytes: usize::from(alone) << 15,
                     pair_flags: alone,
                     lines: alone && per_node == members,
                 });
@@ -61,7 +61,7 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     assert_eq!(choose(SHARED), Central);
     assert_eq!(choose(ChoiceFacts { per_node: 6, ..SHARED }), TwoLevel);
     assert_eq!(
-        choose(ChoiceFacts { per_node: 6, landing_bytes: 0, pair_flags: false, ..SHARED }),
+        choose(ChoiceFacts { per_node: 6, receive_buffer_bytes: 0, pair_flags: false, ..SHARED }),
         Gather
     );
     assert_eq!(choose(ChoiceFacts { per_node: 1, ..SHARED }), Gather);
@@ -78,13 +78,13 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
     assert_eq!(choose(32 << 10, ChoiceFacts { members: 9, ..APART }), Rabenseifner);
-    let of_large_job = ChoiceFacts { landing_bytes: 8 << 10, ..APART };
+    let of_large_job = ChoiceFacts { receive_buffer_bytes: 8 << 10, ..APART };
     assert_eq!(choose(32 << 10, of_large_job), RecursiveDoubling);
     assert_eq!(choose((32 << 10) + 1, of_large_job), Rabenseifner);
     assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose(512 << 10, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose((512 << 10) + 1, TWO_NODES), Rabenseifner);
-    let several_at_once = ChoiceFacts { landing_bytes: 0, pair_flags: false, ..TWO_NODES };
+    let several_at_once = ChoiceFacts { receive_buffer_bytes: 0, pair_flags: false, ..TWO_NODES };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(32 << 10, several_at_once), Rabenseifner);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
@@ -100,7 +100,7 @@ fn many_short_blocks_travel_together_over_a_network() {
     assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
     assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
     assert_eq!(
-        choose(8, ChoiceFacts { landing_bytes: 0, pair_flags: false, ..eight }),
+        choose(8, ChoiceFacts { receive_buffer_bytes: 0, pair_flags: false, ..eight }),
         AllToAllAlgorithm::Pairwise
     );
     assert_eq!(choose(8, ChoiceFacts { per_node: 8, ..eight }), AllToAllAlgorithm::Pairwise);

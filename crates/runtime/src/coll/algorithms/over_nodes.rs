@@ -3,7 +3,7 @@
 //! Leaders are at other distances than members, so these plans use the flags of each two PEs. Where
 //! threads of a PE may be in several collectives at once, the world alone uses them.
 
-use crate::coll::executor::{Executor, Landings, Parts, PlanArrays, Vectors, vector_parts};
+use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
 use crate::memory::areas::SHORT;
 use crate::sync::flags;
 use rushmem_collectives::two_level::{self, NodeLists};
@@ -29,14 +29,18 @@ impl<'a> Executor<'a> {
                 source.copy_here(dest);
             }
             let plan = two_level::all_reduce_short(levels);
-            self.execute(&PlanArrays { landings: Landings::BesideFlags, ..whole }, plan);
-        } else if nbytes <= flags::area().areas().landing_bytes() {
-            let (landings, parity) = match self.n() == self.job.n_pes {
-                true => (Landings::OfJob, self.next_collective_of_job()),
-                false => (Landings::Shared, 0),
+            self.execute(
+                &PlanArrays { receive_buffers: ReceiveBuffers::BesideFlags, ..whole },
+                plan,
+            );
+        } else if nbytes <= flags::area().areas().receive_buffer_bytes() {
+            let (receive_buffers, parity) = match self.n() == self.job.n_pes {
+                true => (ReceiveBuffers::OfJob, self.next_collective_of_job()),
+                false => (ReceiveBuffers::Shared, 0),
             };
-            let plan = two_level::all_reduce_piece(levels, landings == Landings::Shared);
-            self.execute(&PlanArrays { landings, parity, ..whole }, plan);
+            let plan =
+                two_level::all_reduce_piece(levels, receive_buffers == ReceiveBuffers::Shared);
+            self.execute(&PlanArrays { receive_buffers, parity, ..whole }, plan);
         } else {
             let parts = vector_parts(nbytes);
             let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));

@@ -6,7 +6,7 @@
 
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Parts, PlanArrays, Vectors};
-use crate::memory::areas::MIN_LANDING;
+use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::memory::range::SymmetricRange;
 use crate::sync::flags;
 use rushmem_collectives::{LINE_BYTES, pairwise};
@@ -53,13 +53,14 @@ impl Executor<'_> {
         let facts = self.facts();
         let slot = match facts.lines {
             true => LINE_BYTES,
-            false => SLOT.min(MIN_LANDING / n) / WORD * WORD,
+            false => SLOT.min(MIN_RECEIVE_BUFFER / n) / WORD * WORD,
         };
-        if facts.one_node() && !facts.lines || !facts.has_landings() || slot <= WORD {
+        if facts.one_node() && !facts.lines || !facts.has_receive_buffers() || slot <= WORD {
             return None;
         }
         let internal = flags::area();
-        let set = self.collective.team.landings(self.job).expect("there are landings");
+        let set =
+            self.collective.team.receive_buffers(self.job).expect("there are receive buffers");
         let slots = internal.range(internal.areas().packed(set), n * slot);
         if !facts.lines {
             slots.clear();

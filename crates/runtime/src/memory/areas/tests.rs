@@ -12,7 +12,7 @@ fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
 
 #[test]
 fn nothing_overlaps() {
-    for (n, sets) in [(1u32, 1), (2, 1), (3, 2), (64, 1), (65, LANDING_SETS), (512, 3)] {
+    for (n, sets) in [(1u32, 1), (2, 1), (3, 2), (64, 1), (65, RECEIVE_BUFFER_SETS), (512, 3)] {
         let a = Areas::new(n, sets);
         let mut ends = vec![(0, WORD), (a.table(), n as usize * WORD)];
         ends.extend(a.exits().map(|at| (at, WORD)));
@@ -33,12 +33,14 @@ fn nothing_overlaps() {
                 ends.extend([false, true].map(|net| (a.counted(slot, parity, net), WORD)));
             }
         }
-        for k in 0..landing::count(n) as u8 {
+        for k in 0..receive_buffer::count(n) as u8 {
             for set in 0..sets as u8 {
-                ends.extend([0, 1].map(|copy| (a.landing(set, k, copy), a.landing_bytes())));
                 ends.extend(
-                    [0, 1].map(|parity| (a.landing_of_job(set, k, parity), a.landing_bytes())),
+                    [0, 1].map(|copy| (a.receive_buffer(set, k, copy), a.receive_buffer_bytes())),
                 );
+                ends.extend([0, 1].map(|parity| {
+                    (a.receive_buffer_of_job(set, k, parity), a.receive_buffer_bytes())
+                }));
             }
         }
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
@@ -48,7 +50,10 @@ fn nothing_overlaps() {
             // The area in which this PE packs is the first receive buffer of the job that no peer
             // puts to.
             let packed = (0..sets as u8).map(|set| a.packed(set));
-            assert!(packed.clone().all(|at| ends.contains(&(at, a.landing_bytes()))), "{n} PEs");
+            assert!(
+                packed.clone().all(|at| ends.contains(&(at, a.receive_buffer_bytes()))),
+                "{n} PEs"
+            );
         }
         ends.sort();
         for pair in ends.windows(2) {

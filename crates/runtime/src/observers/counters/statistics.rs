@@ -5,7 +5,7 @@ use crate::call::warning::warning;
 use crate::call::{Call, fail};
 use crate::coll::collectives;
 use crate::job::Job;
-use crate::memory::areas::MIN_LANDING;
+use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::observers::{self, Subscriber, counters};
 use crate::settings::Statistics;
 use crate::sync::flags;
@@ -72,7 +72,7 @@ pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
     }
 }
 
-/// On PE 0 the bytes of each PE, by way of a landing buffer that nothing uses outside collectives.
+/// On PE 0 the bytes of each PE, by way of a receive buffer that nothing uses outside collectives.
 fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];
@@ -80,16 +80,16 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     let lengths = collectives::words(call, team::teams().world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let area = flags::area();
-    let landing = area.range(area.areas().packed(0), MIN_LANDING);
+    let receive_buffer = area.range(area.areas().packed(0), MIN_RECEIVE_BUFFER);
     let mut all = vec![Vec::new(); lengths.len()];
-    for at in (0..longest).step_by(MIN_LANDING) {
-        let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + MIN_LANDING);
+    for at in (0..longest).step_by(MIN_RECEIVE_BUFFER) {
+        let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + MIN_RECEIVE_BUFFER);
         let shown = part(own.len());
-        landing.part(0, shown.len()).write(&own[shown]);
+        receive_buffer.part(0, shown.len()).write(&own[shown]);
         collectives::barrier_all(call);
         if job.me == Pe(0) {
             for (pe, (bytes, &nbytes)) in (0..).zip(all.iter_mut().zip(&lengths)) {
-                bytes.extend(landing.part(0, part(nbytes as usize).len()).read(Pe(pe)));
+                bytes.extend(receive_buffer.part(0, part(nbytes as usize).len()).read(Pe(pe)));
             }
         }
         // The value that is shown next replaces this one.

@@ -4,7 +4,7 @@
 use crate::call::{Call, fail};
 use crate::coll::collectives::{barrier_all, words};
 use crate::job::Job;
-use crate::memory::areas::MIN_LANDING;
+use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::observers::trace::{self, Ring};
 use crate::observers::{self, Subscriber};
 use crate::process::time::nanoseconds;
@@ -26,7 +26,7 @@ const MAX_RECORDS: u64 = 4 << 20;
 /// The number of times that a PE queries the clock of PE 0.
 const QUESTIONS: u64 = 32;
 /// PEs that ask at the same time.
-const MAX_ASKERS: usize = MIN_LANDING / (3 * WORD);
+const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / (3 * WORD);
 
 /// Records from the first init on, if the user asks for it.
 pub(crate) fn start(call: Call, job: &Job) {
@@ -113,9 +113,9 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
         return 0;
     }
     let area = flags::area();
-    // In a landing that nothing uses outside collectives, three words for each asker: the number of
-    // its question, that of the answer, and the answer. Of many askers some share the words: they
-    // ask in turn.
+    // In a receive buffer that nothing uses outside collectives, three words for each asker: the
+    // number of its question, that of the answer, and the answer. Of many askers some share the
+    // words: they ask in turn.
     let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
     let machine = machines.node_of(job.me.0);
     let first = |machine| machines.members(machine).next();

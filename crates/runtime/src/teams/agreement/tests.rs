@@ -17,7 +17,7 @@ fn what_was_settled_is_not_offered_again_until_it_is_released() {
     let slots = Slots::new(2, 0);
     assert_eq!(settled(&slots, 0, 2), Some(vec![2, 3]));
     assert_eq!(settled(&slots, 0, 1), Some(vec![4]));
-    slots.release(Slot { number: 3, landings: None });
+    slots.release(Slot { number: 3, receive_buffers: None });
     assert_eq!(settled(&slots, 0, 1), Some(vec![3]));
     assert_eq!(settled(&slots, 0, 60), None);
     assert_eq!(settled(&slots, 0, 59), Some((5..64).collect()));
@@ -29,25 +29,29 @@ fn a_window_on_offer_is_empty_for_others() {
     let first = slots.offer(3, REQUEST);
     assert_eq!(settled(&slots, 3, 1), None);
     let agreed = slots.settle(3, first, first, 1);
-    assert_eq!(agreed, Some(vec![Slot { number: 3 * WINDOW as u16, landings: None }]));
+    assert_eq!(agreed, Some(vec![Slot { number: 3 * WINDOW as u16, receive_buffers: None }]));
 }
 
 #[test]
-fn no_two_teams_have_a_set_of_landings() {
+fn no_two_teams_have_a_set_of_receive_buffers() {
     let slots = Slots::new(0, 0b1100);
     let sets = |agreed: Option<Vec<Slot>>| -> Vec<Option<u8>> {
-        agreed.expect("there are slots").iter().map(|slot| slot.landings).collect()
+        agreed.expect("there are slots").iter().map(|slot| slot.receive_buffers).collect()
     };
     let first = slots.offer(0, REQUEST);
     let beside = slots.offer(1, REQUEST);
-    assert_eq!((first.landings, beside.landings), (0b1100, 0), "the other one has them");
+    assert_eq!(
+        (first.receive_buffers, beside.receive_buffers),
+        (0b1100, 0),
+        "the other one has them"
+    );
     assert_eq!(sets(slots.settle(1, beside, beside, 1)), [None]);
-    let agreed = Proposal { landings: 0b1000, ..first };
+    let agreed = Proposal { receive_buffers: 0b1000, ..first };
     assert_eq!(sets(slots.settle(0, first, agreed, 1)), [Some(3)], "others lack the second");
     let two = slots.offer(0, REQUEST);
     assert_eq!(sets(slots.settle(0, two, two, 2)), [Some(2), None]);
-    slots.release(Slot { number: 0, landings: Some(3) });
-    assert_eq!(slots.offer(0, REQUEST).landings, 0b1000);
+    slots.release(Slot { number: 0, receive_buffers: Some(3) });
+    assert_eq!(slots.offer(0, REQUEST).receive_buffers, 0b1000);
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! Numbers of the receive buffers, and the rules that keep them from being overwritten unread.
+//!
+//! A receive buffer takes what a peer sends in one round. All teams of a PE share its receive
+//! buffers, so a member puts to a receive buffer of a peer only when it knows that the peer has
+//! entered the same collective: from the plan that the algorithm calls `entry`, or, in a scan, from
+//! credits in the plan itself. Several plans of one collective follow one `entry`: the executor
+//! holds two copies of each receive buffer and uses them in turn. No member ends such a plan before
+//! every member has entered it; so a member that runs the next but one knows that all have ended
+//! this one.
+//!
+//! An all-reduce needs no `entry` if its receive buffers are used by all-reduces among the same
+//! members alone, which all make in the same order: two copies suffice, by the parity of a count of
+//! them. A member that writes has ended the one before, so all have entered that, and have read
+//! what was put in the one before it. The executor has such receive buffers for all-reduces among
+//! all PEs, on whatever team, and, beside the flag of each edge of each team, for so short vectors
+//! that there is room.
+
+use crate::index::log2_ceil;
+
+/// Bytes of a receive buffer at least.
+pub const MIN_BYTES: usize = 8 << 10;
+
+/// Bytes of a receive buffer in a job of `n` PEs. A large job has more receive buffers, and
+/// together they are to pin little memory.
+pub const fn nbytes(n: u32) -> usize {
+    match n {
+        0..=16 => 4 * MIN_BYTES,
+        17..=64 => 2 * MIN_BYTES,
+        _ => MIN_BYTES,
+    }
+}
+
+/// Returns how many receive buffers a team of `n` uses at most: one for each round, and one for the
+/// shift of an exclusive scan.
+pub const fn count(n: u32) -> usize {
+    let shift = (n > 1) as usize;
+    log2_ceil(n) as usize + shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_for_each_round_and_the_shift() {
+        assert_eq!([1, 2, 3, 4, u32::MAX].map(count), [0, 2, 3, 3, 33]);
+    }
+}

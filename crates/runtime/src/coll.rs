@@ -1,4 +1,4 @@
-//! Collectives: executes the plans of `rushmem-collectives` over channels and symmetric ranges.
+//! Collectives: executes the plans of `rushmem-collectives` over signals and symmetric ranges.
 //!
 //! It chooses no algorithm; the crate of the plans does.
 

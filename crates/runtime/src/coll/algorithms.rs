@@ -8,8 +8,8 @@ use crate::job::digest::digest;
 use crate::job::members::Members;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
-use crate::sync::channel;
 use crate::sync::flags;
+use crate::sync::team_signals;
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
@@ -71,7 +71,7 @@ impl<'a> Executor<'a> {
     /// Which copies of the receive buffers of all PEs it uses.
     fn next_collective_of_job(&self) -> usize {
         let set = self.collective.team.receive_buffers(self.job);
-        channel::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
+        team_signals::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
     }
 
     /// Every member's word.
@@ -95,7 +95,7 @@ impl<'a> Executor<'a> {
     /// Gathers a word of each member by reading the words that they show.
     fn gather_shown(&mut self, word: u64) -> Vec<u64> {
         let internal = flags::area();
-        let at = self.channels.next_shown();
+        let at = self.signals.next_shown();
         internal.write_own(at, &[word]);
         self.sync();
         internal.shown(self.members().world_pes(), at)
@@ -116,7 +116,7 @@ impl<'a> Executor<'a> {
             }
         }
         let this = digest(&[self.collective.team.handle().0 as u64, root.into()]);
-        self.channels.unconfirmed_root = Some(root);
+        self.signals.unconfirmed_root = Some(root);
         if LAST.swap(this, Relaxed) != this {
             self.hear_of_receivers();
         }
@@ -125,7 +125,7 @@ impl<'a> Executor<'a> {
     /// Wait until those to which this PE writes in its last broadcast have entered it, unless that
     /// is known.
     pub(crate) fn hear_of_receivers(&mut self) {
-        let Some(root) = self.channels.unconfirmed_root.take() else { return };
+        let Some(root) = self.signals.unconfirmed_root.take() else { return };
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Wait { peer } = step {
                 self.wait(peer);
@@ -240,7 +240,7 @@ impl<'a> Executor<'a> {
             let parity = match receive_buffers {
                 ReceiveBuffers::Shared => turn % 2,
                 ReceiveBuffers::OfJob => self.next_collective_of_job(),
-                ReceiveBuffers::BesideFlags => self.channels.next_short_reduction(),
+                ReceiveBuffers::BesideFlags => self.signals.next_short_reduction(),
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
             let (source, dest, combine) = (none, none, Some(op));

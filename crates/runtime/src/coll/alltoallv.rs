@@ -11,8 +11,8 @@ use crate::coll::executor::Executor;
 use crate::job::digest::digest;
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
-use crate::sync::channel::InCollective;
 use crate::sync::mailbox::{MailboxMessage, mailboxes, of_message};
+use crate::sync::team_signals::OngoingCollective;
 use rushmem_collectives::{Step, pairwise};
 
 /// The purpose of messages, in their tag.

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::job::digest::digest;
 use crate::observers::{self, Action, Event, FollowedMembers, Membership, ObservedCall};
-use crate::sync::channel::InCollective;
+use crate::sync::team_signals::OngoingCollective;
 use crate::teams::team::{Team, teams};
 use rushmem_explain::status::{Finalizing, MAX_LISTED, Subject};
 use rushmem_transport::Pe;
@@ -37,7 +37,7 @@ impl CollectiveCall<'_> {
     }
 }
 
-impl InCollective for CollectiveCall<'_> {
+impl OngoingCollective for CollectiveCall<'_> {
     fn call(&self) -> Call {
         self.call
     }
@@ -56,8 +56,8 @@ pub(crate) fn entered() -> Finalizing {
     let mut entered = Vec::new();
     // A team that another thread uses is left out.
     for team in &teams().all() {
-        if let Ok(channels) = team.channels.try_lock() {
-            entered.push((team.number(), channels.entered()));
+        if let Ok(signals) = team.signals.try_lock() {
+            entered.push((team.number(), signals.entered()));
         }
     }
     entered.truncate(MAX_LISTED);

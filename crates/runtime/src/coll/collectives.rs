@@ -1,6 +1,6 @@
 //! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
 //!
-//! Each call checks its arguments, takes the channels of the team and executes a plan. Peers write
+//! Each call checks its arguments, takes the signals of the team and executes a plan. Peers write
 //! to `dest` as soon as they call, which the standard allows: `dest` is ready on all PEs before any
 //! of them calls. Scans and short reductions pass through the receive buffers of the team in
 //! pieces; long reductions are direct.

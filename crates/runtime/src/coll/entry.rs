@@ -102,7 +102,7 @@ impl<'a> CollectiveEntry<'a> {
             CollectiveEntry::complete_requests(call, team);
         }
         let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
-        if executor.channels.unconfirmed_root.is_some() {
+        if executor.signals.unconfirmed_root.is_some() {
             executor.hear_of_receivers();
         }
         (entry, executor)
@@ -141,13 +141,13 @@ impl<'a> CollectiveEntry<'a> {
         team: &'a Team,
         in_request: bool,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
-        let mut channels = match team.channels.try_lock() {
-            Ok(channels) => channels,
+        let mut signals = match team.signals.try_lock() {
+            Ok(signals) => signals,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 // The other one may be the same, interrupted by a signal handler.
                 caller::check(call, job);
-                // Cause: two threads are in collectives that use the same channels.
+                // Cause: two threads are in collectives that use the same signals.
                 fail!(
                     call,
                     "another thread of this PE is in a collective on the same team or active set; threads that are in \
@@ -155,11 +155,11 @@ impl<'a> CollectiveEntry<'a> {
                 )
             }
         };
-        let collective = CollectiveCall { call, team, nth: channels.enter(), in_request };
+        let collective = CollectiveCall { call, team, nth: signals.enter(), in_request };
         let observed =
             collective.observe(if in_request { Action::CarriedOut } else { Action::Collective });
         let entry = CollectiveEntry { collective, job, observed };
-        (entry, Executor { collective, job, channels })
+        (entry, Executor { collective, job, signals })
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same

@@ -10,8 +10,8 @@ use crate::coll::direct;
 use crate::job::Job;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
-use crate::sync::channel::Channels;
 use crate::sync::flags;
+use crate::sync::team_signals::TeamSignals;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
 use rushmem_transport::Pe;
 use std::sync::MutexGuard;
@@ -106,24 +106,24 @@ impl Vectors {
 pub(crate) struct Executor<'a> {
     pub(crate) collective: CollectiveCall<'a>,
     pub(crate) job: &'static Job,
-    pub(crate) channels: MutexGuard<'a, Channels>,
+    pub(crate) signals: MutexGuard<'a, TeamSignals>,
 }
 
 impl Drop for Executor<'_> {
     fn drop(&mut self) {
-        self.channels.ring();
+        self.signals.ring();
     }
 }
 
 impl Executor<'_> {
     /// Signal a member.
     pub(crate) fn signal(&mut self, peer: Partner) {
-        self.channels.signal(peer);
+        self.signals.signal(peer);
     }
 
     /// Wait for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Partner) {
-        self.channels.wait(&self.collective, self.job, peer);
+        self.signals.wait(&self.collective, self.job, peer);
     }
 
     /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes
@@ -133,7 +133,7 @@ impl Executor<'_> {
         let mut heard = None;
         plan.for_each(|step| {
             if !arrays.is_brief(step) {
-                self.channels.ring();
+                self.signals.ring();
             }
             match step {
                 Step::Put { peer, from, to, count } => {
@@ -145,7 +145,7 @@ impl Executor<'_> {
                         buffer => arrays.own(buffer),
                     };
                     match arrays.contiguous((source, from), (dest, to), count) {
-                        Some((source, dest)) => self.channels.put_signal(peer, source, dest),
+                        Some((source, dest)) => self.signals.put_signal(peer, source, dest),
                         None => {
                             let pe = members.world_pe(peer.index);
                             arrays.copy_strided(pe, (source, from), (dest, to), count);
@@ -158,15 +158,15 @@ impl Executor<'_> {
                     self.wait(peer);
                     heard = Some(peer);
                 }
-                Step::Arrive { at } => self.channels.arrive(at, || {}),
+                Step::Arrive { at } => self.signals.arrive(at, || {}),
                 Step::Contribute { at } => self.contribute(arrays, at),
                 Step::TakeCombined { .. } => {
-                    let combined = flags::area().areas().combined(self.channels.slot());
+                    let combined = flags::area().areas().combined(self.signals.slot());
                     let combined = flags::area().range(combined, arrays.accumulator.nbytes());
                     combined.copy_here(arrays.accumulator);
                 }
                 Step::AwaitRelease { at } => {
-                    self.channels.await_release(&self.collective, self.job, at);
+                    self.signals.await_release(&self.collective, self.job, at);
                 }
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = arrays.share(first, count);
@@ -209,7 +209,7 @@ impl Executor<'_> {
     /// Give the accumulator to the counter of member `at`; the last member combines what all have
     /// given.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, at: u32) {
-        let (slot, areas) = (self.channels.slot(), flags::area().areas());
+        let (slot, areas) = (self.signals.slot(), flags::area().areas());
         let nbytes = arrays.accumulator.nbytes();
         let members = self.collective.team.members();
         let owner = members.world_pe(at);
@@ -225,7 +225,7 @@ impl Executor<'_> {
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
         let op = arrays.operator();
-        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
+        self.signals.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
     }
 
     /// The place from which `peer` takes the next message of this member.
@@ -236,7 +236,7 @@ impl Executor<'_> {
         peer: Partner,
         receive_buffer: u8,
     ) -> SymmetricRange {
-        let beside = |channels: &Channels, parity| channels.short_there(peer, parity);
+        let beside = |signals: &TeamSignals, parity| signals.short_there(peer, parity);
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
@@ -249,7 +249,7 @@ impl Executor<'_> {
         receive_buffer: u8,
     ) -> SymmetricRange {
         let peer = heard.expect("a plan waits before it reads");
-        let beside = |channels: &Channels, parity| channels.short_here(peer, parity);
+        let beside = |signals: &TeamSignals, parity| signals.short_here(peer, parity);
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
@@ -258,7 +258,7 @@ impl Executor<'_> {
         &mut self,
         arrays: &PlanArrays<'_>,
         receive_buffer: u8,
-        beside_flag: impl FnOnce(&Channels, usize) -> SymmetricRange,
+        beside_flag: impl FnOnce(&TeamSignals, usize) -> SymmetricRange,
     ) -> SymmetricRange {
         let internal = flags::area();
         let (team, job, parity) = (self.collective.team, self.job, arrays.parity);
@@ -267,7 +267,7 @@ impl Executor<'_> {
         let at = match arrays.receive_buffers {
             ReceiveBuffers::Shared => areas.receive_buffer(set(), receive_buffer, parity),
             ReceiveBuffers::OfJob => areas.receive_buffer_of_job(set(), receive_buffer, parity),
-            ReceiveBuffers::BesideFlags => return beside_flag(&self.channels, parity),
+            ReceiveBuffers::BesideFlags => return beside_flag(&self.signals, parity),
         };
         internal.range(at, areas.receive_buffer_bytes())
     }

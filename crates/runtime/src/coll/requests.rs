@@ -21,8 +21,8 @@ use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::observers::{Action, ObservedCall};
 use crate::process::lock;
 use crate::sync::backoff;
-use crate::sync::channel::InCollective;
 use crate::sync::flags;
+use crate::sync::team_signals::OngoingCollective;
 use crate::teams::team::{HeldTeam, Team};
 use rushmem_transport::thread::{refused, spawn_service};
 use std::collections::{BTreeMap, HashMap};
@@ -115,8 +115,8 @@ pub(crate) fn queue(
 
 /// Returns how many collectives this PE has entered on a team without unfinished requests.
 fn entered(call: Call, team: &Team) -> u64 {
-    match team.channels.try_lock() {
-        Ok(channels) => channels.entered(),
+    match team.signals.try_lock() {
+        Ok(signals) => signals.entered(),
         // Cause: two threads call collectives of one team at once.
         Err(_) => fail!(
             call,

@@ -3,7 +3,7 @@
 //! overlap. `job::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
 //! Errors whose detection costs nothing are always found, elsewhere.
 //!
-//! For the first check, each two PEs exchange messages that do not use the channels of their team.
+//! For the first check, each two PEs exchange messages that do not use the signals of their team.
 //! So PEs that are in collectives of different teams, or on different active sets, notice each
 //! other too, since each two PEs make the calls in which both take part in the same order. If
 //! threads of a PE need not keep an order, or the collective does not block, the check is made for
@@ -16,8 +16,8 @@ use crate::job::digest::digest;
 use crate::job::members::Members;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
-use crate::sync::channel::InCollective;
 use crate::sync::mailbox::{self, MailboxMessage, mailboxes, of_message};
+use crate::sync::team_signals::OngoingCollective;
 use rushmem_transport::Pe;
 use std::fmt::Write;
 use std::thread;
@@ -58,7 +58,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team`
 /// is a number of theirs that members of other teams do not have.
 pub(crate) fn same(
-    entry: &impl InCollective,
+    entry: &impl OngoingCollective,
     job: &Job,
     members: &Members,
     team: u64,

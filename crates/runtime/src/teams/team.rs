@@ -9,9 +9,9 @@ use crate::job::members::Members;
 use crate::job::{self, Job};
 use crate::memory::areas::LINE_PES;
 use crate::process;
-use crate::sync::channel::{Channels, InCollective};
 use crate::sync::check::CheckedGroup;
 use crate::sync::flags;
+use crate::sync::team_signals::{OngoingCollective, TeamSignals};
 use crate::teams::agreement::{self, FINALIZE, PREDEFINED, Slot};
 use core::ffi::c_int;
 use core::fmt;
@@ -53,7 +53,7 @@ pub(crate) struct Team {
     levels: Option<NodeLists>,
     config: TeamConfig,
     /// Held during a collective; the standard allows one at a time on a team.
-    pub(crate) channels: Mutex<Channels>,
+    pub(crate) signals: Mutex<TeamSignals>,
     /// Non-blocking collectives were started, and no blocking one has waited for them.
     pub(crate) has_requests: AtomicBool,
 }
@@ -73,7 +73,7 @@ impl Team {
             && per_node == members.n
             && members.world_pes().all(|pe| pe.index() < LINE_PES);
         let me = members.team_pe(me).expect("only members hold a team");
-        let channels = Mutex::new(Channels::new(slot.number, generation, members.clone(), me));
+        let signals = Mutex::new(TeamSignals::new(slot.number, generation, members.clone(), me));
         let levels = (1 < per_node && per_node < members.n).then(|| {
             NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
         });
@@ -94,7 +94,7 @@ impl Team {
             has_lines,
             levels,
             config,
-            channels,
+            signals,
             has_requests: AtomicBool::new(false),
         }
     }
@@ -230,9 +230,9 @@ impl Team {
 
     /// Give its slot back. A later team there takes no counter that this one left for its own.
     pub(crate) fn retire(&self) {
-        let channels = process::lock(&self.channels);
-        channels.retire();
-        agreement::slots().reached(channels.reached());
+        let signals = process::lock(&self.signals);
+        signals.retire();
+        agreement::slots().reached(signals.reached());
         agreement::slots().release(self.slot);
     }
 }
@@ -318,7 +318,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// A team that its members are about to make, which has no channels yet.
+/// A team that its members are about to make, which has no signals yet.
 pub(crate) struct NewTeam<'a> {
     pub(crate) call: Call,
     pub(crate) name: Name,
@@ -326,7 +326,7 @@ pub(crate) struct NewTeam<'a> {
     pub(crate) tag: u64,
 }
 
-impl InCollective for NewTeam<'_> {
+impl OngoingCollective for NewTeam<'_> {
     fn call(&self) -> Call {
         self.call
     }

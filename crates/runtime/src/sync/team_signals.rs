@@ -38,8 +38,8 @@ const PAIR_COUNT_BITS: u32 = 48;
 /// Polls of a flag before a peer is woken that was signaled last: some hundreds of nanoseconds.
 const POLLS_BEFORE_RING: u32 = 256;
 
-/// The collective in which channels are used.
-pub(crate) trait InCollective {
+/// The collective in which signals are used.
+pub(crate) trait OngoingCollective {
     fn call(&self) -> Call;
 
     /// Returns true if it does not block: it meets no collective that does.
@@ -57,7 +57,7 @@ pub(crate) trait InCollective {
 
 /// One member's side of its team's signals. Used by one collective at a time.
 #[derive(Debug)]
-pub(crate) struct Channels {
+pub(crate) struct TeamSignals {
     slot: u16,
     generation: u64,
     /// The amount that this team adds to the counter of two PEs: unlikely to collide with another
@@ -109,11 +109,11 @@ fn pair(pe: Pe) -> &'static PairCounts {
     &PAIRS.get_or_init(counts)[pe.index()]
 }
 
-impl Channels {
-    pub(crate) fn new(slot: u16, generation: u64, members: Members, me: TeamPe) -> Channels {
+impl TeamSignals {
+    pub(crate) fn new(slot: u16, generation: u64, members: Members, me: TeamPe) -> TeamSignals {
         assert!(generation < GENERATIONS, "an agreement offers no others");
         let zeros = vec![0; Edge::count(members.n)];
-        Channels {
+        TeamSignals {
             slot,
             generation,
             pair_mark: digest(&[slot.into(), generation]) << PAIR_COUNT_BITS,
@@ -190,7 +190,7 @@ impl Channels {
     }
 
     /// Wait until the counter of member `at` releases the members.
-    pub(crate) fn await_release(&mut self, by: &impl InCollective, job: &Job, at: u32) {
+    pub(crate) fn await_release(&mut self, by: &impl OngoingCollective, job: &Job, at: u32) {
         self.releases += 1;
         self.ring();
         let area = flags::area();
@@ -296,7 +296,7 @@ impl Channels {
 
     /// Wait for the next signal of a member.
     #[inline]
-    pub(crate) fn wait(&mut self, by: &impl InCollective, job: &Job, peer: Partner) {
+    pub(crate) fn wait(&mut self, by: &impl OngoingCollective, job: &Job, peer: Partner) {
         let source = self.world_pe(peer);
         let (at, value) = match peer.edge {
             Edge::Any => return self.wait_for_any(by, job),
@@ -325,7 +325,7 @@ impl Channels {
     /// job with an error if the signal is for another team.
     fn wait_for_pair(
         &mut self,
-        by: &impl InCollective,
+        by: &impl OngoingCollective,
         job: &Job,
         source: Pe,
         (at, turn): (usize, u64),
@@ -355,7 +355,7 @@ impl Channels {
     }
 
     /// Wait until one more message of whichever member has come.
-    fn wait_for_any(&mut self, by: &impl InCollective, job: &Job) {
+    fn wait_for_any(&mut self, by: &impl OngoingCollective, job: &Job) {
         let peers = u64::from(self.members.n - 1);
         let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
         self.taken_of_any += 1;
@@ -451,11 +451,11 @@ mod tests {
 
     #[test]
     fn counters_may_outgrow_their_generation() {
-        let mut channels = Channels::new(7, 5, Members::world(3), TeamPe(1));
-        assert_eq!(channels.reached(), 5);
-        channels.taken[2] = (1 << COUNT_BITS) - 1;
-        assert_eq!(channels.reached(), 5);
-        channels.taken[2] += 1;
-        assert_eq!(channels.reached(), 6);
+        let mut signals = TeamSignals::new(7, 5, Members::world(3), TeamPe(1));
+        assert_eq!(signals.reached(), 5);
+        signals.taken[2] = (1 << COUNT_BITS) - 1;
+        assert_eq!(signals.reached(), 5);
+        signals.taken[2] += 1;
+        assert_eq!(signals.reached(), 6);
     }
 }

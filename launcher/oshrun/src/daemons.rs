@@ -23,8 +23,8 @@ use tokio::time::{Instant, timeout};
 use self::agent::DaemonCommand;
 use self::messages::{DaemonOrder, HostEvent};
 use self::orders::{HostJob, HostPes, JobSpec};
-pub use self::remote::Arrival;
-use self::remote::{AgentStreams, Arrivals, DaemonStage, RemoteDaemon};
+pub use self::remote::DaemonEvent;
+use self::remote::{AgentStreams, DaemonEvents, DaemonStage, RemoteDaemon};
 use crate::ends::processes::{Child, Processes};
 use crate::output::Output;
 use crate::report::failure::{StartFailure, reason};
@@ -44,14 +44,14 @@ pub struct Daemons {
     command: Option<DaemonCommand>,
     /// The time for which a host may be silent.
     limit: Duration,
-    arrivals: Arrivals,
+    arrivals: DaemonEvents,
     /// When the first of them was started.
     since: Instant,
 }
 
 impl Daemons {
     /// No daemons yet. `arrivals` receives their events.
-    pub fn new(limit: Duration, arrivals: Arrivals) -> Daemons {
+    pub fn new(limit: Duration, arrivals: DaemonEvents) -> Daemons {
         Daemons { list: Vec::new(), command: None, limit, arrivals, since: Instant::now() }
     }
 
@@ -148,32 +148,32 @@ impl Daemons {
     pub fn handle(
         &mut self,
         number: usize,
-        arrival: Arrival,
+        arrival: DaemonEvent,
         processes: &Processes,
     ) -> Option<HostEvent> {
         let daemon = &mut self.list[number];
         daemon.heartbeat.received();
         match arrival {
-            Arrival::Greeted if daemon.stage == DaemonStage::Starting => {
+            DaemonEvent::Greeted if daemon.stage == DaemonStage::Starting => {
                 daemon.stage = DaemonStage::Running;
                 return Some(HostEvent::Greeted { pe: daemon.pes.start });
             }
-            Arrival::Message(HostEvent::Idle) if daemon.stage == DaemonStage::Running => {
+            DaemonEvent::Message(HostEvent::Idle) if daemon.stage == DaemonStage::Running => {
                 daemon.stage = DaemonStage::Idle;
             }
-            Arrival::Message(HostEvent::Done) if daemon.stage != DaemonStage::Lost => {
+            DaemonEvent::Message(HostEvent::Done) if daemon.stage != DaemonStage::Lost => {
                 daemon.stage = DaemonStage::Done
             }
-            Arrival::Message(HostEvent::Pong | HostEvent::Idle | HostEvent::Done)
-            | Arrival::Greeted => {}
-            Arrival::Message(_) if daemon.stage == DaemonStage::Lost => {}
-            Arrival::Message(event) => return Some(event),
-            Arrival::Invalid(error) => return self.lose(number, Some(error), processes),
-            Arrival::Closed => {
+            DaemonEvent::Message(HostEvent::Pong | HostEvent::Idle | HostEvent::Done)
+            | DaemonEvent::Greeted => {}
+            DaemonEvent::Message(_) if daemon.stage == DaemonStage::Lost => {}
+            DaemonEvent::Message(event) => return Some(event),
+            DaemonEvent::Invalid(error) => return self.lose(number, Some(error), processes),
+            DaemonEvent::Closed => {
                 daemon.closed = true;
                 return self.check_end(number, processes);
             }
-            Arrival::Overdue => return self.lose(number, None, processes),
+            DaemonEvent::Overdue => return self.lose(number, None, processes),
         }
         None
     }

@@ -285,11 +285,11 @@ impl Job {
     fn watch(&mut self) {
         let statuses = self.server.statuses();
         if let Some(limit) = self.explainer.limit()
-            && let Some(places) = statuses
+            && let Some(location) = statuses
             && self.watched != statuses
         {
             self.watched = statuses;
-            self.supervisor.watch(places, limit);
+            self.supervisor.watch(location, limit);
         }
     }
 
@@ -448,32 +448,9 @@ impl Job {
         self.supervisor
             .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;
-        let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
-        let lost = {
-            let mut written = std::pin::pin!(self.output.finish());
-            loop {
-                // This blocks only if the reader of the output has stopped.
-                tokio::select! {
-                    // A daemon reports lost output before its own output ends.
-                    biased;
-                    event = self.supervisor.next() => if let HostEvent::Failed { status, sentence } = event {
-                        fail_late(&mut self.server, status, &sentence);
-                    },
-                    request = signals.request() => match request {
-                        SignalRequest::Stop => stop(&self.supervisor).await,
-                        SignalRequest::Continue => self.supervisor.resume(),
-                        SignalRequest::Forward(number) if request.is_end() => {
-                            return Exit::Signal(number).status();
-                        }
-                        SignalRequest::Forward(_) | SignalRequest::Explain => {}
-                    },
-                    () = until(limit) => {
-                        let status = self.server.status();
-                        return if status == 0 { TIMED_OUT } else { status };
-                    }
-                    lost = &mut written => break lost,
-                }
-            }
+        let lost = match self.forward_rest(signals, limit).await {
+            Ok(lost) => lost,
+            Err(status) => return status,
         };
         if let Some(sentence) = lost {
             fail_late(&mut self.server, 1, &sentence);
@@ -485,6 +462,53 @@ impl Job {
         self.supervisor.dismiss(FINAL_LIMIT).await;
         self.server.status()
     }
+
+    /// Forwards the remaining output, which blocks only if its reader has stopped. Returns why some
+    /// of it was lost, or as an error the exit status of a job that ends before.
+    async fn forward_rest(
+        &mut self,
+        signals: &mut Signals,
+        limit: Option<Instant>,
+    ) -> Result<Option<String>, i32> {
+        let Job { supervisor, output, server, .. } = self;
+        let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
+        let mut written = std::pin::pin!(output.finish());
+        loop {
+            let event = tokio::select! {
+                // A daemon reports lost output before its own output ends.
+                biased;
+                event = supervisor.next() => LateEvent::Host(event),
+                request = signals.request() => LateEvent::Signal(request),
+                () = until(limit) => LateEvent::TimeLimit,
+                lost = &mut written => LateEvent::Written(lost),
+            };
+            match event {
+                LateEvent::Host(HostEvent::Failed { status, sentence }) => {
+                    fail_late(server, status, &sentence);
+                }
+                LateEvent::Signal(SignalRequest::Stop) => stop(supervisor).await,
+                LateEvent::Signal(SignalRequest::Continue) => supervisor.resume(),
+                LateEvent::Signal(request @ SignalRequest::Forward(number)) if request.is_end() => {
+                    return Err(Exit::Signal(number).status());
+                }
+                LateEvent::Host(_) | LateEvent::Signal(_) => {}
+                LateEvent::TimeLimit => {
+                    let status = server.status();
+                    return Err(if status == 0 { TIMED_OUT } else { status });
+                }
+                LateEvent::Written(lost) => return Ok(lost),
+            }
+        }
+    }
+}
+
+/// An event after the end of all PEs.
+enum LateEvent {
+    Host(HostEvent),
+    Signal(SignalRequest),
+    TimeLimit,
+    /// All output is written; with why some of it was lost.
+    Written(Option<String>),
 }
 
 /// Reports an error after the end of all PEs. The status of a PE that failed before has precedence.

@@ -26,8 +26,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 use self::debugger::Debugged;
 use self::descriptors::INHERITED_FROM;
 use self::placement::{Placement, Placements};
-use crate::ends::guard::{self, Guard, pid_of};
-use crate::ends::liveness::Liveness;
+use crate::ends::guard::{self, GuardProcess, pid_of};
+use crate::ends::liveness::LivenessPipe;
 use crate::ends::mark::{self, JobMark};
 use crate::output::Files;
 
@@ -69,9 +69,9 @@ pub struct StartedPe {
 #[derive(Clone, Copy, Debug)]
 pub struct Ties<'a> {
     /// Kills the process group of the PE.
-    pub guard: &'a Guard,
+    pub guard: &'a GuardProcess,
     /// Makes the kernel kill the PE.
-    pub liveness: &'a Liveness,
+    pub liveness: &'a LivenessPipe,
     /// Identifies processes outside the group.
     pub mark: &'a JobMark,
 }
@@ -142,7 +142,7 @@ impl PreparedStart {
 pub fn daemon(
     mut command: Command,
     (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
-    guard: &Guard,
+    guard: &GuardProcess,
 ) -> io::Result<Pid> {
     command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
     let (guard, limit) = (raw(guard.pipe()), descriptors::inherited());

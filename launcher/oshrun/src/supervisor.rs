@@ -17,7 +17,7 @@ use tokio::time::Interval;
 use crate::daemons::agent::DaemonCommand;
 use crate::daemons::messages::{DaemonOrder, HostEvent};
 use crate::daemons::orders::{HostPes, JobSpec};
-use crate::daemons::{Arrival, Daemons, heartbeat};
+use crate::daemons::{DaemonEvent, Daemons, heartbeat};
 use crate::ends::processes::{Child, Processes};
 use crate::hang_report::overdue::Watch;
 use crate::hang_report::survey::{Inquiry, Survey, SurveyResult};
@@ -42,7 +42,7 @@ pub struct Supervisor {
     events: VecDeque<HostEvent>,
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
-    arrivals: mpsc::UnboundedReceiver<(usize, Arrival)>,
+    arrivals: mpsc::UnboundedReceiver<(usize, DaemonEvent)>,
     /// Set if the input of PE 0 comes from [`Supervisor::send_input`].
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,

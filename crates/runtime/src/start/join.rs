@@ -35,6 +35,7 @@ use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
 use std::convert::Infallible;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Mutex;
 
 /// Joins the job that the environment and the launcher name.
@@ -217,6 +218,33 @@ impl Identified {
     }
 }
 
+/// The settings that must be equal on all PEs.
+const EQUAL_SETTINGS: [(&str, fn(&StartupRecord) -> SettingValue<'_>); 5] = [
+    ("SHMEM_SYMMETRIC_SIZE", |record| SettingValue::Bytes(record.symmetric_size)),
+    ("SHMEM_CHECK", |record| SettingValue::Text(&record.check)),
+    ("SHMEM_STATS", |record| SettingValue::IsSet(record.statistics)),
+    ("SHMEM_TRACE", |record| SettingValue::IsSet(record.traced)),
+    ("SHMEM_HUGE_PAGES", |record| SettingValue::Text(&record.huge_pages)),
+];
+
+/// The value of a setting in a record.
+#[derive(PartialEq)]
+enum SettingValue<'a> {
+    Bytes(u64),
+    Text(&'a str),
+    IsSet(bool),
+}
+
+impl Display for SettingValue<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Bytes(nbytes) => write!(f, "{nbytes} bytes"),
+            SettingValue::Text(text) => f.write_str(text),
+            SettingValue::IsSet(is_set) => f.write_str(if *is_set { "set" } else { "not set" }),
+        }
+    }
+}
+
 /// A PE that knows the records of all PEs.
 struct Exchanged {
     identified: Identified,
@@ -232,30 +260,10 @@ impl Exchanged {
         let Exchanged { identified, reserved, pages, records } = self;
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.0];
-        if let Some(pe) = records.position(|r| r.symmetric_size != own.symmetric_size) {
-            // Cause: the launcher does not pass the variable to all PEs.
-            fail!(
-                call,
-                "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
-                own.symmetric_size,
-                records[pe].symmetric_size
-            );
-        }
-        if let Some(pe) = records.position(|r| r.check != own.check) {
-            let (here, there) = (&own.check, &records[pe].check);
-            // Cause: the launcher does not pass the variable to all PEs.
-            fail!(
-                call,
-                "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
-            );
-        }
-        let observers = |record: &StartupRecord| {
-            [("SHMEM_STATS", record.statistics), ("SHMEM_TRACE", record.traced)]
-        };
-        for (i, (name, here)) in observers(own).into_iter().enumerate() {
-            if let Some(pe) = records.position(|r| observers(r)[i].1 != here) {
-                let [here, there] =
-                    [here, !here].map(|is_set| if is_set { "set" } else { "not set" });
+        for (name, value) in EQUAL_SETTINGS {
+            let here = value(own);
+            if let Some(pe) = records.position(|record| value(record) != here) {
+                let there = value(&records[pe]);
                 // Cause: the launcher does not pass the variable to all PEs.
                 fail!(
                     call,
@@ -263,29 +271,24 @@ impl Exchanged {
                 );
             }
         }
-        if let Some(pe) = records.position(|r| r.huge_pages != own.huge_pages) {
-            let (here, there) = (&own.huge_pages, &records[pe].huge_pages);
-            // Cause: the launcher does not pass the variable to all PEs.
-            fail!(
-                call,
-                "SHMEM_HUGE_PAGES is {here} here and {there} on PE {pe}; it must be the same on all"
-            );
-        }
-        if let Some(pe) = records.position(|r| r.forced != own.forced) {
+        let differing = |digest: fn(&StartupRecord) -> u64| {
+            records.position(|record| digest(record) != digest(own))
+        };
+        if let Some(pe) = differing(|record| record.forced) {
             // Cause: the launcher does not pass the variables to all PEs.
             fail!(
                 call,
                 "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
             );
         }
-        if let Some(pe) = records.position(|r| r.tuned != own.tuned) {
+        if let Some(pe) = differing(|record| record.tuned) {
             // Cause: hosts have other files of this name.
             fail!(
                 call,
                 "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
             );
         }
-        if let Some(pe) = records.position(|r| r.statics != own.statics) {
+        if let Some(pe) = differing(|record| record.statics) {
             // Cause: hosts have other builds of the program.
             fail!(
                 call,

@@ -1,6 +1,6 @@
 //! The daemon of another host: its launch agent, and the messages to and from it.
 //!
-//! Tasks transfer bytes and report events as [`Arrival`]s, which `Daemons` handles.
+//! Tasks transfer bytes and report events as [`DaemonEvent`]s, which `Daemons` handles.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -30,7 +30,7 @@ const MAX_AGENT_ERROR: u64 = 4 * 1024;
 
 /// An event of a daemon or of its agent.
 #[derive(Debug)]
-pub enum Arrival {
+pub enum DaemonEvent {
     /// The daemon has started, and has the same protocol version.
     Greeted,
     /// The daemon has sent a message.
@@ -44,7 +44,7 @@ pub enum Arrival {
 }
 
 /// Receives the events of all daemons, each with the daemon's number.
-pub type Arrivals = mpsc::UnboundedSender<(usize, Arrival)>;
+pub type DaemonEvents = mpsc::UnboundedSender<(usize, DaemonEvent)>;
 
 /// The stage of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl RemoteDaemon {
         HostPes { host, pes }: HostPes,
         streams: AgentStreams,
         relay: impl FnOnce(&OrderSender) -> RelayQueues,
-        arrivals: &Arrivals,
+        arrivals: &DaemonEvents,
     ) -> io::Result<RemoteDaemon> {
         let (down, queue) = OrderSender::new();
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
@@ -134,13 +134,13 @@ impl RemoteDaemon {
         Some(line.to_string())
     }
 
-    /// Reports [`Arrival::Overdue`] in a second: the agent and the output should end together.
-    pub fn start_end_timer(&self, number: usize, arrivals: &Arrivals) {
+    /// Reports [`DaemonEvent::Overdue`] in a second: the agent and the output should end together.
+    pub fn start_end_timer(&self, number: usize, arrivals: &DaemonEvents) {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             // The receiver may be gone.
-            let _ = arrivals.send((number, Arrival::Overdue));
+            let _ = arrivals.send((number, DaemonEvent::Overdue));
         });
     }
 }
@@ -157,20 +157,20 @@ pub struct AgentStreams {
 }
 
 /// Reads the messages of the daemon: output goes to `output`, everything else to `arrivals`.
-async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals: Arrivals) {
+async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals: DaemonEvents) {
     let report = |arrival| arrivals.send((number, arrival)).is_ok();
     let error = match greeting(&mut stdout).await {
         Ok(Some(rest)) => {
-            report(Arrival::Greeted);
+            report(DaemonEvent::Greeted);
             messages(&mut stdout, rest, &output, report).await
         }
         Ok(None) => None,
         Err(error) => Some(error),
     };
     if let Some(error) = error {
-        report(Arrival::Invalid(error));
+        report(DaemonEvent::Invalid(error));
     }
-    report(Arrival::Closed);
+    report(DaemonEvent::Closed);
 }
 
 /// Waits for the greeting. Returns the bytes after it, or `None` if there is no greeting.
@@ -202,7 +202,7 @@ async fn messages(
     stdout: &mut Receiver,
     first: Vec<u8>,
     output: &RelayQueues,
-    report: impl Fn(Arrival) -> bool,
+    report: impl Fn(DaemonEvent) -> bool,
 ) -> Option<String> {
     let mut decoder = Decoder::new(MAX_EVENT);
     decoder.push(&first);
@@ -215,11 +215,11 @@ async fn messages(
                     let _ = output[printed.stream as usize].send(printed);
                 }
                 Ok(Some((HostEvent::Done, _))) => {
-                    report(Arrival::Message(HostEvent::Done));
+                    report(DaemonEvent::Message(HostEvent::Done));
                     return None;
                 }
                 Ok(Some((message, _))) => {
-                    if !report(Arrival::Message(message)) {
+                    if !report(DaemonEvent::Message(message)) {
                         return None;
                     }
                 }

@@ -48,14 +48,14 @@ const LAST_SIGNAL: i32 = 64;
 
 /// The connection of oshrun to its guard.
 #[derive(Debug)]
-pub struct Guard {
+pub struct GuardProcess {
     pid: Pid,
     pipe: PipeWriter,
 }
 
-impl Guard {
+impl GuardProcess {
     /// Starts the guard for processes with this mark.
-    pub fn start(mark: &JobMark) -> io::Result<Guard> {
+    pub fn start(mark: &JobMark) -> io::Result<GuardProcess> {
         let (read, write) = io::pipe()?;
         let mut command = Command::new(program::own());
         command.arg0(NAME).env(mark::VARIABLE, mark.value()).current_dir("/");
@@ -72,7 +72,7 @@ impl Guard {
         // between fork and exec.
         unsafe { command.pre_exec(before_exec) };
         let child = command.spawn()?;
-        Ok(Guard { pid: pid_of(child.id()), pipe: write })
+        Ok(GuardProcess { pid: pid_of(child.id()), pipe: write })
     }
 
     /// The process of the guard.

@@ -13,12 +13,12 @@ use crate::spawn::descriptors::INHERITED_FROM;
 
 /// The write end.
 #[derive(Debug)]
-pub struct Liveness(PipeWriter);
+pub struct LivenessPipe(PipeWriter);
 
-impl Liveness {
+impl LivenessPipe {
     /// Creates the pipe.
-    pub fn new() -> io::Result<Liveness> {
-        Ok(Liveness(io::pipe()?.1))
+    pub fn new() -> io::Result<LivenessPipe> {
+        Ok(LivenessPipe(io::pipe()?.1))
     }
 
     /// Opens the read end for a PE.

@@ -18,9 +18,9 @@ use rustix::process::{Pid, Signal};
 use tokio::time::{Instant, sleep};
 
 use crate::ends::descendants;
-use crate::ends::guard::Guard;
+use crate::ends::guard::GuardProcess;
 use crate::ends::leftovers;
-use crate::ends::liveness::Liveness;
+use crate::ends::liveness::LivenessPipe;
 use crate::ends::mark::{self, JobMark};
 use crate::spawn::Ties;
 
@@ -53,8 +53,8 @@ impl ProcessEntry {
 pub struct Processes {
     list: Vec<ProcessEntry>,
     /// Present until no process of the job is left.
-    guard: Option<Guard>,
-    liveness: Liveness,
+    guard: Option<GuardProcess>,
+    liveness: LivenessPipe,
     mark: JobMark,
     /// Children from before the start of oshrun, such as background jobs of a shell that executed
     /// oshrun by `exec`. They do not belong to the job.
@@ -68,8 +68,8 @@ impl Processes {
         let own = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(own));
         let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
-        let (liveness, mark) = (Liveness::new()?, JobMark::new());
-        let guard = Some(Guard::start(&mark)?);
+        let (liveness, mark) = (LivenessPipe::new()?, JobMark::new());
+        let guard = Some(GuardProcess::start(&mark)?);
         Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign })
     }
 
@@ -77,7 +77,7 @@ impl Processes {
     ///
     /// # Panics
     /// If the guard was dismissed; nothing is started after the end of a job.
-    pub fn guard(&self) -> &Guard {
+    pub fn guard(&self) -> &GuardProcess {
         self.guard.as_ref().expect("the job has not ended")
     }
 
@@ -200,7 +200,7 @@ impl Processes {
     /// guard when none is left; otherwise the guard ends them if this process ends first.
     async fn end_descendants(&mut self, deadline: Instant) {
         if self.have_ended(deadline).await {
-            self.guard.take().into_iter().for_each(Guard::dismiss);
+            self.guard.take().into_iter().for_each(GuardProcess::dismiss);
         }
     }
 
@@ -212,7 +212,12 @@ impl Processes {
         let is_left = |process: &descendants::Descendant| {
             let pid = process.pid;
             let is_known = self.foreign.contains(&pid)
-                || self.guard.iter().map(Guard::pid).chain(self.running()).any(|own| own == pid);
+                || self
+                    .guard
+                    .iter()
+                    .map(GuardProcess::pid)
+                    .chain(self.running())
+                    .any(|own| own == pid);
             let is_child = process.parent == Some(me);
             let must_stay =
                 is_child && (is_known || mark::is_of_agent(&descendants::environment(pid)));

@@ -124,7 +124,7 @@ fn load() -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// The folder of the system's Open MPI programs, installed first where it is missing.
+/// Returns the folder of the system's Open MPI programs, installed first where it is missing.
 fn open_mpi() -> Result<PathBuf> {
     needs::ensure(&[&needs::OPEN_MPI])?;
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;

@@ -22,7 +22,7 @@ pub fn build(
     Ok(program)
 }
 
-/// The number on the line that begins with `name`.
+/// Returns the number on the line that begins with `name`.
 pub fn value(printed: &str, name: &str) -> Result<f64> {
     printed
         .lines()

@@ -109,7 +109,7 @@ fn job(bin: &Path, pes: u32) -> Command {
     command
 }
 
-/// Seconds from oshrun's start to its end.
+/// Returns the seconds from oshrun's start to its end.
 fn time(bin: &Path, pes: u32, program: &Path) -> Result<f64> {
     let start = Instant::now();
     process::run(job(bin, pes).arg(program).stdout(Stdio::null()))?;

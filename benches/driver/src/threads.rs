@@ -184,7 +184,7 @@ impl Row {
         Ok(point.summary.p50)
     }
 
-    /// The columns from the third on.
+    /// Returns the columns from the third on.
     fn shown(&self) -> String {
         let [single, multiple] = [0, 1].map(|level| Spread::of(&self.times[level]));
         let nbytes = self.nbytes.map(|nbytes| nbytes.to_string()).unwrap_or_default();
@@ -203,7 +203,7 @@ fn microseconds(spread: &Spread) -> String {
     format!("{median:.1} ({low:.1}-{high:.1}) us")
 }
 
-/// The ratio, and what it means.
+/// Returns the ratio, and what it means.
 fn compared(single: &Spread, multiple: &Spread) -> String {
     let ratio = multiple.median / single.median;
     match ratio {

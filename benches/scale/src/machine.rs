@@ -59,7 +59,7 @@ pub const TWO_LEVEL: Machine = Machine { name: "64 PEs per node", pes_per_node: 
 pub const DRAGONFLY: Machine = Machine { name: "dragonfly", nodes_per_group: 32, ..TWO_LEVEL };
 
 impl Machine {
-    /// The link between two members of a team that is the whole machine.
+    /// Returns the link between two members of a team that is the whole machine.
     pub fn link(&self, from: u32, to: u32) -> LinkCost {
         let (from, to) = (from / self.pes_per_node, to / self.pes_per_node);
         match from == to {
@@ -74,7 +74,7 @@ impl Machine {
         one / self.pes_per_node == other / self.pes_per_node
     }
 
-    /// The slowest link that a team of `n` uses.
+    /// Returns the slowest link that a team of `n` uses.
     pub fn slowest(&self, n: u32) -> LinkCost {
         self.link(0, n - 1)
     }

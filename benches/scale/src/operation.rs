@@ -43,7 +43,7 @@ pub enum SizedCollective {
     AllToAll(usize),
 }
 
-/// All of them, at a short and at a long size where that makes a difference.
+/// Returns all of them, at a short and at a long size where that makes a difference.
 pub fn all() -> Vec<ModeledCollective> {
     use SizedCollective::*;
     let of = |collective, algorithm, plan: fn(u32, u32) -> Plan| ModeledCollective {
@@ -109,7 +109,7 @@ const LONG: usize = 1 << 20;
 /// The parts of a long vector, as the library divides it.
 const LONG_PARTS: u32 = LONG as u32 / 512;
 
-/// The nodes of the machines that have nodes of several PEs.
+/// Returns the nodes of the machines that have nodes of several PEs.
 const fn nodes(n: u32, me: u32) -> NodeBlocks {
     NodeBlocks { n, me, p: TWO_LEVEL.pes_per_node }
 }
@@ -196,8 +196,8 @@ impl SizedCollective {
     }
 }
 
-/// The shortest time in which a word of one member reaches `n`, when each member that has it sends
-/// it on as fast as it can.
+/// Returns the shortest time in which a word of one member reaches `n`, when each member that has
+/// it sends it on as fast as it can.
 ///
 /// R. M. Karp, A. Sahay, E. E. Santos, K. E. Schauser: Optimal broadcast and summation in the LogP
 /// model. Symposium on Parallel Algorithms and Architectures (SPAA), 1993.

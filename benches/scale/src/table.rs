@@ -25,7 +25,7 @@ pub struct ScaleRow {
 
 const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
 
-/// The table up to a size of team.
+/// Returns the table up to a size of team.
 pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for operation in all() {

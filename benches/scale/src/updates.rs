@@ -81,7 +81,7 @@ impl Gathering {
     }
 }
 
-/// The page, up to a size of job.
+/// Returns the page, up to a size of job.
 pub fn markdown(max_pes: u32) -> String {
     let mut text = format!(
         "\

@@ -24,7 +24,7 @@ const GAP: f64 = 1.5;
 /// The columns of an answer.
 pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "ratio", "possible here"];
 
-/// The answers as rows of a table, with how many times the floor each operation takes.
+/// Returns the answers as rows of a table, with how many times the floor each operation takes.
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     let all = &record.series;
     let key = |(measure, name): &(Measure, &str)| {

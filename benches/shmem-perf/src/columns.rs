@@ -5,7 +5,7 @@ use textwrap::{Options, WordSplitter};
 /// Columns of a terminal. How many that of the user has, PEs do not know.
 const WIDTH: usize = 80;
 
-/// A paragraph in lines, the first after `first`, the others indented as much.
+/// Returns a paragraph in lines, the first after `first`, the others indented as much.
 pub fn paragraph(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let options = Options::new(WIDTH).initial_indent(first).subsequent_indent(&indent);

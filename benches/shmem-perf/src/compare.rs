@@ -95,7 +95,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     Ok(u8::from(found.is_slower()))
 }
 
-/// The files of both sides. A file that is named twice would be taken for two runs.
+/// Returns the files of both sides. A file that is named twice would be taken for two runs.
 fn sides(
     mut before: Vec<PathBuf>,
     mut after: Vec<PathBuf>,

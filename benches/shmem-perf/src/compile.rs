@@ -55,7 +55,7 @@ fn parts() -> Result<PathBuf, String> {
     parts_beside(program.parent().unwrap_or(Path::new("/")))
 }
 
-/// The parts of the installation whose programs are in this folder.
+/// Returns the parts of the installation whose programs are in this folder.
 ///
 /// # Errors
 /// One sentence if it has none.
@@ -70,7 +70,7 @@ pub fn parts_beside(programs: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The command that builds the program from its parts.
+/// Returns the command that builds the program from its parts.
 ///
 /// # Errors
 /// One sentence if the parts cannot be listed.

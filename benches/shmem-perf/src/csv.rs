@@ -11,7 +11,7 @@ const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,th
 /// The head of the file of all values.
 pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,value\n";
 
-/// The text of the file.
+/// Returns the text of the file.
 pub fn csv(record: &Record) -> String {
     let mut text = HEAD.to_owned();
     for series in &record.series {
@@ -69,7 +69,7 @@ pub fn csv(record: &Record) -> String {
     text
 }
 
-/// All values of a measurement, by batch.
+/// Returns all values of a measurement, by batch.
 pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
     let Sweep { name: operation, is_floor, shape, .. } = subject;
     let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();

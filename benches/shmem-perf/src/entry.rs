@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use crate::library::{RawRoutines, Routines};
 
-/// The program: C's `main` calls it with its arguments and the library.
+/// Returns the program: C's `main` calls it with its arguments and the library.
 ///
 /// # Safety
 /// The arguments are those of `main`, and `library` points to a `struct perf_library`.

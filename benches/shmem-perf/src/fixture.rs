@@ -24,7 +24,7 @@ pub fn run(seed: u64, factor: f64) -> Record {
     }
 }
 
-/// A run that has found nothing.
+/// Returns a run that has found nothing.
 pub fn empty() -> Record {
     let host = |name: &&str| HostInfo {
         name: (*name).into(),
@@ -75,7 +75,7 @@ pub fn empty() -> Record {
     }
 }
 
-/// A series of one point for each size and median.
+/// Returns a series of one point for each size and median.
 pub fn series(
     rng: &mut Rng,
     measure: Measure,
@@ -102,7 +102,7 @@ pub fn series(
     }
 }
 
-/// A point of 20 batches of these values.
+/// Returns a point of 20 batches of these values.
 pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
     let batches = values.chunks(values.len().div_ceil(20).max(1));
     let batches: Vec<f64> = batches.map(|batch| quantile(&sorted(batch), 0.5)).collect();
@@ -143,7 +143,7 @@ fn noise(rng: &mut Rng) -> f64 {
     }
 }
 
-/// The usual shape of transfers of `n_pes` PEs.
+/// Returns the usual shape of transfers of `n_pes` PEs.
 pub fn pair(pairs: &str, n_pes: u32) -> Shape {
     Shape {
         n_pes,

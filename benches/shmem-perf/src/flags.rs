@@ -5,7 +5,7 @@ use clap::error::ErrorKind;
 
 use crate::print::print;
 
-/// The flags, or nothing after `--help`.
+/// Returns the flags, or nothing after `--help`.
 pub fn parse<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
     let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
     match T::try_parse_from(all) {

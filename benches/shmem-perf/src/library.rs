@@ -158,7 +158,7 @@ pub struct Joined<'a> {
 }
 
 impl<'a> Routines<'a> {
-    /// The library that a table of C calls.
+    /// Returns the library that a table of C calls.
     pub fn new(raw: &'a RawRoutines) -> Self {
         Self { raw, operations: (0..).map_while(|index| operation(raw, index)).collect() }
     }
@@ -247,7 +247,7 @@ impl Joined<'_> {
         format!("{major}.{minor}")
     }
 
-    /// The thread level that the library provides.
+    /// Returns the thread level that the library provides.
     pub fn thread_level(&self) -> String {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.thread_level)() };
@@ -344,8 +344,8 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.fill)(task) }
     }
 
-    /// The first byte that a task has not moved as it should, if there is one, at a PE that issues,
-    /// one that receives, or both.
+    /// Returns the first byte that a task has not moved as it should, if there is one, at a PE that
+    /// issues, one that receives, or both.
     pub fn verify(&self, task: &Task, issues: bool, receives: bool) -> Option<u64> {
         self.check(task);
         // SAFETY: all that a task says is in range.

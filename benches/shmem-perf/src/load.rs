@@ -12,7 +12,7 @@ struct Head {
     format: u32,
 }
 
-/// The record in a file.
+/// Returns the record in a file.
 pub fn load(path: &Path) -> Result<Record, String> {
     let name = path.display();
     let text = std::fs::read_to_string(path)

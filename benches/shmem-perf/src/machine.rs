@@ -60,7 +60,7 @@ pub fn own(node: u32) -> PeFacts {
     }
 }
 
-/// The entries of a folder of the kernel, in the order of their numbers.
+/// Returns the entries of a folder of the kernel, in the order of their numbers.
 fn listed(folder: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<String> =
@@ -83,7 +83,7 @@ fn nic(path: &str) -> String {
     }
 }
 
-/// The job, of what each PE knows.
+/// Returns the job, of what each PE knows.
 pub fn job(all: Vec<PeFacts>) -> JobInfo {
     let mut job = JobInfo { hosts: Vec::new(), pes: Vec::new() };
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
@@ -123,8 +123,8 @@ pub fn hosts(job: &JobInfo) -> String {
     kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
-/// The CPU that each PE gets for itself: its place among the PEs of its host; none where a host has
-/// too few.
+/// Returns the CPU that each PE gets for itself: its place among the PEs of its host; none where a
+/// host has too few.
 pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
     let mut taken = vec![0; job.hosts.len()];
     let mut places = Vec::new();
@@ -139,8 +139,8 @@ pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
     places
 }
 
-/// The variables that configure a library or one below it, by name. A library may add some of its
-/// own, so what the user has set is known before it is initialized.
+/// Returns the variables that configure a library or one below it, by name. A library may add some
+/// of its own, so what the user has set is known before it is initialized.
 pub fn variables() -> Vec<SettingInfo> {
     let mut variables: Vec<SettingInfo> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -160,7 +160,7 @@ fn configures(name: &str) -> bool {
     begins(SETTINGS) && !begins(OF_LAUNCHERS)
 }
 
-/// The settings that the library reports, and the variables that it does not.
+/// Returns the settings that the library reports, and the variables that it does not.
 pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<SettingInfo> {
     let is_other =
         |variable: &&SettingInfo| !reported.iter().any(|setting| setting.name == variable.name);
@@ -168,8 +168,8 @@ pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<Se
     [reported, others].concat()
 }
 
-/// The transport that is open, or else the one that a setting names, with the provider that a
-/// setting names.
+/// Returns the transport that is open, or else the one that a setting names, with the provider that
+/// a setting names.
 pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) -> Option<String> {
     // One node needs none.
     if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
@@ -186,8 +186,8 @@ pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) 
     }
 }
 
-/// The command of the launcher, without the program's own: that of the parent, if it ends with the
-/// program's.
+/// Returns the command of the launcher, without the program's own: that of the parent, if it ends
+/// with the program's.
 pub fn launcher(command: &[String]) -> Vec<String> {
     let words = |file: &str| -> Vec<String> {
         let bytes = fs::read(file).unwrap_or_default();
@@ -250,12 +250,12 @@ pub fn warnings(job: &JobInfo) -> Vec<String> {
     warnings
 }
 
-/// The time in UTC as RFC 3339 has it.
+/// Returns the time in UTC as RFC 3339 has it.
 pub fn date() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// The value of the first line `name: value` of a file.
+/// Returns the value of the first line `name: value` of a file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));

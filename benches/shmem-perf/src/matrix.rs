@@ -85,8 +85,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The median nanoseconds of a sample from `from` to each PE, on that PE; on others nothing
-    /// that counts.
+    /// Returns the median nanoseconds of a sample from `from` to each PE, on that PE; on others
+    /// nothing that counts.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
         let (library, me) = (&self.world.library, self.world.me);
         let start = Instant::now();

@@ -69,8 +69,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// An operation of the library. With `--validate`, all PEs end if it has not moved what it
-    /// should.
+    /// Returns an operation of the library. With `--validate`, all PEs end if it has not moved what
+    /// it should.
     fn checked(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.world.library;
         let part = match self.options.validate && !subject.is_floor {
@@ -157,7 +157,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The first pair alone.
+    /// Returns the first pair alone.
     fn by_one(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (from, to) = self.pairs[0];
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
         repeat(task.nbytes, &limits, |batch| times(&task, batch), percent)
     }
 
-    /// All pairs, both PEs of one pair, or a team.
+    /// Returns all pairs, both PEs of one pair, or a team.
     fn by_several(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (mut point, mut members) = (None, MemberTimes::default());
@@ -282,7 +282,7 @@ impl<'a> Bench<'a> {
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
-    /// Nanoseconds of an operation, or of a window, from those of all that were active.
+    /// Returns the nanoseconds of an operation, or of a window, from those of all that were active.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.world.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
@@ -349,7 +349,7 @@ impl<'a> Bench<'a> {
         world.share(from, point.as_ref())
     }
 
-    /// The slowest PE's start.
+    /// Returns the slowest PE's start.
     fn init(&self) -> Point {
         let own = self.world.library.init_ns as u64;
         let all = self.world.gather_numbers(&[own]);
@@ -390,7 +390,7 @@ impl MemberTimes {
         }
     }
 
-    /// The least, the mean and the greatest of their means.
+    /// Returns the least, the mean and the greatest of their means.
     fn means(&self) -> Option<(f64, f64, f64)> {
         let means = self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64);
         let means: Vec<f64> = means.collect();

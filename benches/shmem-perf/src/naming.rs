@@ -33,8 +33,8 @@ pub fn names(series: &[&Series]) -> Names {
     }
 }
 
-/// The parts of a shape in words; a part that goes without saying is empty. Every shape has the
-/// same number of parts.
+/// Returns the parts of a shape in words; a part that goes without saying is empty. Every shape has
+/// the same number of parts.
 fn words(shape: &Shape) -> Vec<String> {
     let many = |n: u32, what: &str| match n {
         0 | 1 => String::new(),

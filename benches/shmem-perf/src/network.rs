@@ -35,8 +35,8 @@ pub enum Network {
 impl Network {
     pub const ALL: [Self; 2] = [Self::Ucx, Self::Libfabric];
 
-    /// The one that a path of Rushmem's goes over, such as `shared memory on a node, ucx between
-    /// nodes`.
+    /// Returns the one that a path of Rushmem's goes over, such as `shared memory on a node, ucx
+    /// between nodes`.
     pub fn of_path(path: &str) -> Option<Self> {
         path.split([' ', ':']).find_map(|word| match word {
             "ucx" => Some(Self::Ucx),

@@ -59,8 +59,8 @@ pub struct Bound<'a> {
     pub ratio: f64,
 }
 
-/// The highest valid floor of a point among the series of its run. What several PEs or threads do
-/// at once has none.
+/// Returns the highest valid floor of a point among the series of its run. What several PEs or
+/// threads do at once has none.
 pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| of.measure.cost(point.summary.p50);
     let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;

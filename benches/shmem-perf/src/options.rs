@@ -230,8 +230,8 @@ impl PerfOptions {
             .collect()
     }
 
-    /// The bytes that a buffer may have: of the largest size, and room for `n_blocks` blocks of the
-    /// smallest.
+    /// Returns the bytes that a buffer may have: of the largest size, and room for `n_blocks`
+    /// blocks of the smallest.
     pub fn most_bytes(&self, n_blocks: u64) -> u64 {
         let sizes = self.sizes();
         let of = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);

@@ -2,8 +2,8 @@
 
 use crate::options::Pairs;
 
-/// The pairs, each the PE that issues and its peer. A PE is in one pair at most; a PE that is alone
-/// is its own peer.
+/// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most; a PE that
+/// is alone is its own peer.
 pub fn pairs(n_pes: u32, which: Pairs, one: Option<(u32, u32)>, seed: u64) -> Vec<(u32, u32)> {
     if n_pes == 1 {
         return vec![(0, 0)];

@@ -97,7 +97,7 @@ fn usual(measure: Measure) -> &'static [&'static str] {
     }
 }
 
-/// The plan.
+/// Returns the plan.
 ///
 /// # Errors
 /// One sentence if the flags name an operation that is none, or nothing is left to measure.
@@ -352,7 +352,7 @@ fn floors(
     floors
 }
 
-/// The tables of a measure: what has one size apart from what has several.
+/// Returns the tables of a measure: what has one size apart from what has several.
 fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
     let (single, sized): (Vec<Sweep>, Vec<Sweep>) =
         subjects.into_iter().partition(|subject| subject.sizes.len() == 1);

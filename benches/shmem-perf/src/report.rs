@@ -70,8 +70,8 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     Ok(0)
 }
 
-/// A chart of collectives by the size of the team as the text of an SVG file. A curve has a name,
-/// PEs and nanoseconds; `floor` is what bounds all.
+/// Returns a chart of collectives by the size of the team as the text of an SVG file. A curve has a
+/// name, PEs and nanoseconds; `floor` is what bounds all.
 pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
     let of = |color: Option<usize>, (name, points): &Curve| {
         let spots = points.iter().map(|&(x, value)| trace::Spot::exact(x, value)).collect();
@@ -88,7 +88,7 @@ pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve)
 /// A name, and values by the size of the team.
 pub type Curve = (String, Vec<(u64, f64)>);
 
-/// The names and texts of the SVG files of all charts.
+/// Returns the names and texts of the SVG files of all charts.
 fn pictures(sections: &[ReportSection]) -> Vec<(String, String)> {
     let parts = sections.iter().flat_map(|section| &section.body);
     let figures: Vec<&Figure> = parts.flat_map(Part::figures).collect();

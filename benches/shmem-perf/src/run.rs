@@ -37,7 +37,7 @@ struct Invocation<'a> {
     variables: Vec<SettingInfo>,
 }
 
-/// The program. Subcommands and `--help` are no part of a job.
+/// Returns the program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     if man_pages::printed(PerfOptions::command) {
         return 0;
@@ -338,8 +338,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The connections that floors need, and what they go over, in sentences; where there can be
-    /// none, they are left out.
+    /// Returns the connections that floors need, and what they go over, in sentences; where there
+    /// can be none, they are left out.
     fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
         let spins = !self.record.job.is_oversubscribed();
         let mut paths = Vec::new();

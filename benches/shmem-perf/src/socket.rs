@@ -123,7 +123,7 @@ impl BareWire for Socket {
     }
 }
 
-/// Bytes of what completes a window.
+/// Returns the bytes of what completes a window.
 fn answer(exchange: Exchange) -> u64 {
     if exchange.way == Direction::RoundTrip { exchange.nbytes } else { 1 }
 }

@@ -61,7 +61,7 @@ impl SampleSet {
         self.histogram.len()
     }
 
-    /// All of it. Something must have been seen.
+    /// Returns all of it. Something must have been seen.
     pub fn summary(&self, ended: Ended) -> Summary {
         // The median is of the same values as its interval, the medians of the batches: that of all
         // values may lie outside, where batches differ, and the histogram rounds it up.
@@ -99,12 +99,12 @@ impl SampleSet {
     }
 }
 
-/// The median, or 0 of no values.
+/// Returns the median, or 0 of no values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
-/// A quantile of sorted values, interpolated between neighbors, or 0 of no values.
+/// Returns a quantile of sorted values, interpolated between neighbors, or 0 of no values.
 pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let position = part * last as f64;
@@ -113,7 +113,7 @@ pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
-/// The values in their order.
+/// Returns the values in their order.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -132,7 +132,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of a sample that is not empty.
+    /// Returns the spread of a sample that is not empty.
     pub fn of(sample: &[f64]) -> Self {
         let sorted = sorted(sample);
         let [low, median, high] = [0.25, 0.5, 0.75].map(|part| quantile(&sorted, part));
@@ -145,8 +145,8 @@ impl Spread {
     }
 }
 
-/// The 95 % confidence interval of the median for any distribution: the number of values below the
-/// median is that of the heads of a fair coin. Too few values have none.
+/// Returns the 95 % confidence interval of the median for any distribution: the number of values
+/// below the median is that of the heads of a fair coin. Too few values have none.
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     let n = sorted.len();

@@ -62,7 +62,7 @@ fn listed(pairs: &[(u32, u32)]) -> String {
     words.join(" ")
 }
 
-/// A group that was measured; `all` is what was measured so far.
+/// Returns a group that was measured; `all` is what was measured so far.
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
@@ -98,7 +98,7 @@ fn median(all: &[Series], of: &Series, point: &Point) -> String {
     format!("{}{late}{invalid}", figure(of.measure, point.summary.p50))
 }
 
-/// A row for each operation, with all percentiles.
+/// Returns a row for each operation, with all percentiles.
 fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     let measures = |measure| series.iter().any(|of| of.measure == measure);
     // Large rates are good, so that these percentiles are about the best cases.
@@ -130,14 +130,14 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     rows
 }
 
-/// The least, the mean and the greatest of what members of a collective take.
+/// Returns the least, the mean and the greatest of what members of a collective take.
 fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
     let of = |(least, mean, most)| [least, mean, most].map(|value| figure(measure, value)).to_vec();
     point.by_pe.map(of).unwrap_or_default()
 }
 
-/// A row for each size, with a column for each operation, and, if that is wanted, one of how many
-/// values these are.
+/// Returns a row for each size, with a column for each operation, and, if that is wanted, one of
+/// how many values these are.
 fn by_size(
     series: &[Series],
     cell: impl Fn(&Series, &Point) -> String,
@@ -211,7 +211,7 @@ fn name(series: &Series) -> String {
     format!("{floor}{}{team}", series.operation)
 }
 
-/// A matrix; of many PEs, what stands out.
+/// Returns a matrix; of many PEs, what stands out.
 pub fn matrix(matrix: &Matrix) -> String {
     const WIDEST: usize = 12;
     let title = format!(

@@ -10,13 +10,14 @@ const BANDWIDTHS: &[(f64, &str)] =
 const RATES: &[(f64, &str)] = &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")];
 const PERCENT: &[(f64, &str)] = &[(1.0, "%")];
 
-/// A figure of a measure with three digits, such as `1.20 us`.
+/// Returns a figure of a measure with three digits, such as `1.20 us`.
 pub fn figure(measure: Measure, value: f64) -> String {
     let (number, unit) = scaled(measure, value);
     format!("{number} {unit}")
 }
 
-/// A figure of a measure for an axis, without the zeros that say nothing: `1 us`, `500 MB/s`.
+/// Returns a figure of a measure for an axis, without the zeros that say nothing: `1 us`, `500
+/// MB/s`.
 pub fn tick(measure: Measure, value: f64) -> String {
     let (number, unit) = scaled(measure, value);
     if value == 0.0 {
@@ -29,7 +30,7 @@ pub fn tick(measure: Measure, value: f64) -> String {
     format!("{number} {unit}")
 }
 
-/// Bytes as `8`, `1 Ki`, `4 Mi`; a number that is no multiple of a unit stays as it is.
+/// Returns the bytes as `8`, `1 Ki`, `4 Mi`; a number that is no multiple of a unit stays as it is.
 pub fn size(nbytes: u64) -> String {
     let units = [(1u64 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
     match units.into_iter().find(|(unit, _)| nbytes >= *unit && nbytes.is_multiple_of(*unit)) {
@@ -64,7 +65,7 @@ fn scaled(measure: Measure, value: f64) -> (String, &'static str) {
     (digits(value / unit), name)
 }
 
-/// The nearest number of three digits.
+/// Returns the nearest number of three digits.
 fn three_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -7,7 +7,7 @@ use std::io;
 
 /// Two PEs that are connected.
 pub trait BareWire {
-    /// Nanoseconds of each of `samples` times `group` windows.
+    /// Returns the nanoseconds of each of `samples` times `group` windows.
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>>;
 
     /// Ends what the other PE follows.

@@ -85,7 +85,7 @@ impl<'a> BenchJob<'a> {
     }
 }
 
-/// A part with its length and what is left after it.
+/// Returns a part with its length and what is left after it.
 fn framed(part: &[u8], left: u64) -> Vec<u8> {
     [&(part.len() as u64).to_le_bytes()[..], &left.to_le_bytes(), part].concat()
 }

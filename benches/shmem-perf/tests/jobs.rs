@@ -14,13 +14,13 @@ fn program() -> PathBuf {
     prefix().join("bin/shmem-perf")
 }
 
-/// A job of `n` PEs that measures for about a second.
+/// Returns a job of `n` PEs that measures for about a second.
 fn short(n: usize, words: &[&str]) -> Job {
     let words = ["--time", "1"].iter().chain(words);
     words.fold(Job::new(program()).n(n), |job, word| job.arg(word))
 }
 
-/// A file of this test.
+/// Returns a file of this test.
 fn file(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem-perf");
     fs::create_dir_all(&folder).expect("a folder for tests");

@@ -5,7 +5,7 @@ use super::pattern::Random;
 use rushmem_transport::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
 use rushmem_transport::AmoWidth::{self, Eight, Four};
 
-/// The value after an operation, in 8 bytes.
+/// Returns the value after an operation, in 8 bytes.
 pub(crate) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     match op {
         Fetch => old,
@@ -19,7 +19,7 @@ pub(crate) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     }
 }
 
-/// The bits of a value that a word of this width keeps.
+/// Returns the bits of a value that a word of this width keeps.
 pub(crate) fn cut(width: AmoWidth, value: u64) -> u64 {
     match width {
         Four => value & 0xFFFF_FFFF,

@@ -34,7 +34,7 @@ pub(crate) fn position() -> Option<Position> {
     Some(Position { pe: number(pe), n_pes: number(n_pes) })
 }
 
-/// The most PEs that a job may have here.
+/// Returns the most PEs that a job may have here.
 pub(crate) fn max_pes() -> u32 {
     number(PES).unwrap_or(u32::MAX)
 }

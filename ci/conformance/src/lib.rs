@@ -172,8 +172,8 @@ pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
     run(test, open, case);
 }
 
-/// A test of each case, for a `main` that runs them by [`testkit::run`]. Their names begin with
-/// `start`. Where the provider is absent, `needs` says so as in [`run_where`].
+/// Returns a test of each case, for a `main` that runs them by [`testkit::run`]. Their names begin
+/// with `start`. Where the provider is absent, `needs` says so as in [`run_where`].
 pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test> {
     let test = |open| {
         move |&(name, case): &(&str, Case)| {

@@ -14,7 +14,7 @@ use std::thread;
 /// The losses that were reported to this process's hosts.
 static LOSSES: Mutex<Vec<Error>> = Mutex::new(Vec::new());
 
-/// The losses that were reported to [`Recorder`]s.
+/// Returns the losses that were reported to [`Recorder`]s.
 ///
 /// # Panics
 /// If a thread has panicked while it recorded one.
@@ -127,7 +127,7 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
     exit(0);
 }
 
-/// A transport beside the case's own, which a member keeps to the end.
+/// Returns a transport beside the case's own, which a member keeps to the end.
 ///
 /// # Panics
 /// If it cannot be opened and connected.

@@ -31,7 +31,7 @@ fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, Vec<u8>) {
     (transport, key.expect("memory").0)
 }
 
-/// A transport by which the PEs take each other's heaps for larger than they are.
+/// Returns a transport by which the PEs take each other's heaps for larger than they are.
 fn connected(member: &Member) -> Box<dyn Transport> {
     let (mut transport, _) = open(member, HEAP);
     let (unused, key) = open(member, PUBLISHED);
@@ -59,7 +59,7 @@ fn add(endpoint: &mut dyn Endpoint, fetches: bool) -> Result<(), Error> {
     unsafe { endpoint.amo(TARGET, request) }.map(|_| ())
 }
 
-/// The target's error, once it has one.
+/// Returns the target's error, once it has one.
 fn until_lost(transport: &dyn Transport) -> Error {
     loop {
         if let Err(error) = transport.progress() {

@@ -95,12 +95,12 @@ impl Member {
         self.n_pes as usize
     }
 
-    /// The PE after this one, around the ring.
+    /// Returns the PE after this one, around the ring.
     pub(crate) fn right(&self) -> usize {
         (self.me() + 1) % self.n_pes()
     }
 
-    /// The PE before this one, around the ring.
+    /// Returns the PE before this one, around the ring.
     pub(crate) fn left(&self) -> usize {
         (self.me() + self.n_pes() - 1) % self.n_pes()
     }
@@ -109,13 +109,13 @@ impl Member {
         self.heap.nbytes()
     }
 
-    /// A new endpoint.
+    /// Returns a new endpoint.
     pub fn endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.endpoint();
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
-    /// The endpoint of a runtime itself, or another one.
+    /// Returns the endpoint of a runtime itself, or another one.
     pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.internal_endpoint();
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
@@ -127,7 +127,7 @@ impl Member {
         (self.open)(&with).expect("the provider opens")
     }
 
-    /// The transport under test.
+    /// Returns the transport under test.
     pub fn transport(&self) -> &dyn Transport {
         &*self.transport
     }
@@ -187,7 +187,7 @@ impl Member {
         self.internal.read(offset, nbytes)
     }
 
-    /// The word of its own heap at `offset`, whole, also while a peer changes it.
+    /// Returns the word of its own heap at `offset`, whole, also while a peer changes it.
     pub fn fetch<T: Amo>(&self, offset: usize) -> T {
         let at = self.heap.word::<T>(offset);
         // SAFETY: `word` checked the address and its alignment.
@@ -201,12 +201,12 @@ impl Member {
     }
 }
 
-/// Offset in a peer's heap.
+/// Returns the offset in a peer's heap.
 pub(crate) fn heap(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
 }
 
-/// Offset in a peer's internal segment.
+/// Returns the offset in a peer's internal segment.
 pub(crate) fn internal(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
 }
@@ -228,7 +228,8 @@ pub(crate) struct TestStrides {
 }
 
 impl TestStrides {
-    /// The blocks from an offset of the heap on there, and from the start of `local` on here.
+    /// Returns the blocks from an offset of the heap on there, and from the start of `local` on
+    /// here.
     fn blocks(self, offset: usize, local: LocalBuf) -> StridedBlocks {
         let TestStrides { nbytes, n, remote: remote_stride, local: local_stride } = self;
         assert!((n - 1) * local_stride + nbytes <= local.nbytes, "within the slice");
@@ -308,7 +309,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.get(pe(from), get) });
     }
 
-    /// A fetching AMO.
+    /// Returns a fetching AMO.
     pub fn amo(
         &mut self,
         at: usize,

@@ -11,7 +11,7 @@ const FLAG: usize = 0;
 const ANSWER: usize = 64;
 const DATA: usize = 128;
 
-/// Sizes on both sides of every boundary that a provider may have.
+/// Returns the sizes on both sides of every boundary that a provider may have.
 fn length(random: &mut Random) -> usize {
     match random.below(8) {
         0 => 1 + random.below(200_000),

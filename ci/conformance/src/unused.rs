@@ -25,7 +25,7 @@ pub(crate) fn peers(member: &Member) {
     assert!(many_taken <= most, "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}");
 }
 
-/// A transport of a job of `n_pes` PEs, and what it takes when one was used.
+/// Returns a transport of a job of `n_pes` PEs, and what it takes when one was used.
 fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transport>, u64) {
     let before = private_bytes();
     let mut transport = member.open_beside(n_pes);

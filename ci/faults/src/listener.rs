@@ -70,7 +70,7 @@ impl SeccompListener {
         Self(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// The next call; none when no process with the filter is left.
+    /// Returns the next call; none when no process with the filter is left.
     pub fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut ready = [PollFd::new(&self.0, PollFlags::IN)];

@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     job.missing();
 });
 
-/// A file without names that has this header and these records.
+/// Returns a file without names that has this header and these records.
 fn file(part: &[u8]) -> Option<Vec<u8>> {
     let (of_header, records) = part.split_at_checked(IN_HEADER)?;
     let mut file = MAGIC.to_ne_bytes().to_vec();

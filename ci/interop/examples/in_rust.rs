@@ -3,7 +3,7 @@
 
 use core::ffi::c_long;
 
-/// The sum of `mine` over all PEs.
+/// Returns the sum of `mine` over all PEs.
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn sum_in_rust(mine: c_long) -> c_long {

@@ -5,7 +5,8 @@
 use core::ffi::c_long;
 
 unsafe extern "C" {
-    /// The sum of `mine` over all PEs; the number of this PE goes to `inbox` of the next one.
+    /// Returns the sum of `mine` over all PEs; the number of this PE goes to `inbox` of the next
+    /// one.
     fn sum_in_c(mine: c_long, inbox: *mut c_long) -> c_long;
 }
 

@@ -33,7 +33,7 @@ fn two_copies_end_with_a_message() {
     assert!(!outcome.status.success(), "{outcome}");
 }
 
-/// A program in C, linked with a library in Rust.
+/// Returns a program in C, linked with a library in Rust.
 fn linked(source: &str, library: &Path, more: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(source);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().expect("a name"));

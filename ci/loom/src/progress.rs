@@ -21,7 +21,8 @@ impl Service {
         self.wakeup.request(|| self.rings.store(true, Relaxed));
     }
 
-    /// A turn of the service thread while no thread polls, before it sleeps; returns what it found.
+    /// Returns a turn of the service thread while no thread polls, before it sleeps; returns what
+    /// it found.
     fn turn(&self) -> usize {
         self.wakeup.set_pending();
         self.wakeup.clear_pending();

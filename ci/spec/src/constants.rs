@@ -9,12 +9,12 @@ use crate::table::SpecTable;
 const SOURCE: &str = include_str!("../../../crates/runtime/src/constants.rs");
 const EXTENSIONS: &str = include_str!("../../../crates/runtime/src/extension_constants.rs");
 
-/// All constants, those of extensions last.
+/// Returns all constants, those of extensions last.
 pub(crate) fn all() -> Result<Vec<Constant<'static>>> {
     Ok([parse(SOURCE)?, parse(EXTENSIONS)?].concat())
 }
 
-/// The `#define`s of all constants that the standard has, the deprecated names included.
+/// Returns the `#define`s of all constants that the standard has, the deprecated names included.
 pub fn defines(table: &SpecTable) -> Result<String> {
     let constants = parse(SOURCE)?;
     let mut text = String::new();
@@ -41,7 +41,7 @@ pub fn defines(table: &SpecTable) -> Result<String> {
     Ok(text)
 }
 
-/// The `#define`s of the constants of extensions.
+/// Returns the `#define`s of the constants of extensions.
 pub fn extensions() -> Result<String> {
     let mut text = String::new();
     for constant in parse(EXTENSIONS)? {

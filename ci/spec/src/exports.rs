@@ -19,12 +19,12 @@ impl Exports {
         Self { names }
     }
 
-    /// The names that profiling tools call instead.
+    /// Returns the names that profiling tools call instead.
     pub fn twins(&self) -> impl Iterator<Item = String> + '_ {
         self.names.iter().map(|name| format!("p{name}"))
     }
 
-    /// The names and their twins.
+    /// Returns the names and their twins.
     pub fn all(&self) -> Vec<String> {
         self.names.iter().cloned().chain(self.twins()).collect()
     }

@@ -43,7 +43,7 @@ const MAX_RANK: usize = 3;
 /// The last column that Fortran reads of a line.
 const LAST_COLUMN: usize = 110;
 
-/// The text of the module.
+/// Returns the text of the module.
 pub fn text() -> Result<String> {
     let table = SpecTable::read();
     let mut text = HEAD.to_owned();
@@ -84,7 +84,7 @@ fn has_name(function: &CFunction) -> bool {
     function.removed_in.is_empty() && !function.symbol.starts_with('_')
 }
 
-/// A constant as a parameter; `None` for what Fortran has no type for.
+/// Returns a constant as a parameter; `None` for what Fortran has no type for.
 fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
     if name.starts_with('_') {
         return None;
@@ -105,7 +105,7 @@ fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
         .then(|| format!("{kind}, parameter :: {name} = {value}"))
 }
 
-/// A predefined handle.
+/// Returns a predefined handle.
 fn handle(name: &str) -> Option<String> {
     let (kind, number) = match name {
         "SHMEM_TEAM_INVALID" => ("shmem_team_t", 0),
@@ -118,7 +118,7 @@ fn handle(name: &str) -> Option<String> {
     Some(format!("type({kind}), parameter :: {name} = {kind}({number}_c_intptr_t)"))
 }
 
-/// The interfaces of a function for each rank of its arrays.
+/// Returns the interfaces of a function for each rank of its arrays.
 fn over_ranks(function: &CFunction) -> Vec<String> {
     let counts = ["nelems", "nreduce", "nblocks"];
     let has_count = function.parameters.iter().any(|p| counts.contains(&split(p).1));
@@ -132,14 +132,14 @@ fn over_ranks(function: &CFunction) -> Vec<String> {
     ranks.filter_map(|rank| interface(function, &name(rank), Some(rank))).collect()
 }
 
-/// The type of a parameter, and its name.
+/// Returns the type of a parameter, and its name.
 fn split(parameter: &str) -> (&str, &str) {
     let at = parameter.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let at = at.map_or(0, |at| at + 1);
     (parameter[..at].trim(), &parameter[at..])
 }
 
-/// A type of C by value, in Fortran.
+/// Returns a type of C by value, in Fortran.
 fn by_value(c_type: &str) -> Option<&'static str> {
     Some(match c_type.trim_start_matches("const ").trim() {
         "int" | "unsigned int" => "integer(c_int)",
@@ -166,7 +166,7 @@ fn by_value(c_type: &str) -> Option<&'static str> {
 const RESULTS: [&str; 8] =
     ["provided", "major", "minor", "new_team", "xaxis_team", "yaxis_team", "ctx", "team"];
 
-/// The declaration of a parameter, and whether it takes any type and rank.
+/// Returns the declaration of a parameter, and whether it takes any type and rank.
 fn declaration(
     function: &CFunction,
     parameter: &str,
@@ -209,7 +209,8 @@ fn fortran_name(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// The interface of a function under a name of Fortran; `None` if it takes what Fortran has not.
+/// Returns the interface of a function under a name of Fortran; `None` if it takes what Fortran has
+/// not.
 fn interface(function: &CFunction, name: &str, rank: Option<usize>) -> Option<String> {
     let result = match function.returns.as_str() {
         "void" => None,
@@ -252,7 +253,7 @@ fn interface(function: &CFunction, name: &str, rank: Option<usize>) -> Option<St
     Some(text)
 }
 
-/// A statement on as many lines as it needs.
+/// Returns a statement on as many lines as it needs.
 fn wrapped(statement: &str) -> String {
     let mut text = String::new();
     let mut line = String::new();

@@ -35,7 +35,7 @@ const PICKERS: &str = "\
                    type(prefix, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
 ";
 
-/// All type-generic macros of the standard, with those that they are made of.
+/// Returns all type-generic macros of the standard, with those that they are made of.
 pub fn define(table: &SpecTable) -> Result<String> {
     let mut text = PICKERS.to_owned();
     text.push_str("\n/* The function of a type table for the type that a pointer points to. */\n");
@@ -61,8 +61,8 @@ pub fn define_extensions(table: &SpecTable) -> Result<String> {
     table.extension_generics().into_iter().map(|name| generic(&table.extensions, name)).collect()
 }
 
-/// The functions that a macro has to select from, without those that share a type with an earlier
-/// one.
+/// Returns the functions that a macro has to select from, without those that share a type with an
+/// earlier one.
 pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CFunction> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
@@ -76,8 +76,8 @@ pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CF
     functions
 }
 
-/// The macro `name` that selects from the type table of `example`, which all functions of a kind
-/// share.
+/// Returns the macro `name` that selects from the type table of `example`, which all functions of a
+/// kind share.
 fn selector(table: &SpecTable, name: &str, example: &CFunction) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
     for function in selected(&table.functions, &example.generic) {
@@ -130,7 +130,7 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
     ))
 }
 
-/// The macro of a type table.
+/// Returns the macro of a type table.
 pub(crate) fn named(rule: &str) -> Result<&'static str> {
     Ok(match rule {
         "stdrmatypes" => "RUSHMEM_RMA",

@@ -196,7 +196,7 @@ pub fn deprecated(name: &str) -> String {
     notice(&format!("the deprecated place of {name}.")) + &format!("#include \"../{name}\"\n")
 }
 
-/// A template with the parts that it shares with others.
+/// Returns a template with the parts that it shares with others.
 fn expanded(template: &str) -> String {
     template
         .replace("@EXTENSION_TYPES@\n", EXTENSION_TYPES)
@@ -212,7 +212,7 @@ fn types(table: &SpecTable) -> Result<String> {
     Ok(TYPES.replace("@CONSTANTS@", &constants::defines(table)?))
 }
 
-/// The declarations of functions under the names that `name` gives them.
+/// Returns the declarations of functions under the names that `name` gives them.
 fn prototypes(functions: &[CFunction], name: impl Fn(&CFunction) -> String) -> Result<String> {
     let mut text = String::new();
     let mut heading = String::new();
@@ -239,7 +239,7 @@ fn heading_of(function: &CFunction) -> String {
     heading
 }
 
-/// A declaration, wrapped between parameters.
+/// Returns a declaration, wrapped between parameters.
 fn declaration(function: &CFunction, name: &str) -> String {
     let noreturn = if function.symbol == "shmem_global_exit" { "RUSHMEM_NORETURN " } else { "" };
     let whole = format!("{noreturn}{};", function.prototype(name));

@@ -26,7 +26,7 @@ pub use exports::Exports;
 use fortran::Fortran;
 use table::SpecTable;
 
-/// The files of an installation's folder `include`: their names and texts.
+/// Returns the files of an installation's folder `include`: their names and texts.
 ///
 /// # Errors
 /// If the tables contradict each other or the constants of the runtime.

@@ -24,7 +24,7 @@ struct OverloadSet<'a> {
 /// Types one of which every type table has, and that no function has for anything but elements.
 const EXAMPLES: [&str; 2] = ["long long", "unsigned long long"];
 
-/// The overloads of the standard.
+/// Returns the overloads of the standard.
 pub fn define(table: &SpecTable) -> Result<String> {
     overloads(&table.functions, &table.generics.iter().collect::<Vec<_>>())
 }
@@ -69,8 +69,8 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
     Ok(text)
 }
 
-/// The types of the functions that a name stands for, without that of its `namesake`. C++ has
-/// several complex numbers, of which the library's functions take pointers to anything.
+/// Returns the types of the functions that a name stands for, without that of its `namesake`. C++
+/// has several complex numbers, of which the library's functions take pointers to anything.
 fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(&'a str, &'a str)> {
     let form = functions[0].takes_context();
     let is_overload = |function: &&&CFunction| {
@@ -82,7 +82,7 @@ fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(
     functions.map(|function| (&*function.c_type, &*function.type_name)).collect()
 }
 
-/// The overload `name` that calls a function, for the type `T` called `N`.
+/// Returns the overload `name` that calls a function, for the type `T` called `N`.
 fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
     let (before, after) =
         example.symbol.split_once(&example.type_name).context("a type in the name")?;
@@ -96,7 +96,7 @@ fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
     Ok(definition(name, &function, " \\\n        "))
 }
 
-/// The overload `name` that calls a function, with `between` before its body.
+/// Returns the overload `name` that calls a function, with `between` before its body.
 fn definition(name: &str, function: &CFunction, between: &str) -> String {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let last = |parameter: &String| {

@@ -89,7 +89,7 @@ impl SpecTable {
         table
     }
 
-    /// The C11 type-generic macros of the extensions.
+    /// Returns the C11 type-generic macros of the extensions.
     pub fn extension_generics(&self) -> Vec<&String> {
         let mut names: Vec<_> =
             self.extensions.iter().map(|f| &f.generic).filter(|name| !name.is_empty()).collect();
@@ -98,7 +98,7 @@ impl SpecTable {
         names
     }
 
-    /// All functions that the library exports: the standard's and the extensions.
+    /// Returns all functions that the library exports: the standard's and the extensions.
     pub fn all(&self) -> impl Iterator<Item = &CFunction> {
         self.functions.iter().chain(&self.extensions)
     }
@@ -134,7 +134,7 @@ impl CFunction {
         function
     }
 
-    /// The name of its twin for profiling tools.
+    /// Returns the name of its twin for profiling tools.
     pub fn twin(&self) -> String {
         format!("p{}", self.symbol)
     }
@@ -159,7 +159,7 @@ impl CFunction {
         }
     }
 
-    /// The declaration of this function under the name given, without a semicolon.
+    /// Returns the declaration of this function under the name given, without a semicolon.
     pub fn prototype(&self, name: &str) -> String {
         let parameters =
             if self.parameters.is_empty() { "void".to_owned() } else { self.parameters.join(", ") };
@@ -168,7 +168,7 @@ impl CFunction {
     }
 }
 
-/// The parameters of a prototype, type and name.
+/// Returns the parameters of a prototype, type and name.
 fn parameters(args: &str) -> impl Iterator<Item = &str> {
     args.split(", ").filter(|parameter| *parameter != "void")
 }
@@ -238,7 +238,7 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
     types.collect()
 }
 
-/// The records of a table with a heading line, by column.
+/// Returns the records of a table with a heading line, by column.
 pub(crate) fn records(text: &str) -> impl Iterator<Item = HashMap<String, String>> {
     let records = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
     records.map(|record| record.expect("a table of this repository"))

@@ -14,7 +14,7 @@ pub(crate) struct AtomicOp {
 }
 
 impl AtomicOp {
-    /// The new value for an old one.
+    /// Returns the new value for an old one.
     pub(crate) fn applied(&self, old: u64) -> u64 {
         let new = match self.op {
             fi::FI_SUM => old.wrapping_add(self.operand),

@@ -97,7 +97,7 @@ unsafe fn with_engine<T>(
     }
 }
 
-/// An array of C as a slice.
+/// Returns an array of C as a slice.
 ///
 /// # Safety
 /// `first` is null, or points to `count` elements that are valid for `'a`.

@@ -19,7 +19,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// The number of entries for which there is room.
+    /// Returns the number of entries for which there is room.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.size.saturating_sub(self.entries.len() + self.errors.len())

@@ -64,7 +64,7 @@ impl Domain {
         violated(self.profile.text(), rule, what)
     }
 
-    /// The descriptor through which peers open the segment.
+    /// Returns the descriptor through which peers open the segment.
     pub(crate) fn fd(&self) -> u32 {
         self.file.as_raw_fd().unsigned_abs()
     }

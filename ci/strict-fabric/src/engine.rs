@@ -165,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// The result if the completion queue has no room.
+    /// Returns the result if the completion queue has no room.
     #[cold]
     fn queue_full(&self) -> isize {
         if self.profile.resource_mgmt == fi::FI_RM_DISABLED {
@@ -240,7 +240,7 @@ impl Engine {
         }
     }
 
-    /// The registrations of a peer.
+    /// Returns the registrations of a peer.
     #[inline]
     fn remote(&mut self, peer: usize) -> &mut RemotePeer {
         if self.remotes.get(peer).is_none_or(Option::is_none) {

@@ -20,13 +20,13 @@ pub(crate) const OP_FLAGS: u64 = fi::FI_INJECT
     | fi::FI_DELIVERY_COMPLETE
     | fi::FI_MORE;
 
-/// The library that has loaded this one.
+/// Returns the library that has loaded this one.
 pub(crate) fn library() -> Option<&'static Libfabric> {
     static LIBRARY: OnceLock<Option<Libfabric>> = OnceLock::new();
     LIBRARY.get_or_init(|| Libfabric::open().ok()).as_ref()
 }
 
-/// An optional attribute.
+/// Returns an optional attribute.
 ///
 /// # Safety
 /// Null, or valid for `'a`.

@@ -54,7 +54,7 @@ const FILE: &str = "libstrict-fi.so";
 
 unsafe extern "C" fn cleanup() {}
 
-/// The entry point of the provider.
+/// Returns the entry point of the provider.
 ///
 /// # Safety
 /// Called once, by libfabric, which then owns the result.

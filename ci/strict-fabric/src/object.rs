@@ -20,7 +20,7 @@ unsafe impl<T> Send for ObjectFid<T> {}
 // creation.
 unsafe impl<T> Sync for ObjectFid<T> {}
 
-/// The table of the functions that all objects have.
+/// Returns the table of the functions that all objects have.
 pub(crate) const fn base_ops(
     close: unsafe extern "C" fn(*mut fi::fid) -> c_int,
     bind: unsafe extern "C" fn(*mut fi::fid, *mut fi::fid, u64) -> c_int,
@@ -37,7 +37,7 @@ pub(crate) const fn base_ops(
     }
 }
 
-/// A table of functions in the type of libfabric, which only reads it.
+/// Returns a table of functions in the type of libfabric, which only reads it.
 pub(crate) fn ops_ptr<T>(base_ops: &'static T) -> *mut T {
     std::ptr::from_ref(base_ops).cast_mut()
 }
@@ -50,7 +50,7 @@ pub(crate) unsafe extern "C" fn no_control(_: *mut fi::fid, _: c_int, _: *mut c_
     -fi::FI_ENOSYS
 }
 
-/// A new reference to an object of which libfabric has the address.
+/// Returns a new reference to an object of which libfabric has the address.
 ///
 /// # Safety
 /// `object` is an open object of this type, from [`return_object`].
@@ -71,7 +71,7 @@ pub(crate) unsafe fn return_object<T, F>(opened: Arc<T>, place: *mut *mut F) -> 
     0
 }
 
-/// The first member of every object.
+/// Returns the first member of every object.
 pub(crate) fn fid(class: u32, context: *mut c_void, ops: &'static fi::fi_ops) -> fi::fid {
     fi::fid { fclass: class as usize, context, ops: ops_ptr(ops) }
 }

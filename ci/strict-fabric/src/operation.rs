@@ -23,7 +23,7 @@ impl OpKind {
         [Write, Read, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// The access that the target's registration must permit.
+    /// Returns the access that the target's registration must permit.
     pub(crate) fn access(self) -> u64 {
         match self {
             OpKind::Write => fi::FI_REMOTE_WRITE,
@@ -33,7 +33,7 @@ impl OpKind {
         }
     }
 
-    /// The access that the registrations of local buffers must permit.
+    /// Returns the access that the registrations of local buffers must permit.
     pub(crate) fn own_access(self) -> u64 {
         match self {
             OpKind::Write => fi::FI_WRITE,

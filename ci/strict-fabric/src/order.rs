@@ -21,7 +21,7 @@ fn classes(kind: OpKind) -> &'static [Class] {
     }
 }
 
-/// The flags that order two operations: of any kind, both RMA, and both atomic.
+/// Returns the flags that order two operations: of any kind, both RMA, and both atomic.
 fn orders(later: Class, earlier: Class) -> [u64; 3] {
     match (later, earlier) {
         (Class::Read, Class::Read) => {

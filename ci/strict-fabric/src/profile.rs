@@ -281,7 +281,7 @@ impl Profile {
         self.name.to_str().unwrap_or("a profile")
     }
 
-    /// The width in bytes of an atomic operation, if it is supported.
+    /// Returns the width in bytes of an atomic operation, if it is supported.
     pub(crate) fn width(&self, datatype: fi::fi_datatype, op: fi::fi_op) -> Option<usize> {
         let width = match datatype {
             fi::FI_INT32 | fi::FI_UINT32 => 4,
@@ -305,7 +305,7 @@ impl Profile {
         has.then_some(width)
     }
 
-    /// The capabilities of endpoints.
+    /// Returns the capabilities of endpoints.
     pub(crate) fn caps(&self) -> u64 {
         let words = if self.atomics == Atomics::None { 0 } else { fi::FI_ATOMIC };
         let directions = fi::FI_SEND

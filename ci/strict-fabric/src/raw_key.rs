@@ -59,7 +59,7 @@ impl RawKeys {
         self.0.lock().keys.remove(&mapped).is_some()
     }
 
-    /// The number of mapped keys.
+    /// Returns the number of mapped keys.
     pub(crate) fn n(&self) -> usize {
         self.0.lock().keys.len()
     }

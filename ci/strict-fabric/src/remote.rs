@@ -64,7 +64,7 @@ fn find(segment: &MappedSegment, key: u64, endpoint: u32) -> Option<(usize, u64)
     })
 }
 
-/// The offset of a range in a registration, or an error code of libfabric.
+/// Returns the offset of a range in a registration, or an error code of libfabric.
 fn offset_in(
     profile: &Profile,
     (base, size): (u64, u64),
@@ -81,7 +81,7 @@ fn offset_in(
     }
 }
 
-/// The own memory that a peer's operation accesses, or an error code of libfabric.
+/// Returns the own memory that a peer's operation accesses, or an error code of libfabric.
 pub(crate) fn own_memory(
     profile: &Profile,
     segment: &MappedSegment,
@@ -105,7 +105,7 @@ impl RemotePeer {
         RemotePeer { peer, windows: Vec::new() }
     }
 
-    /// The memory that an operation accesses, or an error code of libfabric.
+    /// Returns the memory that an operation accesses, or an error code of libfabric.
     #[inline]
     pub(crate) fn target(
         &mut self,

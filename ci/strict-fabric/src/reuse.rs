@@ -27,7 +27,7 @@ pub(crate) struct ReuseCheck {
 #[derive(Default)]
 pub(crate) struct Contexts(HashSet<usize>);
 
-/// A checksum (FNV-1a).
+/// Returns a checksum (FNV-1a).
 fn sum(pieces: &[fi::iovec]) -> u64 {
     let mut sum = 0xCBF2_9CE4_8422_2325u64;
     for piece in pieces {
@@ -42,7 +42,7 @@ fn sum(pieces: &[fi::iovec]) -> u64 {
     sum
 }
 
-/// The size in words of the context that a mode requires.
+/// Returns the size in words of the context that a mode requires.
 fn words(mode: u64) -> usize {
     match mode {
         fi::FI_CONTEXT2 => 8,

@@ -84,7 +84,7 @@ impl RequestSlot {
         }
     }
 
-    /// The inline data.
+    /// Returns the inline data.
     pub(crate) fn inline(&self) -> [u8; INLINE] {
         let mut bytes = [0; INLINE];
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(&self.bytes) {

@@ -294,7 +294,7 @@ impl Side {
         key
     }
 
-    /// The descriptor of the source, if the profile requires one.
+    /// Returns the descriptor of the source, if the profile requires one.
     fn desc(&self) -> *mut core::ffi::c_void {
         if !self.requires(fi::FI_MR_LOCAL) {
             return null_mut();
@@ -357,7 +357,7 @@ impl Side {
     }
 }
 
-/// The base address and the raw key of a registration.
+/// Returns the base address and the raw key of a registration.
 fn raw_key(mr: *mut fi::fid_mr) -> (u64, Vec<u8>) {
     let (mut base, mut nbytes) = (0, 0);
     // SAFETY: an open registration, and room for no bytes.

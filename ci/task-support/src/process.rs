@@ -38,7 +38,7 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// A command that is ended, with all that it started, after `limit`. It reads nothing.
+/// Returns a command that is ended, with all that it started, after `limit`. It reads nothing.
 pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", &limit.as_secs().to_string()]).arg(program).stdin(Stdio::null());
@@ -56,7 +56,7 @@ pub fn on_path(program: impl AsRef<Path>) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The command as one would type it.
+/// Returns the command as one would type it.
 pub fn shown(command: &Command) -> String {
     let mut text = word(command.get_program());
     for argument in command.get_args() {

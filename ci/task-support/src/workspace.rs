@@ -122,7 +122,7 @@ impl Workspace {
         Ok(artifacts)
     }
 
-    /// The Rust that every crate must build with, as the workspace states it.
+    /// Returns the Rust that every crate must build with, as the workspace states it.
     pub fn rust_version(&self) -> Result<&str> {
         let mut stated = self.packages.iter().filter_map(|package| package.rust_version.as_deref());
         stated.next().context("no package states a rust-version")
@@ -165,7 +165,7 @@ impl TestProgram {
     }
 }
 
-/// The folder of a manifest, relative to the top of the repository.
+/// Returns the folder of a manifest, relative to the top of the repository.
 fn folder_of(manifest: &Path, root: &Path) -> Result<String> {
     let folder = manifest.parent().and_then(|folder| relative(folder, root));
     folder.context("a package lies outside the repository")

@@ -9,7 +9,7 @@ use crate::harness::absent;
 use crate::permits;
 use crate::prefix::prefix;
 
-/// The wrapper and the flags for a source file, whose extension names its language.
+/// Returns the wrapper and the flags for a source file, whose extension names its language.
 fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     // Warnings are errors: the programs are also a test of the header.
     const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::prefix::prefix;
 
-/// The launcher: RUSHMEM_LAUNCHER where the prefix is for another processor.
+/// Returns the launcher: RUSHMEM_LAUNCHER where the prefix is for another processor.
 pub fn launcher() -> PathBuf {
     let named = std::env::var_os("RUSHMEM_LAUNCHER").map(PathBuf::from);
     named.unwrap_or_else(|| prefix().join("bin/oshrun"))

@@ -56,7 +56,7 @@ impl Job {
         Self { launcher: Launcher::None, ..Self::new(program) }
     }
 
-    /// The number of PEs.
+    /// Returns the number of PEs.
     pub fn n(self, n: usize) -> Self {
         self.launcher_options(["-n", &n.to_string()])
     }
@@ -79,25 +79,25 @@ impl Job {
         self
     }
 
-    /// A variable in the environment of the launcher and the program.
+    /// Returns a variable in the environment of the launcher and the program.
     pub fn env(mut self, name: &str, value: impl ToString) -> Self {
         self.environment.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// Words before the whole command line, for example `setpriv --reuid=65534`.
+    /// Returns words before the whole command line, for example `setpriv --reuid=65534`.
     pub fn wrap<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
         self.wrapper.extend(words.into_iter().map(str::to_owned));
         self
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.folder = Some(folder.as_ref().to_owned());
         self
     }
 
-    /// The hard time limit; [`LIMIT`] where none is given.
+    /// Returns the hard time limit; [`LIMIT`] where none is given.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
@@ -161,12 +161,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// The process that was started: oshrun, the wrapper before it, or the program.
+    /// Returns the process that was started: oshrun, the wrapper before it, or the program.
     pub fn pid(&self) -> i32 {
         self.started.pid()
     }
 
-    /// All running processes of the job, oshrun included.
+    /// Returns all running processes of the job, oshrun included.
     pub fn processes(&self) -> Vec<Process> {
         self.started.mark().processes()
     }
@@ -229,7 +229,7 @@ fn temporary() -> File {
     tempfile::tempfile().expect("a temporary file can be had")
 }
 
-/// All that the file holds, read without moving the position that the job writes at.
+/// Returns all that the file holds, read without moving the position that the job writes at.
 fn text_of(file: &File) -> String {
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 16];

@@ -9,7 +9,7 @@ pub(crate) const GLANCE: Duration = Duration::from_millis(2);
 /// hundred times as long on a machine of two CPUs that runs 30 other threads.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// A time limit, times RUSHMEM_TEST_SLOWDOWN where the machine is slow.
+/// Returns a time limit, times RUSHMEM_TEST_SLOWDOWN where the machine is slow.
 ///
 /// # Panics
 /// Where that variable is no number.

@@ -46,7 +46,7 @@ impl TestMark {
         command.env(VARIABLE, &self.0);
     }
 
-    /// All running processes with this mark. Dead ones that nobody has waited for have no
+    /// Returns all running processes with this mark. Dead ones that nobody has waited for have no
     /// environment and do not count.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{VARIABLE}={}", self.0);
@@ -84,7 +84,8 @@ impl Drop for TestMark {
 /// look at the command line, which it has; not this often in a row.
 const LOOKS: u32 = 5;
 
-/// The environment of a process that runs. In the middle of an exec it has none for a moment.
+/// Returns the environment of a process that runs. In the middle of an exec it has none for a
+/// moment.
 fn environment(process: &Path) -> Option<Vec<u8>> {
     let mut looks = 0;
     loop {

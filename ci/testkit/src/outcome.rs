@@ -51,8 +51,8 @@ impl Outcome {
         rest.assert_fails(words);
     }
 
-    /// The one line on stderr. `oshrun` adds a table of what PEs did if one had waited for long, as
-    /// it may on a busy machine.
+    /// Returns the one line on stderr. `oshrun` adds a table of what PEs did if one had waited for
+    /// long, as it may on a busy machine.
     #[track_caller]
     pub fn one_message(&self) -> &str {
         let lines = self.stderr.lines().filter(|line| !line.trim().is_empty());
@@ -62,12 +62,12 @@ impl Outcome {
         lines[0]
     }
 
-    /// The status as a number; a death by signal counts as shells do, 128 and the signal.
+    /// Returns the status as a number; a death by signal counts as shells do, 128 and the signal.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or_default())
     }
 
-    /// The lines of stdout.
+    /// Returns the lines of stdout.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.stdout.lines()
     }
@@ -80,7 +80,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The beginning and the end of a text that is too long to read.
+/// Returns the beginning and the end of a text that is too long to read.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     let lines: Vec<&str> = text.lines().collect();

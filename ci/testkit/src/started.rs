@@ -57,22 +57,22 @@ impl Started {
         Self { child, mark, start, limit, grace: GRACE, status: None }
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process numbers are small")
     }
 
-    /// The process, for its pipes.
+    /// Returns the process, for its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// The mark of all of its processes.
+    /// Returns the mark of all of its processes.
     pub fn mark(&self) -> &TestMark {
         &self.mark
     }
 
-    /// Its status, if it has ended.
+    /// Returns its status, if it has ended.
     ///
     /// # Errors
     /// When its time was over; then it has been ended.
@@ -95,7 +95,7 @@ impl Started {
         Err(Overdue { status, limit: self.limit, running })
     }
 
-    /// Its status, when it has ended.
+    /// Returns its status, when it has ended.
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
             match self.look()? {

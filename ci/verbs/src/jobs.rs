@@ -117,7 +117,7 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// The system's, and those in the folders that variables name.
+    /// Returns the system's, and those in the folders that variables name.
     pub fn all() -> Result<Vec<Libraries>> {
         let system = Libraries { name: "system".into(), environment: String::new(), has: |_| true };
         let mut all = vec![system];
@@ -146,7 +146,7 @@ impl Libraries {
     }
 }
 
-/// A path that a shell takes as it is.
+/// Returns a path that a shell takes as it is.
 fn plain(path: &Path) -> Result<String> {
     let text = path.to_string_lossy().into_owned();
     if text.contains(|c: char| c.is_whitespace() || "'\"$&;()<>|".contains(c)) {
@@ -155,7 +155,7 @@ fn plain(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// All jobs, with the short ones first.
+/// Returns all jobs, with the short ones first.
 pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
     let mut jobs = Vec::new();
     for library in libraries {
@@ -183,7 +183,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
     jobs
 }
 
-/// A job that measures what an atomic operation takes, by whom it is carried out.
+/// Returns a job that measures what an atomic operation takes, by whom it is carried out.
 fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str) -> GuestJob {
     let (bin, environment) = (prefix.join("bin"), network.environment);
     let environment =
@@ -204,8 +204,8 @@ fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str)
     }
 }
 
-/// A job that leaves the choice to the library: a NIC in software is no reason for another network
-/// than TCP, and it says so.
+/// Returns a job that leaves the choice to the library: a NIC in software is no reason for another
+/// network than TCP, and it says so.
 fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =

@@ -31,8 +31,8 @@ const PARTS: &[&str] = &[
     "./lib/modules/*/kernel/net/*",
 ];
 
-/// The kernel and its modules: the folder that [`KERNEL`] names, or one below `folder`, which is
-/// filled if it is not.
+/// Returns the kernel and its modules: the folder that [`KERNEL`] names, or one below `folder`,
+/// which is filled if it is not.
 pub fn tree(folder: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(KERNEL) {
         return Ok(PathBuf::from(named));
@@ -72,7 +72,7 @@ pub fn tree(folder: &Path) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// The kernel itself.
+/// Returns the kernel itself.
 pub fn image(tree: &Path) -> Result<PathBuf> {
     let here = fs::read_dir(tree.join("boot"))?.filter_map(|entry| Some(entry.ok()?.path()));
     here.into_iter()
@@ -85,7 +85,7 @@ fn version(tree: &Path) -> Result<String> {
     Ok(folder.file_name().to_string_lossy().into_owned())
 }
 
-/// The package that Debian's own current kernel stands for.
+/// Returns the package that Debian's own current kernel stands for.
 fn newest() -> Result<String> {
     let text = process::capture(Command::new("apt-cache").args(["depends", "linux-image-amd64"]))?;
     text.lines()

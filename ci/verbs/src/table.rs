@@ -68,7 +68,7 @@ impl GuestReport {
     }
 }
 
-/// All of them, one per line.
+/// Returns all of them, one per line.
 pub fn table(reports: &[GuestReport]) -> String {
     let mut text = String::from("\n");
     for report in reports {

@@ -17,7 +17,7 @@ use crate::install::place_tree;
 /// The prefix of a link to another file of the repository.
 const OUTSIDE: &str = "../";
 
-/// The first tool that is missing, with what installs it.
+/// Returns the first tool that is missing, with what installs it.
 pub fn missing() -> Option<&'static str> {
     let tools = [
         ("mdbook", "mdbook is not here: cargo install --locked mdbook"),

@@ -107,7 +107,8 @@ fn counted(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
     Ok(counts)
 }
 
-/// The program that calls operations of the Rust interface, which is small when it is stripped.
+/// Returns the program that calls operations of the Rust interface, which is small when it is
+/// stripped.
 fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     let program = workspace.target.join("counts-in-rust");
     let stripped = workspace.target.join("counts-in-rust.stripped");
@@ -142,7 +143,7 @@ fn on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(Stri
     Ok((routine.to_owned(), each))
 }
 
-/// The number of instructions in callgrind's report.
+/// Returns the number of instructions in callgrind's report.
 fn collected(log: &str) -> Option<u64> {
     let (_, number) = log.lines().find_map(|line| line.split_once("Collected : "))?;
     number.trim().parse().ok()
@@ -189,7 +190,7 @@ fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
         .collect()
 }
 
-/// The pinned number of `routine` on this kind of processor.
+/// Returns the pinned number of `routine` on this kind of processor.
 fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
     for line in pinned.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -204,7 +205,8 @@ fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// The text of the file with this processor's numbers replaced; its comments and other lines stay.
+/// Returns the text of the file with this processor's numbers replaced; its comments and other
+/// lines stay.
 fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
     let arch = std::env::consts::ARCH;
     let mut text = String::new();

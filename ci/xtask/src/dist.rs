@@ -55,7 +55,7 @@ pub fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
     Ok(())
 }
 
-/// The first tool that is missing, with what installs it.
+/// Returns the first tool that is missing, with what installs it.
 pub fn missing() -> Option<String> {
     dependencies::missing().or_else(|| tools_missing(None))
 }

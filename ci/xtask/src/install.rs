@@ -71,7 +71,7 @@ pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     Ok(())
 }
 
-/// The packages that are installed.
+/// Returns the packages that are installed.
 pub fn packages() -> impl Iterator<Item = &'static str> {
     [LIBRARY, DETECTOR, PERF].into_iter().chain(PROGRAMS)
 }

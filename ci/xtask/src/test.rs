@@ -96,7 +96,7 @@ const FULL: &[TestStep] = &[
     step("oldest-rust", steps::oldest_rust),
 ];
 
-/// The steps of all tiers, those that two of them have once.
+/// Returns the steps of all tiers, those that two of them have once.
 fn all() -> Vec<&'static TestStep> {
     let mut all: Vec<&TestStep> = Vec::new();
     for step in [TEST, PROVIDERS, FULL].into_iter().flatten() {

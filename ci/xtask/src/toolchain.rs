@@ -25,23 +25,23 @@ impl Toolchain {
         Toolchain { compiler, binutils, runner, keeps_debug_information: true, epoch: None }
     }
 
-    /// A command of binutils.
+    /// Returns a command of binutils.
     pub fn binutil(&self, name: &str) -> Command {
         Command::new(format!("{}{name}", self.binutils))
     }
 
-    /// A command that compiles.
+    /// Returns a command that compiles.
     pub fn compiling<'a>(&'a self, args: impl Iterator<Item = &'a OsStr>) -> Command {
         of_words(&self.compiler, args)
     }
 
-    /// A command that runs a program.
+    /// Returns a command that runs a program.
     pub fn running(&self, program: &OsStr) -> Command {
         of_words(&self.runner, std::iter::once(program))
     }
 }
 
-/// The command whose words are those of `first`, which may have none, and then `rest`.
+/// Returns the command whose words are those of `first`, which may have none, and then `rest`.
 fn of_words<'a>(first: &'a str, rest: impl Iterator<Item = &'a OsStr>) -> Command {
     let mut words = first.split_whitespace().map(OsStr::new).chain(rest);
     let mut command = Command::new(words.next().expect("a command has a word"));

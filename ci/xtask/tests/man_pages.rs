@@ -23,7 +23,7 @@ fn pages() -> Vec<PathBuf> {
     commands.chain([man.join("man7/rushmem.7")]).collect()
 }
 
-/// The page as a reader sees it, in lines that are never broken.
+/// Returns the page as a reader sees it, in lines that are never broken.
 fn rendered(page: &Path) -> String {
     needs("mandoc");
     let text = succeed(runs("mandoc").args(["-Tutf8", "-Owidth=500"]).arg(page));
@@ -45,7 +45,7 @@ fn printed(command: &str, arguments: &[&str]) -> String {
     succeed(command.args(arguments).env_clear().env("PATH", std::env::var("PATH").unwrap()))
 }
 
-/// The long options that a command lists.
+/// Returns the long options that a command lists.
 fn options(command: &str) -> Vec<String> {
     let help = printed(command, &["--help"]);
     // Text further to the right describes an entry, and may begin with the name of another.
@@ -59,7 +59,7 @@ fn options(command: &str) -> Vec<String> {
     options
 }
 
-/// Words that start so, without what surrounds them.
+/// Returns words that start so, without what surrounds them.
 fn words<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     let is_part = |c: char| c.is_alphanumeric() || "-_:".contains(c);
     text.split(move |c| !is_part(c))

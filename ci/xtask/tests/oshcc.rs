@@ -27,7 +27,7 @@ impl Prefix {
         Self(path.canonicalize().unwrap())
     }
 
-    /// The wrapper with `true` for a compiler, which is everywhere.
+    /// Returns the wrapper with `true` for a compiler, which is everywhere.
     fn wrapper(&self, name: &str) -> Command {
         script(&self.0.join("bin").join(name))
     }

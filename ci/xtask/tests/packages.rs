@@ -20,7 +20,7 @@ fn run(program: &Path) {
     assert_eq!(outcome.stdout.trim(), "2 PEs", "{outcome}");
 }
 
-/// The moved prefix by a path that autoconf can deal with: one without blanks.
+/// Returns the moved prefix by a path that autoconf can deal with: one without blanks.
 fn without_blank(folder: &Path) -> PathBuf {
     let link = folder.join("prefix");
     symlink(moved(), &link).unwrap();

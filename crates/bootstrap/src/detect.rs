@@ -78,8 +78,8 @@ impl Protocol {
 
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The route that the variables show; `is_socket` checks whether a descriptor is a connected
-/// socket.
+/// Returns the route that the variables show; `is_socket` checks whether a descriptor is a
+/// connected socket.
 ///
 /// # Errors
 /// When they show several processes and no route to the others.
@@ -109,8 +109,8 @@ pub(crate) fn route(
     }
 }
 
-/// The error that refuses a job of one PE, when the variables show more processes or leave their
-/// number open.
+/// Returns the error that refuses a job of one PE, when the variables show more processes or leave
+/// their number open.
 pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     let refuse = |launcher, rank, name: &'static str, remedy: String| {
         let value = lookup(name).unwrap_or_default();

@@ -14,7 +14,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The status a shell shows for it: the exit status, or 128 + signal.
+    /// Returns the status a shell shows for it: the exit status, or 128 + signal.
     pub fn status(self) -> i32 {
         match self {
             Exit::Status(status) => status,
@@ -39,7 +39,7 @@ const NAMES: [&str; 31] = [
     "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
-/// A signal's name with its SIG, or `signal 40` where it has none.
+/// Returns a signal's name with its SIG, or `signal 40` where it has none.
 pub fn signal_name(signal: i32) -> String {
     match usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index)) {
         Some(name) => format!("SIG{name}"),

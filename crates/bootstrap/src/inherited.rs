@@ -47,8 +47,8 @@ impl Inherited {
     }
 }
 
-/// The descriptor that the variable names, if it is open and `check` accepts it. It no longer
-/// passes to children then.
+/// Returns the descriptor that the variable names, if it is open and `check` accepts it. It no
+/// longer passes to children then.
 fn numbered(
     name: &'static str,
     wanted: &'static str,
@@ -64,9 +64,9 @@ fn numbered(
     if kept_from_children.is_ok() && check(fd) { Ok(number) } else { Err(refuse()) }
 }
 
-/// The memfd that all PEs of this node inherited, and this process's number among them, before the
-/// session is opened: when the library is loaded. Nothing is taken. `None` when `oshrun` did not
-/// start this process.
+/// Returns the memfd that all PEs of this node inherited, and this process's number among them,
+/// before the session is opened: when the library is loaded. Nothing is taken. `None` when `oshrun`
+/// did not start this process.
 pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     std::env::var_os(env::SOCKET)?;
@@ -88,9 +88,9 @@ pub(crate) fn is_socket(number: RawFd) -> bool {
     rustix::net::getpeername(fd).is_ok()
 }
 
-/// A socket that the program's MPI uses too, and that neither must close: a descriptor of our own
-/// for it. The original no longer passes to programs started later, which are no members of the
-/// job.
+/// Returns a socket that the program's MPI uses too, and that neither must close: a descriptor of
+/// our own for it. The original no longer passes to programs started later, which are no members of
+/// the job.
 pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd, Error> {
     let refuse =
         || Error::Descriptor { name, value: number.to_string(), wanted: "a connected socket" };

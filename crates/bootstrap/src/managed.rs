@@ -57,7 +57,7 @@ pub(crate) struct Managed {
     round: u32,
 }
 
-/// The manager that the environment leads to; `None` where it leads nowhere.
+/// Returns the manager that the environment leads to; `None` where it leads nowhere.
 pub(crate) fn manager(
     route: JoinRoute,
     protocol: Protocol,
@@ -104,7 +104,7 @@ pub(crate) fn manager(
     }
 }
 
-/// A connection to the manager at `address`, a host and a port.
+/// Returns a connection to the manager at `address`, a host and a port.
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut connected = Err(ErrorKind::AddrNotAvailable.into());
     for address in address.to_socket_addrs()? {
@@ -116,7 +116,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     connected
 }
 
-/// The error of an opening, which shows that no manager is where the variables lead.
+/// Returns the error of an opening, which shows that no manager is where the variables lead.
 fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
     let cause = match error {
         Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
@@ -186,7 +186,7 @@ impl Managed {
         self.memory.take()
     }
 
-    /// The files of the node's PEs in their order, once.
+    /// Returns the files of the node's PEs in their order, once.
     pub(crate) fn take_files(&mut self) -> Vec<Option<OwnedFd>> {
         std::mem::take(&mut self.files)
     }

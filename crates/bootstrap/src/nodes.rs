@@ -39,7 +39,7 @@ pub struct NodeMap {
 pub struct InvalidNodes;
 
 impl NodeMap {
-    /// All of `n_pes` PEs on one node.
+    /// Returns all of `n_pes` PEs on one node.
     ///
     /// # Errors
     /// When `n_pes` is 0.
@@ -93,17 +93,17 @@ impl NodeMap {
         NodeMap::from_runs(runs)
     }
 
-    /// Number of PEs in the job.
+    /// Returns the number of PEs in the job.
     pub fn n_pes(&self) -> u32 {
         self.runs.last().map_or(0, |run| run.first + run.len)
     }
 
-    /// Number of nodes in the job.
+    /// Returns the number of nodes in the job.
     pub fn n_nodes(&self) -> u32 {
         self.sizes.len() as u32
     }
 
-    /// The node of `pe`.
+    /// Returns the node of `pe`.
     ///
     /// # Panics
     /// When `pe` is not below [`NodeMap::n_pes`].
@@ -111,7 +111,7 @@ impl NodeMap {
         self.run_of(pe).node
     }
 
-    /// The number of `pe` among the PEs of its node, counted from 0 in the order of PEs.
+    /// Returns the number of `pe` among the PEs of its node, counted from 0 in the order of PEs.
     ///
     /// # Panics
     /// When `pe` is not below [`NodeMap::n_pes`].
@@ -120,12 +120,12 @@ impl NodeMap {
         run.local + (pe - run.first)
     }
 
-    /// Number of PEs on `node`; 0 for a node that is not in the job.
+    /// Returns the number of PEs on `node`; 0 for a node that is not in the job.
     pub fn size(&self, node: u32) -> u32 {
         self.sizes.get(node as usize).copied().unwrap_or(0)
     }
 
-    /// The PEs of `node` in ascending order.
+    /// Returns the PEs of `node` in ascending order.
     pub fn members(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.runs
             .iter()

@@ -137,7 +137,7 @@ pub enum FrameError {
     Malformed,
 }
 
-/// The frame that carries `message`.
+/// Returns the frame that carries `message`.
 ///
 /// # Panics
 /// When the body does not fit a u32; callers bound what they send far below.
@@ -164,7 +164,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that refuses bodies of more than `limit` bytes.
+    /// Returns a decoder that refuses bodies of more than `limit` bytes.
     pub fn new(limit: usize) -> Decoder {
         Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
     }
@@ -179,7 +179,7 @@ impl Decoder {
         }
     }
 
-    /// The next whole message, `None` when more bytes are needed.
+    /// Returns the next whole message, `None` when more bytes are needed.
     ///
     /// # Errors
     /// As soon as the bytes cannot become a message; every later call returns the same error.

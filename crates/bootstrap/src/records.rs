@@ -28,18 +28,18 @@ impl<T> Records<T> {
         self.n_pes
     }
 
-    /// The runs of consecutive PEs whose records are equal.
+    /// Returns the runs of consecutive PEs whose records are equal.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u32>, &T)> {
         let ends = self.runs.iter().skip(1).map(|(first, _)| *first).chain([self.n_pes]);
         self.runs.iter().zip(ends).map(|((first, record), end)| (*first..end, record))
     }
 
-    /// The record of every PE, by PE.
+    /// Returns the record of every PE, by PE.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.runs().flat_map(|(pes, record)| repeat_n(record, pes.len()))
     }
 
-    /// The first PE whose record is such.
+    /// Returns the first PE whose record is such.
     pub fn position(&self, is_such: impl Fn(&T) -> bool) -> Option<u32> {
         self.runs.iter().find(|(_, record)| is_such(record)).map(|(pe, _)| *pe)
     }
@@ -129,8 +129,8 @@ impl<'de> Deserialize<'de> for Records {
     }
 }
 
-/// The records that were sent so; `None` if they are none. Their bytes are bounded, since few bytes
-/// can say that there are many.
+/// Returns the records that were sent so; `None` if they are none. Their bytes are bounded, since
+/// few bytes can say that there are many.
 fn of_sent(sent: &[SentRun]) -> Option<Records> {
     let mut all = Records { n_pes: 0, runs: Vec::new() };
     let mut nbytes = 0;

@@ -120,7 +120,8 @@ pub struct Statuses {
 }
 
 impl Server {
-    /// A job of as many PEs as `nodes` has, all silent; `hosts` names the nodes in messages.
+    /// Returns a job of as many PEs as `nodes` has, all silent; `hosts` names the nodes in
+    /// messages.
     ///
     /// # Panics
     /// When a node has no name.
@@ -163,7 +164,7 @@ impl Server {
         self.pes[pe as usize].pid = pid;
     }
 
-    /// Bytes arrived from `pe`.
+    /// Returns the bytes arrived from `pe`.
     pub fn received(&mut self, pe: u32, bytes: &[u8]) -> Vec<Decision> {
         self.pes[pe as usize].decoder.push(bytes);
         let mut decisions = Vec::new();
@@ -282,7 +283,7 @@ impl Server {
         Some(Decision::EndJob { status: self.status, message })
     }
 
-    /// The job's exit status so far: what ended it, else the first failure of a PE, else 0.
+    /// Returns the job's exit status so far: what ended it, else the first failure of a PE, else 0.
     pub fn status(&self) -> i32 {
         self.status
     }
@@ -297,12 +298,12 @@ impl Server {
         format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host(pe))
     }
 
-    /// The name of the host of `pe`.
+    /// Returns the name of the host of `pe`.
     pub fn host(&self, pe: u32) -> &str {
         &self.hosts[self.nodes.node_of(pe) as usize]
     }
 
-    /// The number of PEs.
+    /// Returns the number of PEs.
     pub fn n_pes(&self) -> u32 {
         self.nodes.n_pes()
     }
@@ -318,7 +319,7 @@ impl Server {
         state.pid != 0 && state.exit.is_none()
     }
 
-    /// The process of `pe` and how far the PE has come, as far as its messages show.
+    /// Returns the process of `pe` and how far the PE has come, as far as its messages show.
     pub fn progress(&self, pe: u32) -> (u32, Stage) {
         let PeState { pid, phase, .. } = self.pes[pe as usize];
         let stage = match phase {

@@ -115,7 +115,7 @@ impl JobSession {
         self.pe
     }
 
-    /// Number of PEs in the job.
+    /// Returns the number of PEs in the job.
     pub fn n_pes(&self) -> u32 {
         self.nodes.n_pes()
     }
@@ -193,16 +193,16 @@ impl JobSession {
         }
     }
 
-    /// The memfd that all PEs of this node have, from `oshrun` or from the node's first PE; empty
-    /// and unsealed when the first of them looks at it. `None` at the second call, and where nobody
-    /// else needs it: in a job of one PE, and for a PE that is alone on its node under a process
-    /// manager.
+    /// Returns the memfd that all PEs of this node have, from `oshrun` or from the node's first PE;
+    /// empty and unsealed when the first of them looks at it. `None` at the second call, and where
+    /// nobody else needs it: in a job of one PE, and for a PE that is alone on its node under a
+    /// process manager.
     pub fn take_node_memory(&mut self) -> Option<OwnedFd> {
         self.memory.take()
     }
 
-    /// The files that the PEs of this node gave to [`JobSession::open`], in the order of the PEs;
-    /// empty at the second call, and if no process manager started the job.
+    /// Returns the files that the PEs of this node gave to [`JobSession::open`], in the order of
+    /// the PEs; empty at the second call, and if no process manager started the job.
     pub fn take_node_files(&mut self) -> Vec<Option<OwnedFd>> {
         match &mut self.job {
             Membership::Managed(managed) => managed.take_files(),
@@ -296,8 +296,8 @@ impl JobSession {
         }
     }
 
-    /// A handle that ends the job from any thread at any time, also while another thread waits in
-    /// [`JobSession::exchange`], and after the session is gone.
+    /// Returns a handle that ends the job from any thread at any time, also while another thread
+    /// waits in [`JobSession::exchange`], and after the session is gone.
     pub fn aborter(&self) -> Aborter {
         Aborter {
             by: match &self.job {
@@ -309,7 +309,7 @@ impl JobSession {
     }
 }
 
-/// The process manager that has started this process; `None` where none has.
+/// Returns the process manager that has started this process; `None` where none has.
 fn find_manager(
     protocol: Protocol,
     opens_libraries: bool,
@@ -337,9 +337,9 @@ fn lookup(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// The handle that ends a job of `oshrun` before its session is open, for a PE that fails there: so
-/// a mistake of all PEs is one message. No session can be opened afterwards. `None` without
-/// `oshrun`, and once a session was opened.
+/// Returns the handle that ends a job of `oshrun` before its session is open, for a PE that fails
+/// there: so a mistake of all PEs is one message. No session can be opened afterwards. `None`
+/// without `oshrun`, and once a session was opened.
 pub fn aborter_without_session() -> Option<Aborter> {
     if OPENED.swap(true, Ordering::SeqCst) {
         return None;

@@ -10,8 +10,8 @@ use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{behind, rounds};
 use crate::{Buffer, Step};
 
-/// The plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. It arrives in
-/// `Dest` of every other member; `Dest` of the root itself is not touched.
+/// Returns the plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. It arrives
+/// in `Dest` of every other member; `Dest` of the root itself is not touched.
 pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
     let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };
@@ -25,7 +25,7 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
     receive.into_iter().chain(send)
 }
 
-/// The plan by which the receivers of a [`broadcast`] report to the senders that they have
+/// Returns the plan by which the receivers of a [`broadcast`] report to the senders that they have
 /// entered: each member signals its parent, and waits for its children.
 pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
@@ -33,22 +33,22 @@ pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clon
     signal_parent(n, me, rank).into_iter().chain(waits)
 }
 
-/// The plan of a sync that gathers at index 0 and is released from there. Each member but one
-/// sleeps until its subtree is there, and once more until it is released: where PEs share cores
+/// Returns the plan of a sync that gathers at index 0 and is released from there. Each member but
+/// one sleeps until its subtree is there, and once more until it is released: where PEs share cores
 /// that takes fewer turns of the scheduler than the rounds of a dissemination.
 pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     gather(n, me, me).chain(release(n, me, me))
 }
 
-/// The plan by which the root learns that all are there: each member waits for its children, then
-/// signals its parent.
+/// Returns the plan by which the root learns that all are there: each member waits for its
+/// children, then signals its parent.
 pub(crate) fn gather(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
     let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
     waits.chain(signal_parent(n, me, rank))
 }
 
-/// The plan by which a message of the root reaches all: each member waits for its parent, then
-/// signals its children.
+/// Returns the plan by which a message of the root reaches all: each member waits for its parent,
+/// then signals its children.
 pub(crate) fn release(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
     let wait = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
     let signals =
@@ -56,17 +56,17 @@ pub(crate) fn release(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> 
     wait.into_iter().chain(signals)
 }
 
-/// The signal of a member to its parent, if it has one.
+/// Returns the signal of a member to its parent, if it has one.
 pub(crate) fn signal_parent(n: u32, me: u32, rank: u32) -> Option<Step> {
     (rank != 0).then(|| Step::Signal { peer: to_behind(n, me, to_parent(rank)) })
 }
 
-/// The logarithm of the distance from a rank other than 0 to its parent.
+/// Returns the logarithm of the distance from a rank other than 0 to its parent.
 pub(crate) const fn to_parent(rank: u32) -> u8 {
     rank.trailing_zeros() as u8
 }
 
-/// The logarithms of the distances from a rank to its children, the smallest subtree first.
+/// Returns the logarithms of the distances from a rank to its children, the smallest subtree first.
 pub(crate) fn to_children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = u8> + Clone {
     rounds(subtree(n, rank))
 }

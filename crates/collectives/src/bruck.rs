@@ -13,8 +13,8 @@ use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind, rounds};
 use crate::{Buffer, Span, Step};
 
-/// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. No member leaves it before all have entered it.
+/// Returns the plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes
+/// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     // Before a round a member holds `distance` blocks, its own and those that follow.
@@ -35,15 +35,15 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_gather`] have entered
-/// it: where its destination is not ready before.
+/// Returns the plan by which members learn that those to whom they will put in [`all_gather`] have
+/// entered it: where its destination is not ready before.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
 }
 
-/// The plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes part
-/// `i` of `Dest` of member `j`. In each round a member puts a receive buffer of up to
+/// Returns the plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes
+/// part `i` of `Dest` of member `j`. In each round a member puts a receive buffer of up to
 /// [`receive_buffer_parts`] parts. No member leaves it before all have entered it.
 ///
 /// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the
@@ -75,8 +75,8 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds).chain(unpack)
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_to_all`] have entered
-/// it, so that their receive buffers are free.
+/// Returns the plan by which members learn that those to whom they will put in [`all_to_all`] have
+/// entered it, so that their receive buffers are free.
 pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
@@ -103,7 +103,7 @@ const fn below(n: u32, k: u8) -> u32 {
     ((n >> (k + 1) << k) + rest) as u32
 }
 
-/// The blocks of `count <= n` members from `first` on around the circle, as one or two runs
+/// Returns the blocks of `count <= n` members from `first` on around the circle, as one or two runs
 /// `(first, count)` of parts.
 fn runs(n: u32, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     let up_to_the_end = count.min(n - first);

@@ -10,9 +10,9 @@
 
 use crate::Step;
 
-/// The plan of an all-reduce over the counter of member 0: the last member to arrive combines what
-/// all gave to the counter, in the order of the indices. No member leaves it before all have
-/// entered it.
+/// Returns the plan of an all-reduce over the counter of member 0: the last member to arrive
+/// combines what all gave to the counter, in the order of the indices. No member leaves it before
+/// all have entered it.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end.
 pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
@@ -21,7 +21,8 @@ pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
     (n > 1).then_some(steps).into_iter().flatten()
 }
 
-/// The plan of a sync over the counter of member 0: no member leaves it before all have entered it.
+/// Returns the plan of a sync over the counter of member 0: no member leaves it before all have
+/// entered it.
 pub fn sync(n: u32) -> impl Iterator<Item = Step> + Clone {
     (n > 1).then_some([Step::Arrive { at: 0 }, Step::AwaitRelease { at: 0 }]).into_iter().flatten()
 }

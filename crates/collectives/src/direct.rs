@@ -13,10 +13,10 @@ use crate::index::ahead;
 use crate::share::share;
 use crate::{Buffer, Step};
 
-/// The plan of an all-reduce of a vector of `parts` parts between two syncs: member `me` combines
-/// its share of the parts, and stores them in the destinations of all. The contributions are
-/// combined in the order of the indices, so the operation needs to be associative only. No member
-/// leaves it before all have entered it.
+/// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`
+/// combines its share of the parts, and stores them in the destinations of all. The contributions
+/// are combined in the order of the indices, so the operation needs to be associative only. No
+/// member leaves it before all have entered it.
 ///
 /// A source may be the destination: each part is read and written by one member alone.
 pub fn all_reduce(
@@ -30,7 +30,7 @@ pub fn all_reduce(
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
-/// The plan of a scan of a vector of `parts` parts between two syncs, as [`all_reduce`].
+/// Returns the plan of a scan of a vector of `parts` parts between two syncs, as [`all_reduce`].
 pub fn scan(
     n: u32,
     me: u32,
@@ -44,20 +44,20 @@ pub fn scan(
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
-/// The plan of an all-gather between two syncs: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. No member leaves it before all have entered it.
+/// Returns the plan of an all-gather between two syncs: part 0 of `Source` of member `i` becomes
+/// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     blocks(n, me, 0, sync)
 }
 
-/// The plan of an all-to-all between two syncs: part `j` of `Source` of member `i` becomes part `i`
-/// of `Dest` of member `j`. No member leaves it before all have entered it.
+/// Returns the plan of an all-to-all between two syncs: part `j` of `Source` of member `i` becomes
+/// part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     blocks(n, me, me, sync)
 }
 
-/// A part of the source of each member, beginning with the own one: so members load from different
-/// peers at a time.
+/// Returns a part of the source of each member, beginning with the own one: so members load from
+/// different peers at a time.
 fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     let from = Buffer::Source.at(part);
     let own = Step::Copy { from, to: Buffer::Dest.at(me), count: 1 };

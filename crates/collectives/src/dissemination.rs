@@ -7,7 +7,7 @@ use crate::Step;
 use crate::edge::{from_behind, to_ahead};
 use crate::index::rounds;
 
-/// The plan of a sync in ⌈log2 n⌉ rounds: no member leaves it before all have entered it.
+/// Returns the plan of a sync in ⌈log2 n⌉ rounds: no member leaves it before all have entered it.
 pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     rounds(n).flat_map(move |k| {
         [Step::Signal { peer: to_ahead(n, me, k) }, Step::Wait { peer: from_behind(n, me, k) }]

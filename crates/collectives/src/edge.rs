@@ -48,7 +48,7 @@ impl Edge {
         3 * log2_ceil(n) as usize
     }
 
-    /// The number of this edge among those. Those of an exchange come last.
+    /// Returns the number of this edge among those. Those of an exchange come last.
     ///
     /// # Panics
     /// For the last three.
@@ -81,22 +81,22 @@ impl Partner {
     }
 }
 
-/// The receiver of a message that goes 2^`k` places ahead.
+/// Returns the receiver of a message that goes 2^`k` places ahead.
 pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
 }
 
-/// The sender of a message that comes from 2^`k` places behind.
+/// Returns the sender of a message that comes from 2^`k` places behind.
 pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
 }
 
-/// The receiver of a message that goes 2^`k` places back.
+/// Returns the receiver of a message that goes 2^`k` places back.
 pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
 }
 
-/// The sender of a message that comes from 2^`k` places ahead.
+/// Returns the sender of a message that comes from 2^`k` places ahead.
 pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
 }

@@ -40,7 +40,7 @@ impl FoldCore {
         }
     }
 
-    /// The member at a position of the core.
+    /// Returns the member at a position of the core.
     pub(crate) const fn member(self, position: u32) -> u32 {
         if position < self.extra { 2 * position } else { position + self.extra }
     }

@@ -2,14 +2,14 @@
 //!
 //! Exact for every size that fits `u32`. Knows nothing of steps.
 
-/// The index `distance <= n` places after `me`, around the circle.
+/// Returns the index `distance <= n` places after `me`, around the circle.
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
     debug_assert!(me < n && distance <= n);
     let to_the_end = n - me;
     if distance < to_the_end { me + distance } else { distance - to_the_end }
 }
 
-/// The index `distance <= n` places before `me`, around the circle.
+/// Returns the index `distance <= n` places before `me`, around the circle.
 pub(crate) const fn behind(n: u32, me: u32, distance: u32) -> u32 {
     ahead(n, me, n - distance)
 }
@@ -19,7 +19,7 @@ pub(crate) const fn log2_ceil(n: u32) -> u32 {
     u32::BITS - (n - 1).leading_zeros()
 }
 
-/// The logarithms of the powers of two below `n`: 0, 1, 2 ..
+/// Returns the logarithms of the powers of two below `n`: 0, 1, 2 ..
 pub(crate) fn rounds(n: u32) -> std::ops::Range<u8> {
     0..log2_ceil(n) as u8
 }

@@ -8,9 +8,9 @@ use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind};
 use crate::{Buffer, Step};
 
-/// The plan of an all-gather among an even number of members in n / 2 rounds: part 0 of `Source` of
-/// member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No member
-/// leaves it before all have entered it.
+/// Returns the plan of an all-gather among an even number of members in n / 2 rounds: part 0 of
+/// `Source` of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No
+/// member leaves it before all have entered it.
 ///
 /// Members exchange with each of their two neighbors in turn. The blocks of a pair of members stay
 /// together: in each round but the first a member passes on the pair that it got in the one before.

@@ -6,8 +6,8 @@
 use crate::index::{ahead, behind};
 use crate::{Buffer, Partner, Step};
 
-/// The plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member `i`
-/// becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
+/// Returns the plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member
+/// `i` becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let puts = (1..n).map(move |distance| {
@@ -19,19 +19,19 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(puts).chain(waits)
 }
 
-/// The plan of an [`all_to_all`] of blocks that come along [`Edge::Line`](crate::Edge::Line): no
-/// peer writes to `Dest`, so it may be `Source`.
+/// Returns the plan of an [`all_to_all`] of blocks that come along
+/// [`Edge::Line`](crate::Edge::Line): no peer writes to `Dest`, so it may be `Source`.
 pub fn all_to_all_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     in_lines(n, me, |peer| peer)
 }
 
-/// The plan of an all-gather of such blocks in one round: part 0 of `Source` of member `i` becomes
-/// part `i` of `Dest` everywhere.
+/// Returns the plan of an all-gather of such blocks in one round: part 0 of `Source` of member `i`
+/// becomes part `i` of `Dest` everywhere.
 pub fn all_gather_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     in_lines(n, me, |_| 0)
 }
 
-/// The plan in which each member puts a part of `Source` to each other one.
+/// Returns the plan in which each member puts a part of `Source` to each other one.
 fn in_lines(
     n: u32,
     me: u32,

@@ -25,10 +25,10 @@ use crate::fold::FoldCore;
 use crate::share::share;
 use crate::{Buffer, Operand, Step};
 
-/// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless
-/// `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power
-/// of two; the others get one more, and put one more. No member leaves it before all have entered
-/// it.
+/// Returns the plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two
+/// more unless `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n`
+/// is a power of two; the others get one more, and put one more. No member leaves it before all
+/// have entered it.
 ///
 /// A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
@@ -88,9 +88,9 @@ pub(crate) fn of_contributions_in(
         .chain(passive.into_iter().flatten())
 }
 
-/// The parts, as the first and the one after the last, that the member at a position works on when
-/// the vector was halved `k` times: bit 0 of the position says which half, bit 1 which half of
-/// that.
+/// Returns the parts, as the first and the one after the last, that the member at a position works
+/// on when the vector was halved `k` times: bit 0 of the position says which half, bit 1 which half
+/// of that.
 fn range(position: u32, k: u8, parts: u32) -> (u32, u32) {
     let number = u64::from(position.reverse_bits()) >> (u32::BITS - u32::from(k));
     share(1 << k, number as u32, parts)

@@ -20,8 +20,8 @@ use crate::index::log2_ceil;
 /// Bytes of a receive buffer at least.
 pub const MIN_BYTES: usize = 8 << 10;
 
-/// Bytes of a receive buffer in a job of `n` PEs. A large job has more receive buffers, and
-/// together they are to pin little memory.
+/// Returns the bytes of a receive buffer in a job of `n` PEs. A large job has more receive buffers,
+/// and together they are to pin little memory.
 pub const fn nbytes(n: u32) -> usize {
     match n {
         0..=16 => 4 * MIN_BYTES,

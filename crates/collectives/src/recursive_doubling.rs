@@ -17,7 +17,7 @@ use crate::{Buffer, Partner, Span, Step};
 
 const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
-/// The plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
+/// Returns the plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every member
 /// combines in the same tree, so results are equal to the last bit, also in floating point. No
@@ -57,8 +57,8 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .chain(passive.into_iter().flatten())
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered
-/// it: before the first of several with receive buffers that other teams use, too.
+/// Returns the plan by which members learn that those to whom they will put in [`all_reduce`] have
+/// entered it: before the first of several with receive buffers that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
     let partners = core
@@ -71,8 +71,8 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     signals.chain(peers.map(|peer| Step::Wait { peer }))
 }
 
-/// The plan of an inclusive scan in ⌈log2 n⌉ rounds: the accumulator holds the own contribution at
-/// the start, those of the indices `0..=me` combined at the end.
+/// Returns the plan of an inclusive scan in ⌈log2 n⌉ rounds: the accumulator holds the own
+/// contribution at the start, those of the indices `0..=me` combined at the end.
 ///
 /// A member may end it before a higher one has entered it, hence the credits: each member first
 /// announces to those that will put to it that it has entered, so that all its scan receive buffers
@@ -92,7 +92,7 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     credits.chain(rounds)
 }
 
-/// The plan of an exclusive scan: an [`inclusive_scan`] whose results move up by one index.
+/// Returns the plan of an exclusive scan: an [`inclusive_scan`] whose results move up by one index.
 ///
 /// At the end the accumulator of every index but 0 holds the contributions of `0..me` combined.
 /// That of index 0 is not what the caller wants: there is no contribution before it, and the
@@ -101,7 +101,7 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }
 
-/// The plan by which the results of an inclusive scan move up by one index. In the scan the
+/// Returns the plan by which the results of an inclusive scan move up by one index. In the scan the
 /// neighbor's credit was taken, which holds for this receive buffer as well.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let receive_buffer = log2_ceil(n) as u8;
@@ -115,9 +115,9 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     send.into_iter().chain(receive.into_iter().flatten())
 }
 
-/// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source`
-/// of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No member
-/// leaves it before all have entered it.
+/// Returns the plan of an all-gather among a power of two of members in log2 n rounds: part 0 of
+/// `Source` of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No
+/// member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };

@@ -10,8 +10,8 @@ use crate::index::behind;
 use crate::share::share;
 use crate::{Buffer, Operand, Step};
 
-/// The plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part `i` of
-/// `Dest` everywhere. No member leaves it before all have entered it.
+/// Returns the plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part
+/// `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let right = to_ahead(n, me, 0);
@@ -23,8 +23,8 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member gets 1 -
-/// 1/n of a vector, and puts as much. No member leaves it before all have entered it.
+/// Returns the plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member
+/// gets 1 - 1/n of a vector, and puts as much. No member leaves it before all have entered it.
 ///
 /// Each share goes around the ring: it begins at the member after the one whose share it is, and
 /// each member combines its own contribution with what its left neighbor has. So contributions are

@@ -11,9 +11,9 @@ use crate::index::{ahead, behind};
 use crate::share::share;
 use crate::{Buffer, Step};
 
-/// The plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1 rounds at
-/// most; a member puts less than 2 vectors. They arrive in `Dest` of every other member; `Dest` of
-/// the root itself is not touched.
+/// Returns the plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1
+/// rounds at most; a member puts less than 2 vectors. They arrive in `Dest` of every other member;
+/// `Dest` of the root itself is not touched.
 ///
 /// What the scatter gives a member, for itself and its subtree, does not come to it around the ring
 /// again. So the root gets nothing, and no part is written twice.

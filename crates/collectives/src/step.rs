@@ -21,7 +21,7 @@ pub enum Buffer {
 }
 
 impl Buffer {
-    /// The run of parts of this buffer that starts with part `first`.
+    /// Returns the run of parts of this buffer that starts with part `first`.
     pub const fn at(self, first: u32) -> Span {
         Span { buffer: self, first }
     }

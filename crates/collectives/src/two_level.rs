@@ -22,8 +22,8 @@ pub use lists::NodeLists;
 pub use nodes::{Levels, Nodes};
 pub use reduce::{all_reduce, all_reduce_piece, all_reduce_short, lanes};
 
-/// The plan of a sync in 2 ⌈log2 p⌉ + ⌈log2 m⌉ rounds on m nodes of up to p members: no member
-/// leaves it before all have entered it.
+/// Returns the plan of a sync in 2 ⌈log2 p⌉ + ⌈log2 m⌉ rounds on m nodes of up to p members: no
+/// member leaves it before all have entered it.
 pub fn sync(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, members, local, .. } = at.levels();
     let leaders = (local == 0).then(|| dissemination::sync(nodes, node));

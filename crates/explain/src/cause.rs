@@ -73,8 +73,8 @@ pub enum Kind {
     UnderWay,
 }
 
-/// The PEs in this kind of situation, if there are any. `awaited`: only those for which others
-/// wait.
+/// Returns the PEs in this kind of situation, if there are any. `awaited`: only those for which
+/// others wait.
 pub fn states(graph: &Graph, kind: Kind, awaited: bool, is: impl Fn(&Pe) -> bool) -> Option<Cause> {
     let mut pes = graph.job.all(is);
     pes.retain(|pe| !awaited || !graph.backward[*pe as usize].is_empty());

@@ -77,7 +77,7 @@ impl<M: SharedMemory> Collector<M> {
         snapshots
     }
 
-    /// The waits of these PEs that have lasted longer than `limit`.
+    /// Returns the waits of these PEs that have lasted longer than `limit`.
     pub fn long_waits(&self, pes: &[LocalPe], limit: Duration) -> Vec<WaitId> {
         let snapshots = pes.iter().map(|pe| self.status_snapshot(pe));
         let waits = snapshots.flat_map(|snapshot| snapshot.waits().collect::<Vec<_>>());
@@ -132,15 +132,15 @@ impl<M: SharedMemory> Collector<M> {
 }
 
 impl LocalPe {
-    /// The process of the PE: the one that its status names, if that number means the same process
-    /// here, or else the one that was started.
+    /// Returns the process of the PE: the one that its status names, if that number means the same
+    /// process here, or else the one that was started.
     pub fn process(&self, status: Option<&Status>) -> Option<u32> {
         let is_seen = |status: &&Status| process::pid_namespace() == Some(status.pid_namespace);
         status.filter(is_seen).map(|status| status.pid).or(self.pid)
     }
 }
 
-/// Nanoseconds of the clock by which PEs say when a wait began.
+/// Returns the nanoseconds of the clock by which PEs say when a wait began.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -1,8 +1,8 @@
 //! The graph of who waits for whom, and which of its nodes can still continue.
 //!
-//! Its nodes are the PEs, then the steps of collectives, then other awaited events. A PE can continue
-//! if one of its waits can end, a meeting if all PEs that have not come to it can continue. Since
-//! the members of a team meet in a step, there are about as many edges as PEs.
+//! Its nodes are the PEs, then the steps of collectives, then other awaited events. A PE can
+//! continue if one of its waits can end, a meeting if all PEs that have not come to it can
+//! continue. Since the members of a team meet in a step, there are about as many edges as PEs.
 
 use crate::job::{Job, Pe, Situation};
 use crate::status::{Subject, Wait};
@@ -93,7 +93,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The node of a step.
+    /// Returns the node of a step.
     pub fn step(&self, index: usize) -> u32 {
         self.job.n_pes() + index as u32
     }

@@ -77,12 +77,12 @@ impl<'a> Job<'a> {
         self.pes.len() as u32
     }
 
-    /// The PEs in this kind of situation, in ascending order.
+    /// Returns the PEs in this kind of situation, in ascending order.
     pub fn all(&self, is: impl Fn(&Pe<'a>) -> bool) -> Vec<u32> {
         (0..self.n_pes()).filter(|pe| is(&self.pes[*pe as usize])).collect()
     }
 
-    /// The PE that holds a lock, if it is known.
+    /// Returns the PE that holds a lock, if it is known.
     pub fn holder(&self, lock: &SymmetricLocation) -> Option<u32> {
         self.holders.get(&key(lock)).copied()
     }
@@ -121,7 +121,7 @@ impl<'a> Job<'a> {
 }
 
 impl<'a> Pe<'a> {
-    /// Its waits, each with the values of its words.
+    /// Returns its waits, each with the values of its words.
     pub fn waits(&self) -> impl Iterator<Item = (&'a Wait, &'a [Option<u64>])> + use<'a> {
         let waits = match self.situation {
             Situation::Waits(waits) => waits,
@@ -137,7 +137,7 @@ impl<'a> Pe<'a> {
         })
     }
 
-    /// Number of its waits of which only the threads are known.
+    /// Returns the number of its waits of which only the threads are known.
     pub fn further_waits(&self) -> usize {
         let status = self.snapshot.and_then(|snapshot| snapshot.status.as_ref());
         status.map_or(0, |status| status.further_waits.len())
@@ -160,7 +160,7 @@ impl<'a> Pe<'a> {
 }
 
 impl<'a> Situation<'a> {
-    /// The situation of a PE, of which there is no snapshot if it is on another host.
+    /// Returns the situation of a PE, of which there is no snapshot if it is on another host.
     fn of(snapshot: Option<&'a PeSnapshot>) -> Situation<'a> {
         let Some(snapshot) = snapshot else { return Situation::Elsewhere };
         let stage = snapshot.status.as_ref().map(|status| status.stage);
@@ -224,7 +224,8 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// The holder of each lock: the PE that lists it, or before which nobody waits in the queue.
+/// Returns the holder of each lock: the PE that lists it, or before which nobody waits in the
+/// queue.
 fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     let mut holders = HashMap::new();
     let mut waiters = BTreeMap::new();
@@ -248,7 +249,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     holders
 }
 
-/// A lock as all PEs name it.
+/// Returns a lock as all PEs name it.
 fn key(lock: &SymmetricLocation) -> SymmetricLocation {
     match lock {
         SymmetricLocation::Heap { offset, .. } => {

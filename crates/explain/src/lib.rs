@@ -35,7 +35,7 @@ pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     wording::wrapped(&text.concat())
 }
 
-/// The table alone.
+/// Returns the table alone.
 pub fn table(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     wording::wrapped(&table::table(&Job::new(n_pes, snapshots)))
 }

@@ -38,7 +38,8 @@ pub struct ProcessStat {
     threads: Vec<(u32, u64)>,
 }
 
-/// The PID namespace of this process, by its inode number. `None` where /proc does not show it.
+/// Returns the PID namespace of this process, by its inode number. `None` where /proc does not show
+/// it.
 pub fn pid_namespace() -> Option<u64> {
     Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
@@ -84,7 +85,7 @@ fn parse(stat: &str) -> Option<ProcessStat> {
     })
 }
 
-/// The state of the process, from two reads of it.
+/// Returns the state of the process, from two reads of it.
 pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> ProcessState {
     let ended = || ProcessState::Ended("ended".to_owned());
     let Some(second) = second else { return ended() };
@@ -109,8 +110,8 @@ fn runs(ticks: u64, first: &ProcessStat, second: &ProcessStat) -> ProcessState {
     ProcessState::Runs { cpu_ms, of_ms }
 }
 
-/// The threads of the process besides those of the library and those that wait by its status, if it
-/// has one, from two reads of it.
+/// Returns the threads of the process besides those of the library and those that wait by its
+/// status, if it has one, from two reads of it.
 pub fn other_threads(
     pid: u32,
     status: Option<&Status>,

@@ -12,7 +12,7 @@ const WAITS: usize = 3;
 /// Length from which on PEs at equal distances are written as a progression.
 const PROGRESSION: usize = 5;
 
-/// The PEs as a subject: `PE 3`, `PEs 0-2 and 5`. They are in ascending order.
+/// Returns the PEs as a subject: `PE 3`, `PEs 0-2 and 5`. They are in ascending order.
 pub fn pes(sorted: &[u32]) -> String {
     match sorted {
         [pe] => format!("PE {pe}"),
@@ -20,7 +20,7 @@ pub fn pes(sorted: &[u32]) -> String {
     }
 }
 
-/// The PEs with their number: `PE 3`, `4 PEs (0-2, 5)`.
+/// Returns the PEs with their number: `PE 3`, `4 PEs (0-2, 5)`.
 pub fn counted(sorted: &[u32]) -> String {
     match sorted {
         [pe] => format!("PE {pe}"),
@@ -65,7 +65,7 @@ pub fn sorted(pes: &[u32]) -> Vec<u32> {
     sorted
 }
 
-/// The PEs of each key, in the order in which the keys come first.
+/// Returns the PEs of each key, in the order in which the keys come first.
 pub fn fold<K: Clone + Eq + Hash>(pes: &[u32], key: impl Fn(u32) -> K) -> Vec<(K, Vec<u32>)> {
     let mut groups: Vec<(K, Vec<u32>)> = Vec::new();
     let mut of_key: HashMap<K, usize> = HashMap::new();

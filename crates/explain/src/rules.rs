@@ -21,8 +21,8 @@ const RULES: [fn(&Graph) -> Vec<Cause>; 6] =
 /// Calls in which PEs wait for a cause that are named.
 const CALLS: usize = 3;
 
-/// The conclusion. Each cause begins a line; the lines of its further sentences are indented.
-/// What holds for several causes is on the last lines.
+/// Returns the conclusion. Each cause begins a line; the lines of its further sentences are
+/// indented. What holds for several causes is on the last lines.
 pub fn conclusion(job: &Job) -> Vec<String> {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
@@ -106,7 +106,7 @@ fn waiters(graph: &Graph, cause: &Cause) -> Vec<String> {
     sentences
 }
 
-/// The PEs that wait for these nodes without another PE between, in ascending order.
+/// Returns the PEs that wait for these nodes without another PE between, in ascending order.
 fn next_pes(graph: &Graph, of: &[u32], is_seen: &mut [bool]) -> Vec<u32> {
     let mut pes = Vec::new();
     let mut nodes = of.to_vec();

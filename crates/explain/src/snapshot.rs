@@ -78,7 +78,7 @@ pub struct WaitId {
 }
 
 impl PeSnapshot {
-    /// A PE of which nothing is known but its process.
+    /// Returns a PE of which nothing is known but its process.
     pub fn new(pe: u32, process: ProcessState) -> PeSnapshot {
         PeSnapshot {
             pe,
@@ -93,7 +93,7 @@ impl PeSnapshot {
         }
     }
 
-    /// Its waits, each with its age.
+    /// Returns its waits, each with its age.
     pub fn waits(&self) -> impl Iterator<Item = (WaitId, Duration)> {
         self.status.iter().flat_map(|status| &status.waits).map(|wait| {
             let id = WaitId { pe: self.pe, thread: wait.thread, since: wait.since };

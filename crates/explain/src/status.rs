@@ -200,7 +200,7 @@ pub enum Members {
 }
 
 impl Status {
-    /// The status of a PE that waits for nothing.
+    /// Returns the status of a PE that waits for nothing.
     pub fn new(pid: u32, stage: Stage) -> Status {
         Status {
             pid,
@@ -214,17 +214,17 @@ impl Status {
         }
     }
 
-    /// The threads that wait.
+    /// Returns the threads that wait.
     pub fn waiting_threads(&self) -> impl Iterator<Item = u32> {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
     }
 
-    /// The bytes of the status; they fit its slot if the limits of the lists were kept.
+    /// Returns the bytes of the status; they fit its slot if the limits of the lists were kept.
     pub fn encode(&self) -> Vec<u8> {
         rushmem_wire::encode(STATUS, self)
     }
 
-    /// The status in these bytes.
+    /// Returns the status in these bytes.
     ///
     /// # Errors
     /// If another version has written it, or it is damaged.

@@ -34,7 +34,8 @@ pub fn fits(status: &Status) -> bool {
     status.encode().len() <= ROOM
 }
 
-/// The words of the slot from word 1 on. A status that is too large loses the ends of its lists.
+/// Returns the words of the slot from word 1 on. A status that is too large loses the ends of its
+/// lists.
 pub fn encode(status: &Status) -> Vec<u64> {
     let mut bytes = status.encode();
     let mut shorter = status.clone();
@@ -53,13 +54,14 @@ pub fn encode(status: &Status) -> Vec<u64> {
     std::iter::once(bytes.len() as u64).chain(bytes.chunks(WORD).map(word)).collect()
 }
 
-/// The status in a whole copy of the slot; `None` if there is none.
+/// Returns the status in a whole copy of the slot; `None` if there is none.
 fn parse(page: &[u8]) -> Option<Status> {
     let nbytes = usize::try_from(word(page, 1)?).ok().filter(|&nbytes| nbytes > 0)?;
     Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
-/// The status in a slot that its PE may be writing, of which `copy` makes a copy of as many bytes.
+/// Returns the status in a slot that its PE may be writing, of which `copy` makes a copy of as many
+/// bytes.
 pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
     // No load of a copy may move behind those of the next one.
     let mut copy = |nbytes| {

@@ -26,7 +26,7 @@ pub struct Step<'a> {
     is_long: bool,
 }
 
-/// The steps, those of a team one after another in order of their numbers.
+/// Returns the steps, those of a team one after another in order of their numbers.
 pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
     let mut steps: BTreeMap<(u64, u64), Step> = BTreeMap::new();
     let mut last_step: HashMap<(u64, u32), u64> = HashMap::new();
@@ -100,7 +100,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The PEs in it.
+    /// Returns the PEs in it.
     pub fn pes(&self) -> Vec<u32> {
         let mut pes: Vec<u32> = self.calls.iter().flat_map(|(_, pes)| pes).copied().collect();
         pes.sort_unstable();
@@ -139,7 +139,7 @@ fn routine(call: &str) -> &str {
     }
 }
 
-/// The members of the team that are listed, none of which is above what the job has.
+/// Returns the members of the team that are listed, none of which is above what the job has.
 fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
     match &collective.members {
         Members::Strided { start, stride, n } => (0..i64::from((*n).min(n_pes)))

@@ -35,7 +35,8 @@ pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)
     }
 }
 
-/// The addresses of static variables that a snapshot mentions, and the size of what is there.
+/// Returns the addresses of static variables that a snapshot mentions, and the size of what is
+/// there.
 fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
     let mut addresses = BTreeMap::new();
     let mut add = |location: &SymmetricLocation, nbytes: u64| {

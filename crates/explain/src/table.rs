@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 /// Lines of the table at most.
 const LINES: usize = 25;
 
-/// The lines of the table, those of most PEs first. Where they are too many, PEs that wait for
-/// different objects in the same call are in one line.
+/// Returns the lines of the table, those of most PEs first. Where they are too many, PEs that wait
+/// for different objects in the same call are in one line.
 pub fn table(job: &Job) -> Vec<String> {
     let all = job.all(|_| true);
     let mut rows = ranges::fold(&all, |pe| text(job, pe, true));
@@ -47,7 +47,7 @@ fn line(job: &Job, (text, pes): &(String, Vec<u32>)) -> String {
     }
 }
 
-/// The CPU time of PEs that compute.
+/// Returns the CPU time of PEs that compute.
 fn cpu_time(job: &Job, pes: &[u32]) -> String {
     let percent =
         |pe: &u32| match (job.pes[*pe as usize].situation, job.pes[*pe as usize].snapshot?) {

@@ -12,8 +12,8 @@ const COLUMNS: usize = 100 - "oshrun: ".len();
 const SECOND: u64 = 1_000_000_000;
 
 impl Job<'_> {
-    /// The waits of a PE, as they follow `PE 3 is`: `in shmem_quiet`. With their objects and
-    /// values, or only with the collectives. A thread that waits for a request and the one that
+    /// Returns the waits of a PE, as they follow `PE 3 is`: `in shmem_quiet`. With their objects
+    /// and values, or only with the collectives. A thread that waits for a request and the one that
     /// carries it out are in the same collective.
     pub fn waits(&self, pe: u32, with_objects: bool) -> String {
         let of = &self.pes[pe as usize];
@@ -113,7 +113,7 @@ pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
     }
 }
 
-/// The text with all lines wrapped. What is continued is indented further.
+/// Returns the text with all lines wrapped. What is continued is indented further.
 pub fn wrapped(lines: &[String]) -> String {
     let mut text = Vec::new();
     for line in lines {
@@ -142,13 +142,13 @@ pub fn ordinal(n: u64) -> String {
     format!("{n}{suffix}")
 }
 
-/// The durations from `min` to `max` nanoseconds: `12 s`, `10 s to 12 s`.
+/// Returns the durations from `min` to `max` nanoseconds: `12 s`, `10 s to 12 s`.
 pub fn durations((min, max): (u64, u64)) -> String {
     let (min, max) = (duration(min), duration(max));
     if min == max { min } else { format!("{min} to {max}") }
 }
 
-/// A duration, as exactly as it matters.
+/// Returns a duration, as exactly as it matters.
 fn duration(ns: u64) -> String {
     match ns / SECOND {
         0 => format!("{:.2} s", ns as f64 / SECOND as f64),

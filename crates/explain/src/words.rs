@@ -2,7 +2,7 @@
 
 use crate::status::{Subject, Wait, Word, Words};
 
-/// The words of a wait, if it waits for words.
+/// Returns the words of a wait, if it waits for words.
 pub fn words_of(wait: &Wait) -> Option<&Words> {
     match &wait.subject {
         Subject::Words(words) => Some(words),
@@ -30,7 +30,7 @@ pub fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
 }
 
 impl Words {
-    /// The indices of the words that are not known to compare by these values.
+    /// Returns the indices of the words that are not known to compare by these values.
     pub(crate) fn unmet(&self, values: &[Option<u64>]) -> Vec<usize> {
         let is_met = |index: &usize| {
             let value = values.get(*index).copied().flatten();
@@ -49,12 +49,12 @@ impl Words {
     }
 }
 
-/// The value of a word in decimal.
+/// Returns the value of a word in decimal.
 pub fn number(word: &Word, value: u64) -> String {
     if word.signed { signed(word, value).to_string() } else { unsigned(word, value).to_string() }
 }
 
-/// The bits of a word of 64 that the word does not have.
+/// Returns the bits of a word of 64 that the word does not have.
 fn unused(word: &Word) -> u32 {
     64 - 8 * u32::from(word.nbytes.clamp(1, 8))
 }

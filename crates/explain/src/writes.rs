@@ -54,8 +54,8 @@ pub struct LastWrite {
     pub call: String,
 }
 
-/// The words of an entry after the first one, from what a [`LastWrite`] consists of; nothing for a
-/// location that is not symmetric.
+/// Returns the words of an entry after the first one, from what a [`LastWrite`] consists of;
+/// nothing for a location that is not symmetric.
 pub fn encode(
     at: u64,
     pe: u32,
@@ -109,8 +109,8 @@ impl LastWrite {
     }
 }
 
-/// The writes in a ring that its PE may be writing, of which `copy` makes copies; `None` if it
-/// records none.
+/// Returns the writes in a ring that its PE may be writing, of which `copy` makes copies; `None` if
+/// it records none.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
     let mut words = || -> Option<Vec<u64>> {
         let bytes = copy()?;
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// A ring with these entries, by their numbers.
+    /// Returns a ring with these entries, by their numbers.
     fn ring(entries: &[(u64, &LastWrite)]) -> Vec<u8> {
         let mut words = vec![0; RING_BYTES / WORD];
         words[0] = 1;

@@ -79,8 +79,9 @@ impl fmt::Display for Overwritten {
 }
 
 impl Allocator {
-    /// An allocator of the `nbytes` bytes at `base`, which every PE aligns to `max_alignment`: what
-    /// must be aligned to more would not be symmetric and cannot be allocated.
+    /// Returns an allocator of the `nbytes` bytes at `base`, which every PE aligns to
+    /// `max_alignment`: what must be aligned to more would not be symmetric and cannot be
+    /// allocated.
     ///
     /// # Safety
     /// The range is valid for reads and writes as long as the allocator lives, and nothing but the
@@ -99,8 +100,8 @@ impl Allocator {
         self
     }
 
-    /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16, for the call
-    /// `by`; `None` when there is no room, or the alignment is no power of two.
+    /// Returns a block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16, for
+    /// the call `by`; `None` when there is no room, or the alignment is no power of two.
     pub fn allocate(
         &mut self,
         by: &'static str,
@@ -140,7 +141,7 @@ impl Allocator {
         self.blocks.insert(block);
     }
 
-    /// Bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub fn in_use(&self) -> usize {
         self.blocks.from(0).map(|block| block.nbytes).sum()
     }
@@ -154,7 +155,7 @@ impl Allocator {
         }
     }
 
-    /// The offset in the heap and the size of the block that holds the byte at `address`.
+    /// Returns the offset in the heap and the size of the block that holds the byte at `address`.
     pub fn block_around(&self, address: usize) -> Option<(usize, usize)> {
         let block = self.blocks.up_to(address).filter(|block| address < block.end())?;
         Some((block.start.addr() - self.base.addr(), block.nbytes))
@@ -224,12 +225,13 @@ impl Allocator {
         }
     }
 
-    /// The guard of the block that starts at an address, if it was overwritten.
+    /// Returns the guard of the block that starts at an address, if it was overwritten.
     pub fn overwritten_at(&self, start: *const u8) -> Option<Overwritten> {
         self.damage(self.blocks.at(start.addr())?)
     }
 
-    /// A guard that was overwritten, of at most `n` blocks: those after the ones of the last call.
+    /// Returns a guard that was overwritten, of at most `n` blocks: those after the ones of the
+    /// last call.
     pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));

@@ -23,7 +23,7 @@ pub enum PageSize {
 }
 
 impl PageSize {
-    /// Bytes of a page.
+    /// Returns the bytes of a page.
     pub fn nbytes(self) -> usize {
         match self {
             PageSize::Mib2 => 2 << 20,
@@ -63,8 +63,8 @@ pub enum NotHuge {
     Refused(Errno),
 }
 
-/// The huge pages that lie wholly in a range of addresses; where there are none, an empty range at
-/// its end.
+/// Returns the huge pages that lie wholly in a range of addresses; where there are none, an empty
+/// range at its end.
 pub fn whole(range: &Range<usize>) -> Range<usize> {
     let (first, end) = (range.start.next_multiple_of(HUGE), range.end / HUGE * HUGE);
     if first < end { first..end } else { range.end..range.end }

@@ -25,9 +25,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6, `SHMEM_SYMMETRIC_SIZE`) and
-    /// an internal area of `internal_bytes`; the heap may consist of pages of size `page`. `None`
-    /// when no address space can hold it.
+    /// Returns the layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6,
+    /// `SHMEM_SYMMETRIC_SIZE`) and an internal area of `internal_bytes`; the heap may consist of
+    /// pages of size `page`. `None` when no address space can hold it.
     pub fn new(symmetric_size: u64, internal_bytes: usize, page: PageSize) -> Option<Layout> {
         let size = usize::try_from(symmetric_size).ok()?;
         let heap_bytes = match size {
@@ -41,33 +41,35 @@ impl Layout {
         Some(Layout { page, heap_bytes, internal_offset, internal_bytes, stride })
     }
 
-    /// Bytes of the heap, allocator's overhead included; 0 where the user wants no heap.
+    /// Returns the bytes of the heap, allocator's overhead included; 0 where the user wants no
+    /// heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
     }
 
-    /// The size of the pages of which the heap may consist.
+    /// Returns the size of the pages of which the heap may consist.
     pub fn page(&self) -> PageSize {
         self.page
     }
 
-    /// Bytes from the start of a slice to its internal area.
+    /// Returns the bytes from the start of a slice to its internal area.
     pub(crate) fn internal_offset(&self) -> usize {
         self.internal_offset
     }
 
-    /// Bytes of the internal area.
+    /// Returns the bytes of the internal area.
     pub fn internal_bytes(&self) -> usize {
         self.internal_bytes
     }
 
-    /// Bytes from one PE's slice to the next: a power of two. Slices start at multiples of it in
-    /// every process, so that any alignment up to it gives the same offsets on all PEs.
+    /// Returns the bytes from one PE's slice to the next: a power of two. Slices start at multiples
+    /// of it in every process, so that any alignment up to it gives the same offsets on all PEs.
     pub fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Bytes of the slices of a node with `n_local` PEs; `None` when no process can map them.
+    /// Returns the bytes of the slices of a node with `n_local` PEs; `None` when no process can map
+    /// them.
     pub fn node_bytes(&self, n_local: u32) -> Option<usize> {
         let bytes = self.stride.checked_mul(n_local as usize)?;
         (bytes as u64 <= STATICS_AT).then_some(bytes)

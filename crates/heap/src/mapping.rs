@@ -27,7 +27,7 @@ impl Mapping {
         Ok(Mapping { start, nbytes })
     }
 
-    /// The range that starts at an address, without access, if nothing is mapped in it.
+    /// Returns the range that starts at an address, without access, if nothing is mapped in it.
     ///
     /// # Errors
     /// When something is, or the kernel refuses.
@@ -41,7 +41,7 @@ impl Mapping {
         if start.addr() == address { Ok(mapping) } else { Err(Errno::EXIST) }
     }
 
-    /// A range of shared memory, at an address of the kernel's choice.
+    /// Returns a range of shared memory, at an address of the kernel's choice.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -179,8 +179,8 @@ impl NodeMemory {
         self.has_reserved_pages
     }
 
-    /// The offset in the node's memory of an address in this PE's slice, if it is there: a heap of
-    /// reserved pages is in a file of its own.
+    /// Returns the offset in the node's memory of an address in this PE's slice, if it is there: a
+    /// heap of reserved pages is in a file of its own.
     pub fn offset(&self, address: *const u8) -> Option<u64> {
         let from_slice = address.addr().checked_sub(self.slice().addr())?;
         if self.has_reserved_pages && from_slice < self.layout.heap_bytes() {
@@ -195,7 +195,7 @@ impl NodeMemory {
         self.n_local
     }
 
-    /// The addresses of all slices.
+    /// Returns the addresses of all slices.
     pub fn slices(&self) -> Range<usize> {
         let start = self.base.addr().get();
         start..start + self.n_local as usize * self.layout.stride()
@@ -217,8 +217,8 @@ impl NodeMemory {
 /// The operation that the kernel refuses, for messages.
 const WHAT: &str = "mapping shared memory";
 
-/// A range, at an address of the kernel's choice, that has room for `nbytes` from a multiple of
-/// `alignment` on.
+/// Returns a range, at an address of the kernel's choice, that has room for `nbytes` from a
+/// multiple of `alignment` on.
 fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
     let nbytes = nbytes.checked_add(alignment).ok_or(Error::TooLarge)?;
     Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(WHAT, e))

@@ -34,7 +34,8 @@ pub(crate) struct PublishedBytes {
 }
 
 impl PublishedBytes {
-    /// The range of a node's memory for `nbytes` bytes, which only the first PE of the node writes.
+    /// Returns the range of a node's memory for `nbytes` bytes, which only the first PE of the node
+    /// writes.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
         nbytes.checked_add(HEADER)
     }

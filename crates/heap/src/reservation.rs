@@ -28,7 +28,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The ranges that this process, number `local` of `n_local` on its node, can have.
+    /// Returns the ranges that this process, number `local` of `n_local` on its node, can have.
     pub fn all(layout: &Layout, (n_local, local): (u32, u32)) -> Vec<Reservation> {
         let Some(nbytes) = layout.node_bytes(n_local) else { return Vec::new() };
         let stride = layout.stride();
@@ -54,8 +54,8 @@ impl Reservation {
     }
 }
 
-/// The end of the addresses that a program can have: the power of two above its stack, at whose top
-/// the kernel stores the name of the program. 0 if that is not known.
+/// Returns the end of the addresses that a program can have: the power of two above its stack, at
+/// whose top the kernel stores the name of the program. 0 if that is not known.
 fn end_of_addresses() -> usize {
     // SAFETY: asks for a number that the kernel gave this process at its start.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) };

@@ -3,7 +3,7 @@
 
 use core::ffi::{CStr, c_void};
 
-/// The next function of a name, behind this library.
+/// Returns the next function of a name, behind this library.
 ///
 /// # Safety
 /// `F` is the type of a pointer to that function.

@@ -11,8 +11,8 @@ thread_local! {
     pub static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// A number for a new team, of which the calling thread makes part: the program has several threads
-/// from now on.
+/// Returns a number for a new team, of which the calling thread makes part: the program has several
+/// threads from now on.
 pub fn fork() -> usize {
     static TEAMS: AtomicUsize = AtomicUsize::new(1);
     private::have_threads();
@@ -40,12 +40,12 @@ pub enum TeamObject {
     Single = 9,
 }
 
-/// An object of a team.
+/// Returns an object of a team.
 pub fn object(kind: TeamObject, team: usize, phase: usize) -> usize {
     (kind as usize) << 60 | (team & 0xff_ffff_ffff) << 2 | phase & 3
 }
 
-/// An object of the team of the calling thread.
+/// Returns an object of the team of the calling thread.
 pub fn of_team(kind: TeamObject) -> usize {
     object(kind, TEAM.get().0, 0)
 }

@@ -47,7 +47,7 @@ fn own_end() -> usize {
     object(ThreadObject::End, own as usize)
 }
 
-/// The mutex of a lock of C++ (`std::unique_lock`), which is its first member.
+/// Returns the mutex of a lock of C++ (`std::unique_lock`), which is its first member.
 fn mutex_of(lock: *mut *mut c_void) -> usize {
     // SAFETY: the program waits with this lock.
     unsafe { lock.read() }.addr()

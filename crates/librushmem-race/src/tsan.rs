@@ -149,7 +149,7 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
-/// An atomic operation of the program: it orders its threads, and is noted as one.
+/// Returns an atomic operation of the program: it orders its threads, and is noted as one.
 fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
     let Some(process) = active() else { return f() };
     touch(

@@ -39,7 +39,7 @@ impl Filter {
         Filter(vec![(CRATES.to_owned(), level)])
     }
 
-    /// The highest level of a module.
+    /// Returns the highest level of a module.
     pub(crate) fn most(&self) -> Level {
         self.0.iter().map(|&(_, level)| level).max().unwrap_or(Level::INFO)
     }
@@ -58,7 +58,7 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// A module, and its level if it has one.
+/// Returns a module, and its level if it has one.
 fn item(text: &str) -> Option<(String, Level)> {
     let (module, level) = match text.split_once('=') {
         Some((module, name)) => (module, level(name)?),

@@ -160,7 +160,7 @@ pub fn identify(pe: u32) {
     ME.store(pe, Ordering::Relaxed);
 }
 
-/// The number of this PE, for the macros.
+/// Returns the number of this PE, for the macros.
 pub fn me() -> Option<u32> {
     Some(ME.load(Ordering::Relaxed)).filter(|&pe| pe != u32::MAX)
 }

@@ -62,7 +62,7 @@ impl Text {
         Text { start: text.as_ptr(), nbytes: text.len() }
     }
 
-    /// The string.
+    /// Returns the string.
     pub fn get(self) -> &'static str {
         // SAFETY: made of a string that lives as long as the process.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.nbytes) };
@@ -138,12 +138,12 @@ impl ByteBlocks {
     /// No bytes at all.
     pub const NONE: ByteBlocks = ByteBlocks::one(0, 0);
 
-    /// Bytes of all of them.
+    /// Returns the bytes of all of them.
     pub const fn total(self) -> usize {
         self.nbytes.saturating_mul(self.n)
     }
 
-    /// Bytes from the first to the end of the last one.
+    /// Returns the bytes from the first to the end of the last one.
     pub const fn span(self) -> usize {
         self.stride.saturating_mul(self.n.saturating_sub(1)).saturating_add(self.nbytes)
     }

@@ -44,7 +44,7 @@ impl ShadowKind {
     /// A write of the library.
     pub const WRITE: ShadowKind = ShadowKind(ShadowKind::LIBRARY | ShadowKind::WRITES);
 
-    /// An atomic operation on a word of `nbytes` bytes.
+    /// Returns an atomic operation on a word of `nbytes` bytes.
     pub fn atomic(
         domain: AtomicityDomain,
         nbytes: usize,
@@ -125,7 +125,7 @@ pub struct ShadowRecord {
 }
 
 impl ShadowRecord {
-    /// The two words.
+    /// Returns the two words.
     pub fn words(self) -> [u64; 2] {
         let ShadowRecord { actor, epoch, mask, kind, site, nbytes } = self;
         let first = u64::from(actor) << 48
@@ -135,7 +135,7 @@ impl ShadowRecord {
         [first, u64::from(site) << 32 | u64::from(nbytes)]
     }
 
-    /// The access of two words; `None` if they are empty.
+    /// Returns the access of two words; `None` if they are empty.
     pub fn of(words: [u64; 2]) -> Option<ShadowRecord> {
         let actor = (words[0] >> 48) as Actor;
         (actor != 0).then_some(ShadowRecord {

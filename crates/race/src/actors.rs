@@ -44,7 +44,7 @@ impl Who {
         u64::from(self.pe) << 40 | u64::from(self.on_context) << 39 | role << 32 | u64::from(detail)
     }
 
-    /// The actor of a number.
+    /// Returns the actor of a number.
     pub fn find(areas: &SharedAreas, actor: Actor) -> Who {
         let word = areas.actors[usize::from(actor)].load(Relaxed);
         let role = match word >> 32 & 0x7f {
@@ -55,7 +55,7 @@ impl Who {
         Who { pe: (word >> 40) as u32, role, on_context: word >> 39 & 1 != 0 }
     }
 
-    /// A number for a new actor; `None` if there are too many.
+    /// Returns a number for a new actor; `None` if there are too many.
     pub fn enroll(self, areas: &SharedAreas) -> Option<Actor> {
         let number = areas.counter(Counter::Actors).fetch_add(1, Relaxed) + 1;
         if number >= MAX_ACTORS as u64 {
@@ -81,7 +81,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// The epoch of its next access.
+    /// Returns the epoch of its next access.
     #[inline]
     pub fn epoch(&self) -> Epoch {
         self.clock.of(self.actor)

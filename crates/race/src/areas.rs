@@ -93,14 +93,14 @@ impl SharedAreas {
         [heap_bytes.div_ceil(PAGE), (heap_bytes.div_ceil(PAGE)) + static_bytes.div_ceil(PAGE)]
     }
 
-    /// Words of all of it.
+    /// Returns words of all of it.
     pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
         let [_, of_pe] = SharedAreas::pages(segments);
         SharedAreas::SIZES.iter().sum::<usize>()
             + n_pes as usize * of_pe * (HEAD_WORDS + PART_WORDS)
     }
 
-    /// The parts of `words`.
+    /// Returns the parts of `words`.
     pub fn new(words: Words, segments: [usize; 2]) -> SharedAreas {
         let mut rest = words;
         let mut next = |nwords: usize| {
@@ -130,7 +130,7 @@ impl SharedAreas {
         }
     }
 
-    /// The shadow from a place on, which begins a page.
+    /// Returns the shadow from a place on, which begins a page.
     pub fn from(&self, place: ShadowPlace) -> Shadow<'static> {
         self.shadow.from(self.page_index(place))
     }
@@ -140,14 +140,14 @@ impl SharedAreas {
         place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE
     }
 
-    /// The page of a place.
+    /// Returns the page of a place.
     pub fn page(&self, place: ShadowPlace) -> Page<'static> {
         self.shadow.page(self.page_index(place))
     }
 }
 
-/// The parts of `nbytes` bytes at `offset` on each page: the offset of the page, and which bytes
-/// of it.
+/// Returns the parts of `nbytes` bytes at `offset` on each page: the offset of the page, and which
+/// bytes of it.
 pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     let end = offset + nbytes;
     (offset / PAGE..end.div_ceil(PAGE)).map(move |page| {
@@ -184,7 +184,7 @@ pub enum Counter {
 }
 
 impl SharedAreas {
-    /// A counter.
+    /// Returns a counter.
     pub fn counter(&self, counter: Counter) -> &'static AtomicU64 {
         &self.head[counter as usize]
     }

@@ -16,7 +16,7 @@ pub type Epoch = u32;
 pub struct VectorClock(Vec<Epoch>);
 
 impl VectorClock {
-    /// The last access of an actor that is known to be done; 0 for none.
+    /// Returns the last access of an actor that is known to be done; 0 for none.
     #[inline]
     pub fn of(&self, actor: Actor) -> Epoch {
         self.0.get(usize::from(actor)).copied().unwrap_or(0)

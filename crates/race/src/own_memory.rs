@@ -65,7 +65,7 @@ pub fn may_be_symmetric(addr: usize) -> bool {
     RANGES.iter().any(is_in)
 }
 
-/// The shadow of own memory, and the offset in it, of an access within eight bytes.
+/// Returns the shadow of own memory, and the offset in it, of an access within eight bytes.
 #[inline]
 pub fn find(addr: usize, nbytes: usize) -> Option<(Shadow<'static>, usize)> {
     let own = OWN.get()?;
@@ -95,7 +95,7 @@ pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind)
     page.knows(addr % PAGE, stamp)
 }
 
-/// The accesses of the calling thread that were not counted yet.
+/// Returns the accesses of the calling thread that were not counted yet.
 pub fn take_uncounted() -> u64 {
     STAMP.with(|own| own.uncounted.replace(0))
 }

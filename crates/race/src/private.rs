@@ -35,7 +35,7 @@ pub fn is_watched() -> bool {
     IS_WATCHED.load(Relaxed)
 }
 
-/// The shadow of the page of an address, if it has one, or is to get one.
+/// Returns the shadow of the page of an address, if it has one, or is to get one.
 #[inline]
 pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
     let tables = SHADOW.get(addr >> TABLES_BITS)?;

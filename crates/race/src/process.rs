@@ -61,7 +61,7 @@ pub fn is_instrumented() {
     IS_INSTRUMENTED.store(true, Relaxed);
 }
 
-/// The detector, between init and finalize.
+/// Returns the detector, between init and finalize.
 #[inline]
 pub fn active() -> Option<&'static ProcessDetector> {
     if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
@@ -76,7 +76,7 @@ pub fn resume() -> bool {
     is_known
 }
 
-/// The exit status of a process that would end with 0, if a race was found, by any PE.
+/// Returns the exit status of a process that would end with 0, if a race was found, by any PE.
 pub fn status() -> Option<i32> {
     let process = PROCESS.get()?;
     let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
@@ -255,7 +255,7 @@ impl ProcessDetector {
         });
     }
 
-    /// The kind of an access of the program to these bytes.
+    /// Returns the kind of an access of the program to these bytes.
     fn of_program(&self, at: Where, kind: ShadowKind) -> ShadowKind {
         match at {
             Where::Symmetric(place) if place.pe != self.me => kind.to_peer(),

@@ -125,7 +125,7 @@ impl Reporter {
         blocks.insert(offset, (nbytes, site));
     }
 
-    /// The block at an offset: its own offset, its bytes, where it was allocated.
+    /// Returns the block at an offset: its own offset, its bytes, where it was allocated.
     fn block_of(&self, offset: usize) -> Option<(usize, usize, u32)> {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let (start, (nbytes, site)) = blocks.range(..=offset).next_back()?;

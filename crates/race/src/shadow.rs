@@ -71,7 +71,7 @@ impl<'a> Shadow<'a> {
         Shadow { heads, parts }
     }
 
-    /// The pages from number `first`.
+    /// Returns the pages from number `first`.
     pub fn from(self, first: usize) -> Shadow<'a> {
         let (heads, parts) = (&self.heads[first * HEAD_WORDS..], &self.parts[first * PART_WORDS..]);
         Shadow { heads, parts }
@@ -107,7 +107,7 @@ impl<'a> Page<'a> {
         Shadow { heads: self.head, parts: self.parts }.knows(offset, stamp)
     }
 
-    /// The places of the accesses to the whole page.
+    /// Returns the places of the accesses to the whole page.
     fn whole(self) -> &'a Records {
         self.head[WHOLE..].first_chunk().expect("a page has a head")
     }
@@ -163,8 +163,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// An access to a part of the page that conflicts with one to all of it, and whether any is
-    /// left. Where all are done, the parts need not be looked at: those that the new access
+    /// Returns an access to a part of the page that conflicts with one to all of it, and whether
+    /// any is left. Where all are done, the parts need not be looked at: those that the new access
     /// replaces stay there, as done for each access after it.
     fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
         let by = &self.head[IN_PARTS_BY];
@@ -188,8 +188,8 @@ impl<'a> Page<'a> {
         (conflict, is_left)
     }
 
-    /// An access to the whole page that conflicts with one to a part of it. Who found none once
-    /// need not look again, as its clock does not shrink.
+    /// Returns an access to the whole page that conflicts with one to a part of it. Who found none
+    /// once need not look again, as its clock does not shrink.
     #[inline]
     fn look_at_whole(self, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
         let looked = &self.head[LOOKED][usize::from(access.kind.writes())];
@@ -237,7 +237,7 @@ fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
     ShadowRecord::of([words[0].load(Relaxed), words[1].load(Relaxed)])
 }
 
-/// An access that conflicts with a new one.
+/// Returns an access that conflicts with a new one.
 fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
     let all = records.chunks_exact(2).filter_map(record);
     all.into_iter().find(|old| old.conflicts(access) && !view.covers(old))

@@ -16,7 +16,7 @@ use std::sync::atomic::{
 /// Words that several processes or threads change.
 pub type Words = &'static [AtomicU64];
 
-/// A new file of `n` zero words.
+/// Returns a new file of `n` zero words.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -26,7 +26,7 @@ pub fn create(n: usize) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// The words of the file that process `pid` has as descriptor `fd`.
+/// Returns the words of the file that process `pid` has as descriptor `fd`.
 ///
 /// # Errors
 /// When it cannot be opened or mapped.
@@ -107,12 +107,12 @@ pub struct Arena {
 const HEAD: usize = 64;
 
 impl Arena {
-    /// An arena over words that are zero at first.
+    /// Returns an arena over words that are zero at first.
     pub fn new(words: Words) -> Arena {
         Arena { words }
     }
 
-    /// A block of at least `n` words, as they were left; `None` if there is no more room.
+    /// Returns a block of at least `n` words, as they were left; `None` if there is no more room.
     pub fn take(self, n: usize) -> Option<u64> {
         let class = n.next_power_of_two().trailing_zeros() as usize;
         let _held = lock(&self.words[0]);
@@ -143,7 +143,7 @@ impl Arena {
         list.store(at, Relaxed);
     }
 
-    /// The words of a block.
+    /// Returns the words of a block.
     pub fn block(self, at: u64, n: usize) -> &'static [AtomicU64] {
         &self.words[at as usize..at as usize + n]
     }

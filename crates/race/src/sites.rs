@@ -55,7 +55,7 @@ thread_local! {
     static KNOWN: RefCell<HashMap<(usize, u64), u32>> = RefCell::default();
 }
 
-/// The number of the place where the program calls `call`. 0 if the table is full.
+/// Returns the number of the place where the program calls `call`. 0 if the table is full.
 pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
     // SAFETY: the function gets the stack for the time of the call alone.
@@ -66,7 +66,7 @@ pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     number(areas, call, hasher.finish(), || outside(addresses))
 }
 
-/// The number of the place of an instruction.
+/// Returns the number of the place of an instruction.
 pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
     let slot = address.wrapping_mul(0x9E37_79B9) >> 8 & (RECENT - 1);
     RECENT_SITES.with(|recent| match recent[slot].get() {
@@ -135,7 +135,7 @@ extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
     0
 }
 
-/// The frames outside of the library, those of the program.
+/// Returns the frames outside of the library, those of the program.
 fn outside(addresses: &[usize]) -> Vec<usize> {
     let is_ours = |address: &usize| {
         find(*address).is_some_and(|(module, base)| {
@@ -160,7 +160,7 @@ fn outside(addresses: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// The file of an address, and where it begins.
+/// Returns the file of an address, and where it begins.
 fn find(address: usize) -> Option<(String, usize)> {
     let look = |modules: &[Module]| {
         let module = modules.iter().find(|module| module.addresses.contains(&address))?;
@@ -228,7 +228,7 @@ fn text(words: &[AtomicU64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The number of a file in the table of all processes. The caller has the lock.
+/// Returns the number of a file in the table of all processes. The caller has the lock.
 fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     let path = &path[..path.len().min((MODULE_WORDS - 1) * 8 - 1)];
     for (i, words) in areas.modules.chunks_exact(MODULE_WORDS).enumerate().take(MAX_MODULES) {
@@ -275,7 +275,7 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     0
 }
 
-/// The place of a number.
+/// Returns the place of a number.
 pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
     let words = areas.sites.chunks_exact(SITE_WORDS).nth((site as usize).checked_sub(1)?)?;
     words[0].load(Acquire);

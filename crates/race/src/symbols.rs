@@ -85,7 +85,7 @@ fn is_of_a_library(name: &str) -> bool {
     })
 }
 
-/// A path from the folder of this process, if it is in there.
+/// Returns a path from the folder of this process, if it is in there.
 pub fn from_here(path: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside =

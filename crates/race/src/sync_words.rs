@@ -12,7 +12,7 @@ pub type Key = u64;
 /// Bytes that have a key of their own.
 const WORD: usize = 4;
 
-/// The key of a word of a PE.
+/// Returns the key of a word of a PE.
 pub fn of_word(place: ShadowPlace) -> Key {
     let segment = u64::from(place.segment == ShadowSegment::Static);
     1 << 63
@@ -21,23 +21,24 @@ pub fn of_word(place: ShadowPlace) -> Key {
         | (place.offset as u64 >> 2 & ((1 << 42) - 1))
 }
 
-/// The keys of the words that `nbytes` bytes touch.
+/// Returns the keys of the words that `nbytes` bytes touch.
 pub fn of_bytes(place: ShadowPlace, nbytes: usize) -> impl Iterator<Item = Key> {
     let words = place.offset / WORD..(place.offset + nbytes).div_ceil(WORD);
     words.map(move |word| of_word(ShadowPlace { offset: word * WORD, ..place }))
 }
 
-/// The key of a lock, which all PEs have in the same place.
+/// Returns the key of a lock, which all PEs have in the same place.
 pub fn of_lock(place: ShadowPlace) -> Key {
     of_word(ShadowPlace { pe: (1 << 20) - 1, ..place })
 }
 
-/// The key of what a thread knew at its last fence, for those that see what it has stored since.
+/// Returns the key of what a thread knew at its last fence, for those that see what it has stored
+/// since.
 pub fn of_fence(thread: Actor) -> Key {
     thread.into()
 }
 
-/// The clock of a key: in the first free entry of a stripe, under its lock.
+/// Returns the clock of a key: in the first free entry of a stripe, under its lock.
 fn with<R>(
     areas: &SharedAreas,
     key: Key,

@@ -68,7 +68,7 @@ pub fn element(name: &str, offset: u64, nbytes: u32) -> String {
     }
 }
 
-/// The variable of the executable that holds an address.
+/// Returns the variable of the executable that holds an address.
 pub fn find(module: &str, address: u64) -> Option<StaticVariable> {
     static VARIABLES: Mutex<Option<Vec<StaticVariable>>> = Mutex::new(None);
     let mut variables = VARIABLES.lock().ok()?;
@@ -100,7 +100,7 @@ fn read(module: &str) -> Option<Vec<StaticVariable>> {
     Some(variables.collect())
 }
 
-/// The declarations of variables by their addresses, as the debug information has them.
+/// Returns the declarations of variables by their addresses, as the debug information has them.
 fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, Declaration>, Error> {
     let load = |id: SectionId| {
         let section = file.section_by_name(id.name());
@@ -153,7 +153,7 @@ fn is_fortran<R: Reader>(unit: UnitRef<'_, R>) -> Result<bool, Error> {
 /// Types that are another one, as far as elements are concerned.
 const ALIASES: [DwTag; 3] = [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type];
 
-/// The number of elements in each dimension of a type of C; empty if it is no array.
+/// Returns the number of elements in each dimension of a type of C; empty if it is no array.
 fn dimensions<R: Reader>(
     unit: UnitRef<'_, R>,
     mut of: Option<AttributeValue<R>>,
@@ -181,7 +181,7 @@ fn dimensions<R: Reader>(
     Ok(dimensions)
 }
 
-/// The address of a variable that has one for the whole run.
+/// Returns the address of a variable that has one for the whole run.
 fn address<R: Reader>(
     unit: UnitRef<'_, R>,
     location: Option<AttributeValue<R>>,
@@ -194,7 +194,7 @@ fn address<R: Reader>(
     }
 }
 
-/// The path of a source file, which the line table of its unit has.
+/// Returns the path of a source file, which the line table of its unit has.
 fn path<R: Reader>(
     unit: UnitRef<'_, R>,
     file: Option<AttributeValue<R>>,

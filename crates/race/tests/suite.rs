@@ -85,12 +85,12 @@ impl Program {
     }
 }
 
-/// The last line of the detector.
+/// Returns the last line of the detector.
 fn said(outcome: &Outcome) -> &str {
     outcome.stderr.lines().rfind(|line| line.starts_with("rushmem: ")).unwrap_or("nothing")
 }
 
-/// The lines of a report, in order.
+/// Returns the lines of a report, in order.
 fn lines(report: &str) -> [u64; 2] {
     let report: Value = serde_json::from_str(report).expect("JSON");
     let line = |i: usize| report["accesses"][i]["frames"][0]["line"].as_u64().expect("a line");

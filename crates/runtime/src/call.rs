@@ -87,7 +87,7 @@ impl Call {
         }
     }
 
-    /// An argument as the user wrote it, a number or count of PEs.
+    /// Returns an argument as the user wrote it, a number or count of PEs.
     pub(crate) fn written(self, argument: c_int) -> i64 {
         if self.0.is_unsigned { (argument as u32).into() } else { argument.into() }
     }

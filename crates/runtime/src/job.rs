@@ -60,7 +60,7 @@ impl Job {
         self.me
     }
 
-    /// The allocator; the library is initialized.
+    /// Returns the allocator; the library is initialized.
     pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         lock(&self.allocator)
     }
@@ -72,7 +72,7 @@ impl Job {
 
 static JOB: OnceLock<Job> = OnceLock::new();
 
-/// The job, whose library is initialized; otherwise a message.
+/// Returns the job, whose library is initialized; otherwise a message.
 #[inline]
 pub(crate) fn require(call: Call) -> &'static Job {
     match JOB.get() {
@@ -92,7 +92,8 @@ fn not_initialized(call: Call) -> ! {
     }
 }
 
-/// The job for a call that queries the identity of this PE, which child processes may do too.
+/// Returns the job for a call that queries the identity of this PE, which child processes may do
+/// too.
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {
@@ -119,7 +120,7 @@ pub(crate) fn refuse_child(call: Call) -> ! {
     )
 }
 
-/// The job, with a check that `pe` is one of its PEs.
+/// Returns the job, with a check that `pe` is one of its PEs.
 pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {
@@ -131,7 +132,7 @@ pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job 
     job
 }
 
-/// The job if there ever was an init.
+/// Returns the job if there ever was an init.
 pub(crate) fn known() -> Option<&'static Job> {
     JOB.get()
 }

@@ -117,7 +117,7 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     if any() { boxed(describe) } else { None }
 }
 
-/// An event that ends at once.
+/// Returns an event that ends at once.
 #[inline(always)]
 pub(crate) fn report(describe: impl FnOnce() -> Event) {
     if any() {

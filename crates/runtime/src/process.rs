@@ -58,7 +58,7 @@ pub(crate) fn starts() -> bool {
     STARTS.load(Ordering::Relaxed)
 }
 
-/// The number of inits without a finalize yet.
+/// Returns the number of inits without a finalize yet.
 pub(crate) fn inits() -> u32 {
     INITS.load(Ordering::Acquire)
 }
@@ -88,13 +88,13 @@ pub(crate) fn is_this_process() -> bool {
         || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
-/// The handle that ends the job; none before the session is open, and none in a child process,
-/// whose errors end only the child.
+/// Returns the handle that ends the job; none before the session is open, and none in a child
+/// process, whose errors end only the child.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
     IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
 }
 
-/// The name of this PE for messages, if it is known.
+/// Returns the name of this PE for messages, if it is known.
 pub(crate) fn pe_for_messages() -> String {
     match IDENTITY.get() {
         Some((me, ..)) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),

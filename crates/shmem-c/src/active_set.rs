@@ -99,7 +99,7 @@ macro_rules! arithmetic {
 }
 for_each_arithmetic_to_all_type!(arithmetic);
 
-/// A number of elements that is passed as an int.
+/// Returns a number of elements that is passed as an int.
 pub(crate) fn count(call: Call, argument: &str, given: c_int) -> usize {
     usize::try_from(given).unwrap_or_else(|_| {
         call.fail(format_args!(

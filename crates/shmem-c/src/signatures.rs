@@ -113,7 +113,7 @@ fn of_c(line: &str) -> (String, FunctionType) {
     (head[name_at..].to_owned(), FunctionType { parameters, result })
 }
 
-/// The Rust type that has the ABI of a C type.
+/// Returns the Rust type that has the ABI of a C type.
 fn rust_of(c_type: &str) -> String {
     if let Some(pointee) = c_type.strip_suffix('*') {
         return match pointee.trim().strip_prefix("const ") {

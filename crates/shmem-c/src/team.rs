@@ -55,7 +55,7 @@ export! {
     };
 }
 
-/// The fields of `*config` that `mask` names, the others at their defaults (9.4.3).
+/// Returns the fields of `*config` that `mask` names, the others at their defaults (9.4.3).
 ///
 /// # Safety
 /// `config` is valid for a read, or anything when `mask` is 0.

@@ -14,7 +14,7 @@ fn needs(words: &[&str]) {
     }
 }
 
-/// A job of 2 PEs, of which PE 1 has other memory at these addresses.
+/// Returns a job of 2 PEs, of which PE 1 has other memory at these addresses.
 fn with_taken(taken: &[String], argument: &str) -> Job {
     Job::new(program!("pointers.c"))
         .n(2)
@@ -23,7 +23,7 @@ fn with_taken(taken: &[String], argument: &str) -> Job {
         .env("TAKE", taken.join(","))
 }
 
-/// The address after the words that precede it in the output.
+/// Returns the address after the words that precede it in the output.
 fn address(outcome: &Outcome, before: &str) -> Option<String> {
     let text = outcome.stdout.clone() + &outcome.stderr;
     let (_, after) = text.split_once(before)?;

@@ -82,7 +82,7 @@ fn an_algorithm_that_is_none_is_an_error() {
     outcome.assert_fails(&[REDUCE, "fastest", "recursive_doubling"]);
 }
 
-/// A job in which PE 0 has another value of a variable than the others.
+/// Runs a job in which PE 0 has another value of a variable than the others.
 fn unlike(variable: &str, [own, others]: [&str; 2]) -> Outcome {
     let script = format!(
         "if [ $SHMEM_LOCAL_ID = 0 ]; then export {variable}={own}; else export {variable}={others}; fi; exec \"$0\""
@@ -97,7 +97,7 @@ fn algorithms_that_differ_between_pes_are_an_error() {
     outcome.assert_fails(&["PE 0", "PE 1", "different algorithms", "SHMEM_..._ALGORITHM"]);
 }
 
-/// A file with these rows.
+/// Returns a file with these rows.
 fn tuning(name: &str, rows: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tuning_{name}"));
     std::fs::write(&path, rows).expect("the folder for tests can be written to");

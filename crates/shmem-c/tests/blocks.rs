@@ -125,7 +125,7 @@ fn all_pes_check() {
     job.run().assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
 }
 
-/// The program with AddressSanitizer in it, if the compiler has that.
+/// Returns the program with AddressSanitizer in it, if the compiler has that.
 fn with_address_sanitizer() -> PathBuf {
     let trial =
         ["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=address -x c - -o /dev/null"];

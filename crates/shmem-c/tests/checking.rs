@@ -14,7 +14,7 @@ fn checked(how: &str, nodes: &str) -> Outcome {
     job.env("SHMEM_VIRTUAL_NODES", nodes).env("SHMEM_TRANSPORT", "tcp").run()
 }
 
-/// The end of a message about a call in the first line after `how` that contains `what`.
+/// Returns the end of a message about a call in the first line after `how` that contains `what`.
 fn called_at(how: &str, what: &str) -> String {
     let lines = SOURCE.lines().enumerate();
     let mut after = lines.skip_while(|(_, line)| !line.contains(&format!("is(\"{how}\")"))).skip(1);

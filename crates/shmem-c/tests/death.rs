@@ -3,7 +3,7 @@
 
 use testkit::{Job, Outcome, Running, every_size, kill, program};
 
-/// A job of `n` PEs whose PE 1 ends in the way `how`.
+/// Runs a job of `n` PEs whose PE 1 ends in the way `how`.
 fn death(how: &str, n: usize) -> Outcome {
     let outcome = Job::new(program!("death.c")).n(n).arg(how).run();
     assert!(!outcome.stdout.contains("a barrier ended"), "a barrier ended without PE 1\n{outcome}");
@@ -152,7 +152,7 @@ const LEFT: [(&str, &str); 12] = [
     ("start_pes", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
 ];
 
-/// A job of four PEs of that program: on a node, over a network, on two nodes.
+/// Runs jobs of four PEs of that program: on a node, over a network, on two nodes.
 fn leaving(how: &'static str) -> impl Iterator<Item = Outcome> {
     let ways = [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+3")];
     ways.into_iter().map(move |(name, value)| {
@@ -224,7 +224,7 @@ fn global_exit_ends_the_job_with_its_status() {
     }
 }
 
-/// A running job of `n` PEs and the process numbers of its PEs.
+/// Returns a running job of `n` PEs and the process numbers of its PEs.
 fn lingering(job: Job, n: usize) -> (Running, Vec<i32>) {
     let mut running = job.n(n).arg("forever").start();
     let pids = running.wait_for(|lines| {

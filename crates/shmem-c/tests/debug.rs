@@ -81,7 +81,7 @@ fn jobs_over_libfabric_name_its_provider() {
     );
 }
 
-/// The modules that lines are of.
+/// Returns the modules that lines are of.
 fn modules(outcome: &Outcome) -> Vec<&str> {
     let lines = outcome.stderr.lines();
     let words = lines.map(|line| line.split_whitespace().nth(2).unwrap_or(line));

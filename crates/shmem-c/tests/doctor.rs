@@ -12,7 +12,7 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A launch agent that ignores the name of the host, after this line of a shell.
+/// Returns a launch agent that ignores the name of the host, after this line of a shell.
 fn agent(name: &str, first: &str) -> PathBuf {
     let file = tmpdir().join(name);
     let text = format!("#!/bin/sh\n{first}\nshift\nexec sh -c \"$*\"\n");

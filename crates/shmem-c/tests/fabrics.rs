@@ -14,7 +14,8 @@ fn over(transport: &str, job: Job) -> Job {
     job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport)
 }
 
-/// A program that runs its arguments; on PE 0 of a machine the kernel refuses every `connect`.
+/// Returns a program that runs its arguments; on PE 0 of a machine the kernel refuses every
+/// `connect`.
 fn refusing() -> PathBuf {
     let text = r#"
         #include <errno.h>
@@ -61,7 +62,7 @@ fn a_refused_connection_over_libfabric_ends_init() {
     ]);
 }
 
-/// A job of two PEs over UCX that goes on for ever, and the process numbers of its PEs.
+/// Returns a job of two PEs over UCX that goes on for ever, and the process numbers of its PEs.
 fn lingering() -> (Running, Vec<i32>) {
     needs_library("libucp.so.0");
     let mut running = over("ucx", Job::new(program!("soak.c")).n(2).arg("forever")).start();

@@ -333,7 +333,7 @@ fn one_that_was_requested_or_the_last_one_ends_the_job() {
     job(&[("PROVIDERS", "that fail")]).assert_fails(&words);
 }
 
-/// A job of PEs that may lock this many KiB, and have no privilege to lock more.
+/// Runs a job of PEs that may lock this many KiB, and have no privilege to lock more.
 fn locking(limit: &str) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
     let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
@@ -354,7 +354,7 @@ fn memory_that_may_not_be_locked_is_not_registered() {
     locking("64").assert_fails(&words);
 }
 
-/// The line that says who carries out atomic operations in a job with cards.
+/// Returns the line that says who carries out atomic operations in a job with cards.
 fn carried_out(variables: &[(&str, &str)]) -> String {
     let outcome = job(&[&[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")], variables].concat());
     assert!(outcome.status.success(), "{outcome}");

@@ -16,7 +16,7 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A program from its text.
+/// Returns a program from its text.
 fn text(name: &str, text: &str) -> PathBuf {
     compile_text(name, text, tmpdir(), &[])
 }

@@ -168,7 +168,7 @@ const TCP: (&str, &str) = ("SHMEM_TRANSPORT", "tcp");
 const UCX: (&str, &str) = ("SHMEM_TRANSPORT", "ucx");
 const OFI: (&str, &str) = ("SHMEM_TRANSPORT", "ofi");
 
-/// A job that prints explanations on its standard output.
+/// Returns a job that prints explanations on its standard output.
 fn explaining(program: PathBuf, n: usize) -> Job {
     Job::new(program).n(n).wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
 }

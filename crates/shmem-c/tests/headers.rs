@@ -21,7 +21,7 @@ const HEADERS: [&str; 8] = [
     "mpp/pshmemx.h",
 ];
 
-/// The option that names the folder of the headers.
+/// Returns the option that names the folder of the headers.
 fn include() -> &'static str {
     static OPTION: OnceLock<String> = OnceLock::new();
     OPTION.get_or_init(|| {
@@ -265,12 +265,12 @@ fn type_generic_macros_refuse_types_without_a_function() {
     assert!(refused("(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"));
 }
 
-/// The name in a parameter such as `const long *source`.
+/// Returns the name in a parameter such as `const long *source`.
 fn name_of(parameter: &str) -> &str {
     &parameter[parameter.rfind([' ', '*']).expect("a type and a name") + 1..]
 }
 
-/// The symbols that an object file asks for.
+/// Returns the symbols that an object file asks for.
 fn undefined(object: &PathBuf) -> BTreeSet<String> {
     let output = Command::new("nm").arg("--undefined-only").arg(object).output().expect("nm");
     assert!(output.status.success());

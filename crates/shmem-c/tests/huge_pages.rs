@@ -9,7 +9,7 @@ fn job(value: &str) -> Job {
     Job::new(program!("huge_pages.c")).n(2).env("SHMEM_HUGE_PAGES", value)
 }
 
-/// The KiB of huge pages that PE 0 has in its memory of this name.
+/// Returns the KiB of huge pages that PE 0 has in its memory of this name.
 fn kib(outcome: &Outcome, name: &str) -> u64 {
     let value = outcome.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     value.unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))

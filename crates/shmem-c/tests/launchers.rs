@@ -27,7 +27,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// The one that is found as the shell finds it.
+    /// Returns the one that is found as the shell finds it.
     fn find(words: &[&str]) -> Option<Launcher> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let here = std::env::split_paths(&path).any(|folder| folder.join(words[0]).exists());
@@ -44,7 +44,8 @@ impl Launcher {
         Launcher { words, environment: Vec::new(), before: &[] }
     }
 
-    /// The launcher below the folder that a variable names, with that; `None` where it names none.
+    /// Returns the launcher below the folder that a variable names, with that; `None` where it
+    /// names none.
     fn of_folder(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
         let folder = std::env::var(variable).ok()?;
         let program = format!("{folder}/bin/{}", words[0]);
@@ -81,13 +82,13 @@ fn hydra() -> Launcher {
     Launcher::needed(HYDRA)
 }
 
-/// The system's, and that of the folder.
+/// Returns the system's, and that of the folder.
 fn hydras() -> Vec<Launcher> {
     let other = Launcher::of_folder("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
     any(Launcher::find(HYDRA).into_iter().chain(other))
 }
 
-/// All of them, of which there must be one.
+/// Returns all of them, of which there must be one.
 fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     let launchers: Vec<Launcher> = launchers.collect();
     if launchers.is_empty() {
@@ -101,7 +102,7 @@ fn mpirun() -> Launcher {
     Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
 }
 
-/// The system's, and that of the folder.
+/// Returns the system's, and that of the folder.
 fn prteruns() -> Vec<Launcher> {
     let other = Launcher::of_folder("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, folder)| {
         let libraries = format!("{folder}/lib/openmpi:{folder}/lib");
@@ -199,7 +200,7 @@ fn ends_with_its_manager(launcher: &Launcher) {
     }
 }
 
-/// The state and the parent of a process.
+/// Returns the state and the parent of a process.
 fn status_of(pid: i32) -> Option<(char, i32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = stat.rsplit_once(") ")?.1.split(' ');
@@ -239,7 +240,7 @@ fn starts_among_attackers(launcher: &Launcher) {
     running.finish().assert_ok(N);
 }
 
-/// The program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
+/// Returns the program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
 fn mpi_program(mpi: &str) -> PathBuf {
     let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
     let Ok(Output { status, stdout, .. }) = flags else { absent("pkg-config is not here") };

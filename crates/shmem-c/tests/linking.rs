@@ -14,7 +14,7 @@ enum Library {
     Static,
 }
 
-/// The folder that the library was installed in.
+/// Returns the folder that the library was installed in.
 fn prefix() -> PathBuf {
     let prefix = std::env::var_os("RUSHMEM_PREFIX").expect(
         "RUSHMEM_PREFIX must name an installation to test. Make one with \

@@ -335,7 +335,7 @@ fn a_source_that_is_the_destination() {
     assert_eq!(calls, expected, "{outcome}");
 }
 
-/// The call that a warning of a source that is the destination names.
+/// Returns the call that a warning of a source that is the destination names.
 fn warned_call(line: &str) -> &str {
     let call = line.strip_prefix("warning: PE 0: ").and_then(|rest| rest.split_once(": "));
     let (call, text) = call.unwrap_or_else(|| panic!("not such a warning: {line}"));

@@ -48,7 +48,7 @@ const STAND_INS: [(&str, &str); 4] = [
     ),
 ];
 
-/// The fenced blocks of a page, in a language.
+/// Returns the fenced blocks of a page, in a language.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut parts = text.split("\n```");
@@ -67,7 +67,7 @@ fn place(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-/// A folder as a user of the page has it.
+/// Returns a folder as a user of the page has it.
 fn folder(page: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{page}"));
     let _ = fs::remove_dir_all(&folder);

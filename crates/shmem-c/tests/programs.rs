@@ -186,7 +186,7 @@ const STRICT_JOBS: [Nodes; 5] = [
 /// The profiles that have the atomic operations which locks need.
 const STRICT_WITH_AMOS: [&str; 3] = ["cxi", "opx", "psm3"];
 
-/// The folder where libfabric finds the provider.
+/// Returns the folder where libfabric finds the provider.
 fn strict_folder() -> String {
     let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
     folder.expect("the provider was built").to_str().expect("a plain name").to_owned()
@@ -568,7 +568,7 @@ fn every_program_on_64_pes() {
     }
 }
 
-/// The routines that ci/spec/fortran.csv says are offered.
+/// Returns the routines that ci/spec/fortran.csv says are offered.
 fn fortran_routines() -> BTreeSet<String> {
     let table = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"),
@@ -582,7 +582,7 @@ fn fortran_routines() -> BTreeSet<String> {
     offered.collect()
 }
 
-/// The symbols that a compiled program wants of libraries, without their versions.
+/// Returns the symbols that a compiled program wants of libraries, without their versions.
 fn wanted(program: &Path) -> Vec<String> {
     let output = Command::new("nm")
         .arg("--undefined-only")

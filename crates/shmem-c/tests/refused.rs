@@ -14,8 +14,8 @@ fn needs_strace() {
     }
 }
 
-/// The words before a command whose threads each get an error for call number `when` of this kind.
-/// What it executes is left alone.
+/// Returns the words before a command whose threads each get an error for call number `when` of
+/// this kind. What it executes is left alone.
 fn refusing(call: &str, error: &str, when: u32) -> Vec<String> {
     let (trace, inject) =
         (format!("trace={call}"), format!("inject={call}:error={error}:when={when}"));

@@ -57,7 +57,7 @@ shmem.barrier_all()
 print('a barrier ended that one PE never reached')
 ";
 
-/// The Python whose shmem4py was built with this library.
+/// Returns the Python whose shmem4py was built with this library.
 fn python() -> String {
     let python = std::env::var("RUSHMEM_PYTHON").unwrap_or("python3".into());
     let found = Command::new(&python).args(["-c", EXTENSION]).output();
@@ -73,7 +73,7 @@ fn python() -> String {
     python
 }
 
-/// The programs of the page.
+/// Returns the programs of the page.
 fn programs_of_page() -> Vec<&'static str> {
     let blocks = PAGE.split("```python\n").skip(1);
     blocks.filter_map(|block| Some(block.split_once("```")?.0)).collect()

@@ -54,7 +54,7 @@ impl Hosts {
         }
     }
 
-    /// A job that oshrun starts on h1.
+    /// Returns a job that oshrun starts on h1.
     fn job(&self, source: &Path, options: &[&str]) -> Job {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
         let (script, folder) = (script.display().to_string(), self.folder.display().to_string());
@@ -80,7 +80,7 @@ impl Hosts {
         text.lines().filter_map(line).collect()
     }
 
-    /// The processes on a host whose command line is like that.
+    /// Returns the processes on a host whose command line is like that.
     fn find(&self, host: &str, is: impl Fn(&str) -> bool) -> u32 {
         let all = self.processes();
         let found = all.iter().filter(|(at, _, command)| at == host && is(command));
@@ -101,7 +101,7 @@ impl Hosts {
         }
     }
 
-    /// A job of a PE on each host that never ends by itself; it runs.
+    /// Returns a job of a PE on each host that never ends by itself; it runs.
     fn endless(&self, options: &[&str]) -> Running {
         let options = [&["-H", "h1,h2,h3,h4"], options].concat();
         let mut running = self.job(&program!("endless.c"), &options).start();

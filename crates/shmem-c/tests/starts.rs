@@ -17,7 +17,7 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A job of two PEs that share no memory.
+/// Returns a job of two PEs that share no memory.
 fn job(variables: &[(&str, &str)]) -> Job {
     let job = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
     let job = job.env("SHMEM_ONNODE", "off");
@@ -91,7 +91,7 @@ fn with_a_variable_in_the_way_of_ucx() {
     }
 }
 
-/// A job whose PEs are on one host of these, over its interface `w`.
+/// Returns a job whose PEs are on one host of these, over its interface `w`.
 fn over_w(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = program!("heap_size.c");
@@ -120,7 +120,7 @@ fn over_an_interface_without_a_usable_address() {
     fails(over_w(&hosts), &[down]);
 }
 
-/// A job with a PE on each host.
+/// Returns a job with a PE on each host.
 fn across(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"", hosts.prefix());
     let program = program!("heap_size.c");
@@ -179,7 +179,7 @@ fn on_a_host_that_does_not_answer() {
     }
 }
 
-/// A job whose PEs have a limit that this command of a shell sets.
+/// Returns a job whose PEs have a limit that this command of a shell sets.
 fn limited(command: &str, n: usize) -> Job {
     let program = program!("heap_size.c");
     let job = Job::new("/bin/sh").arg("-c").arg(format!("{command}; exec \"$0\" \"$@\""));

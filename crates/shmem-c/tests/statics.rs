@@ -31,7 +31,7 @@ fn needs(tool: &str) {
     }
 }
 
-/// The folder with rustc's own lld under the name by which compilers look for it.
+/// Returns the folder with rustc's own lld under the name by which compilers look for it.
 fn lld() -> Option<String> {
     let rustc = Command::new("rustc").args(["--print", "target-libdir"]).output().ok()?;
     let libraries = PathBuf::from(String::from_utf8(rustc.stdout).ok()?.trim());
@@ -187,8 +187,8 @@ fn rust() {
     }
 }
 
-/// A shared library of C, compiled from `text`: another file for each call, since a test may load
-/// it while the next one calls.
+/// Returns a shared library of C, compiled from `text`: another file for each call, since a test
+/// may load it while the next one calls.
 fn library(name: &str, text: &str, flags: &[&str]) -> String {
     static N_LIBRARIES: AtomicU32 = AtomicU32::new(0);
     let number = N_LIBRARIES.fetch_add(1, Ordering::Relaxed);
@@ -202,7 +202,7 @@ fn library(name: &str, text: &str, flags: &[&str]) -> String {
     library.display().to_string()
 }
 
-/// A tool that starts a thread before any other library is initialized.
+/// Returns a tool that starts a thread before any other library is initialized.
 fn busy_tool() -> String {
     let text = "
         #include <pthread.h>
@@ -220,7 +220,7 @@ fn busy_tool() -> String {
     library("busy", text, &["-Wl,-z,initfirst"])
 }
 
-/// The program under a shell that does `first` in every PE.
+/// Returns the program under a shell that does `first` in every PE.
 fn after(first: &str, n: usize) -> Job {
     let program = program!("statics.c");
     Job::new("/bin/sh").n(n).arg("-c").arg(format!("{first} exec {}", program.display()))

@@ -38,7 +38,7 @@ fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
     outcome
 }
 
-/// The file of a job.
+/// Returns the file of a job.
 fn parsed(n: usize, nodes: (&str, &str), lock: bool) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("statistics.json");
@@ -52,7 +52,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The two counters of each kind, in the order of the file.
+/// Returns the two counters of each kind, in the order of the file.
 fn kinds(value: &Value) -> Vec<(String, u64, u64)> {
     let kinds = value.as_object().unwrap_or_else(|| panic!("{value} has no kinds"));
     let row = |(kind, of): (&String, &Value)| {

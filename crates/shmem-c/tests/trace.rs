@@ -19,7 +19,7 @@ fn job(n: usize, folder: &Path) -> Job {
     Job::new(program!("counted.c")).n(n).env("SHMEM_TRACE", folder.display())
 }
 
-/// The events of the trace in a folder.
+/// Returns the events of the trace in a folder.
 fn events(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("trace.json")).expect("PE 0 wrote the trace");
     let Value::Object(mut trace) = serde_json::from_str(&text).expect("JSON") else {
@@ -35,7 +35,7 @@ fn of_phase<'a>(events: &'a [Value], phase: &'a str) -> impl Iterator<Item = &'a
     events.iter().filter(move |event| event["ph"] == phase)
 }
 
-/// The PE of an event, from the number of its track.
+/// Returns the PE of an event, from the number of its track.
 fn pe(event: &Value, n: u64) -> u64 {
     (event["tid"].as_u64().expect("a track") - 1) % n
 }

@@ -18,7 +18,8 @@ impl<'s> Laplace<'s> {
         Laplace { shmem, beside: shmem.array(2) }
     }
 
-    /// The own rows of the product. All PEs call, and a sum over all follows before the next call.
+    /// Returns the own rows of the product. All PEs call, and a sum over all follows before the
+    /// next call.
     fn times(&self, x: &[f64]) -> Vec<f64> {
         let (me, last) = (self.shmem.my_pe(), self.shmem.n_pes() - 1);
         if me > 0 {

@@ -23,7 +23,7 @@ impl<'s> HashTable<'s> {
         HashTable { shmem, keys: shmem.array(SLOTS), sums: shmem.array(SLOTS) }
     }
 
-    /// The places of a key, in the order of trying: an index and a PE.
+    /// Returns the places of a key, in the order of trying: an index and a PE.
     fn places(&self, key: u64) -> impl Iterator<Item = (usize, u32)> {
         let all = SLOTS * self.shmem.n_pes() as usize;
         let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
@@ -39,7 +39,7 @@ impl<'s> HashTable<'s> {
         place.map(|(slot, pe)| self.shmem.add(self.sums.at(slot), value, pe)).is_some()
     }
 
-    /// The sum of a key. What others add meanwhile may be missing.
+    /// Returns the sum of a key. What others add meanwhile may be missing.
     fn get(&self, key: u64) -> Option<u64> {
         for (slot, pe) in self.places(key) {
             match self.shmem.fetch(self.keys.at(slot), pe) {

@@ -9,7 +9,7 @@ const ROWS: usize = 8;
 const COLUMNS: usize = 32;
 const STEPS: u64 = 50;
 
-/// The plate one step later. Its edge stays as it is.
+/// Returns the plate one step later. Its edge stays as it is.
 fn step(plate: &[f64]) -> Vec<f64> {
     let mut next = plate.to_vec();
     for i in COLUMNS..plate.len() - COLUMNS {
@@ -21,7 +21,7 @@ fn step(plate: &[f64]) -> Vec<f64> {
     next
 }
 
-/// A plate with `rows` inner rows, cold but for its first row.
+/// Returns a plate with `rows` inner rows, cold but for its first row.
 fn plate(rows: usize, first: f64) -> Vec<f64> {
     let mut plate = vec![0.0; (rows + 2) * COLUMNS];
     plate[..COLUMNS].fill(first);

@@ -6,7 +6,7 @@ use shmem::Atomic;
 const BINS: u64 = 16;
 const KEYS: u64 = 1000;
 
-/// The bin of the key with this number.
+/// Returns the bin of the key with this number.
 fn bin(key: u64, n_pes: u64) -> u64 {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (BINS * n_pes)
 }

@@ -3,7 +3,7 @@
 
 use shmem::Max;
 
-/// A value of a PE, which is not the greatest of the last one.
+/// Returns a value of a PE, which is not the greatest of the last one.
 fn value(pe: u32) -> u32 {
     pe * 5 % 7
 }

@@ -4,7 +4,7 @@ use shmem::Sum;
 
 const DARTS: u64 = 100_000;
 
-/// A number from 0 to 1 that looks random.
+/// Returns a number from 0 to 1 that looks random.
 fn random(i: u64) -> f64 {
     let mixed = (i ^ (i >> 31)).wrapping_mul(0x7fb5_d329_728e_a185);
     ((mixed ^ (mixed >> 27)).wrapping_mul(0x81da_def4_bc2d_d44d) >> 11) as f64 / (1u64 << 53) as f64

@@ -35,7 +35,7 @@ impl<'s> Stage<'s> {
         self.inbox.slice(first..first + BLOCK)
     }
 
-    /// The block with this number, when it has come.
+    /// Returns the block with this number, when it has come.
     async fn receive(&self, number: u64) -> Vec<u64> {
         let Some(before) = self.before else {
             return vec![number; BLOCK];

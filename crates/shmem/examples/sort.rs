@@ -10,7 +10,7 @@ const MOST: u64 = 1 << 28;
 /// There is twice the room that a bucket takes in the mean.
 const ROOM: usize = 2 * KEYS;
 
-/// The keys of a PE.
+/// Returns the keys of a PE.
 fn keys(pe: usize) -> impl Iterator<Item = u64> {
     let first = (pe * KEYS) as u64;
     (first..first + KEYS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36)

@@ -29,7 +29,7 @@ macro_rules! operations {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// The value on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
+    /// Returns the value on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
     #[inline]
     pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: u32) -> T {
         let at = source.into().as_ptr().cast::<T>();

@@ -193,7 +193,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         elements_of::<T>(unsafe { alltoallv::alltoallv_packed(call, team, target, nbytes, from) })
     }
 
-    /// The offsets and lengths in bytes of blocks that are in `source`.
+    /// Returns the offsets and lengths in bytes of blocks that are in `source`.
     #[track_caller]
     fn blocks<T: Pod>(
         &self,
@@ -275,7 +275,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 }
 
-/// The operator of scans.
+/// Returns the operator of scans.
 pub(crate) fn sum<T: Pod + Arithmetic>() -> &'static rushmem_runtime::Combine {
     <crate::operator::Sum as crate::operator::Combines<T>>::COMBINE
 }
@@ -287,7 +287,7 @@ where
     elements.len() * size_of::<T>()
 }
 
-/// A number of elements in bytes; what overflows fits nowhere.
+/// Returns a number of elements in bytes; what overflows fits nowhere.
 fn in_bytes<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
 }

@@ -204,7 +204,7 @@ impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
     }
 }
 
-/// A PE as the runtime takes it. What is too large becomes negative, which no PE is.
+/// Returns a PE as the runtime takes it. What is too large becomes negative, which no PE is.
 #[inline(always)]
 pub(crate) fn number(pe: u32) -> c_int {
     pe as c_int

@@ -65,7 +65,7 @@ impl fmt::Display for ThreadLevelError {
 
 impl std::error::Error for ThreadLevelError {}
 
-/// A level by the name of its constant.
+/// Returns a level by the name of its constant.
 fn name(level: i32) -> &'static str {
     match level {
         SHMEM_THREAD_SINGLE => "SHMEM_THREAD_SINGLE",
@@ -127,29 +127,31 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
 }
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// The number of this PE (`shmem_my_pe`, §9.1.2).
+    /// Returns the number of this PE (`shmem_my_pe`, §9.1.2).
     #[inline]
     pub fn my_pe(&self) -> u32 {
         setup::my_pe(call!("Shmem::my_pe")) as u32
     }
 
-    /// The number of PEs (`shmem_n_pes`, §9.1.3).
+    /// Returns the number of PEs (`shmem_n_pes`, §9.1.3).
     #[inline]
     pub fn n_pes(&self) -> u32 {
         setup::n_pes(call!("Shmem::n_pes")) as u32
     }
 
-    /// The team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
+    /// Returns the team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
     pub fn world(&self) -> Team<'_, L> {
         Team::borrowed(TeamHandle::WORLD)
     }
 
-    /// The team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`, §9.4).
+    /// Returns the team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`,
+    /// §9.4).
     pub fn shared(&self) -> Team<'_, L> {
         Team::borrowed(TeamHandle::SHARED)
     }
 
-    /// The team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of Cray's).
+    /// Returns the team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of
+    /// Cray's).
     pub fn node(&self) -> Team<'_, L> {
         Team::borrowed(TeamHandle::NODE)
     }

@@ -113,7 +113,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { rma::p(call!("p"), self.handle(), to, Plain(value), number(pe)) }
     }
 
-    /// The value of `source` on `pe` (`shmem_g`, §9.6.1.6).
+    /// Returns the value of `source` on `pe` (`shmem_g`, §9.6.1.6).
     #[inline]
     pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: u32) -> T {
         let from = source.into().as_ptr().cast::<Plain<T>>();

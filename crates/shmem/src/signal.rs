@@ -67,7 +67,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         }
     }
 
-    /// The value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
+    /// Returns the value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
     #[inline]
     pub fn signal_fetch<'a>(&self, signal: impl AsElement<'a, Signal>) -> u64 {
         // SAFETY: a signal of a symmetric object.

@@ -133,7 +133,7 @@ fn hint(config: TeamConfig) -> team::TeamConfig {
     team::TeamConfig { num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX) }
 }
 
-/// A team of which this PE is a member, or none.
+/// Returns a team of which this PE is a member, or none.
 fn own<'s, L: ThreadLevel>(made: TeamHandle) -> Option<Team<'s, L>> {
     (made != TeamHandle::INVALID).then(|| Team::split_off(made))
 }

@@ -29,17 +29,17 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.handle
     }
 
-    /// The number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
+    /// Returns the number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
     pub fn my_pe(&self) -> u32 {
         team::my_pe(call!("Team::my_pe"), self.handle) as u32
     }
 
-    /// The number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
+    /// Returns the number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
     pub fn n_pes(&self) -> u32 {
         team::n_pes(call!("Team::n_pes"), self.handle) as u32
     }
 
-    /// The number that PE `pe` of this team has in `other`, if it is a member of both
+    /// Returns the number that PE `pe` of this team has in `other`, if it is a member of both
     /// (`shmem_team_translate_pe`, §9.4.5).
     pub fn translate_pe(&self, pe: u32, other: &Team<'_, L>) -> Option<u32> {
         let pe = i32::try_from(pe).ok()?;
@@ -47,8 +47,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         u32::try_from(number).ok()
     }
 
-    /// The configuration that was requested when the team was split off (`shmem_team_get_config`,
-    /// §9.4.4).
+    /// Returns the configuration that was requested when the team was split off
+    /// (`shmem_team_get_config`, §9.4.4).
     pub fn config(&self) -> TeamConfig {
         let config = team::config(call!("Team::config"), self.handle);
         TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
@@ -112,7 +112,7 @@ pub struct TeamConfig {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// The team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
+    /// Returns the team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

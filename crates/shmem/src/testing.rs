@@ -134,7 +134,7 @@ fn job(name: &str, n: u32) {
     }
 }
 
-/// The launcher.
+/// Returns the launcher.
 fn oshrun() -> PathBuf {
     if let Some(named) = std::env::var_os("OSHRUN") {
         return named.into();
@@ -159,7 +159,8 @@ fn limit() -> Duration {
     }
 }
 
-/// The status of a job, or nothing where it was ended at its limit. With its launcher the PEs end.
+/// Returns the status of a job, or nothing where it was ended at its limit. With its launcher the
+/// PEs end.
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {

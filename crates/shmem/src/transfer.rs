@@ -71,7 +71,7 @@ impl<T, C: CompletionTest> Owning<T, C> {
         Owning { elements, is_taken: false, polls: 0, completion }
     }
 
-    /// The vector again, once the operations are complete.
+    /// Returns the vector again, once the operations are complete.
     fn take(&mut self) -> Vec<T> {
         assert!(!self.is_taken, "a transfer was polled after its end");
         self.is_taken = true;

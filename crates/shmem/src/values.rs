@@ -71,7 +71,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// The value of member `root`; those of the others do not count (§9.10.7).
+    /// Returns the value of member `root`; those of the others do not count (§9.10.7).
     pub fn broadcast_value<T: Pod>(&self, mut value: T, root: u32) -> T {
         let (call, team) = (call!("Team::broadcast_value"), self.handle());
         private::broadcast(call, team, bytes_of_mut(&mut value), root);

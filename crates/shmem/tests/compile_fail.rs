@@ -69,8 +69,8 @@ fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
     lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
 }
 
-/// The line of an error and why, which is its code, or its message if that is ours or there is no
-/// code; the last error, which counts the others, has no line.
+/// Returns the line of an error and why, which is its code, or its message if that is ours or there
+/// is no code; the last error, which counts the others, has no line.
 fn refusal(error: &Value) -> Option<(u64, String)> {
     let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
     let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);

@@ -49,7 +49,7 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
-/// A test of this file as a job of 2 PEs over TCP, which has to pass.
+/// Runs a test of this file as a job of 2 PEs over TCP, which has to pass.
 fn run(test: &str, debug: Option<&str>) -> Outcome {
     let this = std::env::current_exe().expect("a test program knows its path");
     let job = Job::new(this).n(2).env("SHMEM_TEST", test);

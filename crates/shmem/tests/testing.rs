@@ -35,7 +35,7 @@ shmem::test!(does_as_requested, pes = 3, |shmem| {
     println!("PE {} comes to its end", shmem.my_pe());
 });
 
-/// The test `does_as_requested` in a process of its own.
+/// Returns the test `does_as_requested` in a process of its own.
 fn run(what: &str, environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("a program knows its path"));
     command

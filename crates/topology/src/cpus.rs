@@ -25,7 +25,7 @@ impl CpuSet {
         Some(set)
     }
 
-    /// The set of which `words` are the bits.
+    /// Returns the set of which `words` are the bits.
     pub fn from_words(words: &[u64]) -> CpuSet {
         let mut set = CpuSet { words: words.to_vec() };
         set.trim();
@@ -44,7 +44,7 @@ impl CpuSet {
         self.words.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// The CPUs, in ascending order.
+    /// Returns the CPUs, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
         self.words

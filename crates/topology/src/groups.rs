@@ -46,12 +46,12 @@ const MEMORY: [MemoryFiles; 2] = [
 const NO_LIMIT: u64 = 1 << 60;
 
 impl GroupLimit {
-    /// The limits of processes and threads, the innermost group first.
+    /// Returns the limits of processes and threads, the innermost group first.
     pub fn of_tasks() -> Vec<GroupLimit> {
         control_groups().iter().filter_map(|folder| tasks(folder)).collect()
     }
 
-    /// The limits of memory, the innermost group first.
+    /// Returns the limits of memory, the innermost group first.
     pub fn of_memory() -> Vec<GroupLimit> {
         control_groups().iter().filter_map(|folder| memory(folder)).collect()
     }
@@ -86,7 +86,7 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// The sum of these values in lines of a name and a number.
+/// Returns the sum of these values in lines of a name and a number.
 fn sum(text: &str, names: &[&str]) -> u64 {
     let figure = |line: &str| {
         let (name, figure) = line.split_once(' ')?;
@@ -95,7 +95,8 @@ fn sum(text: &str, names: &[&str]) -> u64 {
     text.lines().filter_map(figure).sum()
 }
 
-/// The folders of the groups that contain this process, in each hierarchy the innermost first.
+/// Returns the folders of the groups that contain this process, in each hierarchy the innermost
+/// first.
 fn control_groups() -> Vec<PathBuf> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     folders(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))

@@ -27,7 +27,7 @@ const SLINGSHOT: u16 = 0x17db;
 /// The PCI class of InfiniBand NICs.
 const INFINIBAND: u16 = 0x0207;
 
-/// The machine that this process runs on.
+/// Returns the machine that this process runs on.
 ///
 /// # Errors
 /// Without a libhwloc of version 2, or when the environment gives it another machine's description.
@@ -40,7 +40,7 @@ pub(crate) fn this_machine() -> Result<Topology, String> {
     Ok(loaded.topology(format!("this machine (hwloc {})", loaded.version())))
 }
 
-/// The machine that a file describes.
+/// Returns the machine that a file describes.
 pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     let shown = file.display();
     let mut loaded = Loaded::new()?;
@@ -56,7 +56,7 @@ pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     Ok(loaded.topology(shown.to_string()))
 }
 
-/// The machine that a synthetic description describes.
+/// Returns the machine that a synthetic description describes.
 pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
     let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
@@ -84,7 +84,7 @@ impl Drop for Loaded {
 }
 
 impl Loaded {
-    /// A topology that is not loaded yet.
+    /// Returns a topology that is not loaded yet.
     fn new() -> Result<Loaded, String> {
         let hwloc = hw::open()?;
         let mut handle = null_mut();
@@ -124,8 +124,8 @@ impl Loaded {
         unsafe { self.hwloc.hwloc_topology_is_thissystem(self.handle) == 1 }
     }
 
-    /// The objects at a depth, in hwloc's order: objects that are close to each other follow each
-    /// other.
+    /// Returns the objects at a depth, in hwloc's order: objects that are close to each other
+    /// follow each other.
     fn at_depth(&self, depth: c_int) -> impl Iterator<Item = &hwloc_obj> {
         // SAFETY: a loaded topology; a depth that does not exist has no objects.
         let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
@@ -184,7 +184,7 @@ impl Loaded {
         }
     }
 
-    /// The NICs of the machine, and a note on each that is down.
+    /// Returns the NICs of the machine, and a note on each that is down.
     fn nics(&self) -> (Vec<Nic>, Vec<String>) {
         let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
@@ -212,8 +212,8 @@ impl Loaded {
         )
     }
 
-    /// The PCI device that an object belongs to, and the CPUs near it; `None` for an object that
-    /// belongs to none.
+    /// Returns the PCI device that an object belongs to, and the CPUs near it; `None` for an object
+    /// that belongs to none.
     fn pci_and_cpus(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
@@ -302,7 +302,7 @@ fn text(string: *const c_char) -> String {
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
-/// The ports of a fabric device, and whether each is up.
+/// Returns the ports of a fabric device, and whether each is up.
 fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
     let info = |at: c_uint| {
         // SAFETY: `infos` has `infos_count` entries.

@@ -35,7 +35,7 @@ impl Topology {
         self
     }
 
-    /// A machine that `lstopo --of xml` has described, by any hwloc from version 2 on.
+    /// Returns a machine that `lstopo --of xml` has described, by any hwloc from version 2 on.
     ///
     /// # Errors
     /// A sentence: hwloc is not here, or the file is not such a description.
@@ -43,7 +43,7 @@ impl Topology {
         hwloc::xml(file)
     }
 
-    /// A machine in hwloc's words, such as `package:2 numa:1 l3:2 core:4 pu:2`.
+    /// Returns a machine in hwloc's words, such as `package:2 numa:1 l3:2 core:4 pu:2`.
     ///
     /// # Errors
     /// A sentence: hwloc is not here, or the words describe nothing.
@@ -58,7 +58,7 @@ pub fn has_choice() -> bool {
     sysfs::has_choice(Path::new("/sys"))
 }
 
-/// The NUMA node of this machine that all of `cpus` belong to, where it has more than one.
+/// Returns the NUMA node of this machine that all of `cpus` belong to, where it has more than one.
 pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
     let numa = sysfs::numa(Path::new("/sys"));
     let topology = Topology { numa, ..Topology::default() };
@@ -70,7 +70,7 @@ pub fn cpus_at_once() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The CPUs that the kernel lets this process use.
+/// Returns the CPUs that the kernel lets this process use.
 fn affinity() -> CpuSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

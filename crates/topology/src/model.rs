@@ -93,8 +93,9 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The CPU sets of a kind as far as their CPUs are usable, in their order; those with none are
-    /// left out. Where a kind is not known it is the next wider one, and the machine in the end.
+    /// Returns the CPU sets of a kind as far as their CPUs are usable, in their order; those with
+    /// none are left out. Where a kind is not known it is the next wider one, and the machine in
+    /// the end.
     pub fn cpu_sets(&self, level: Level) -> Vec<CpuSet> {
         let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
             all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
@@ -114,7 +115,7 @@ impl Topology {
         }
     }
 
-    /// The CPU set of a kind that `home` lies in.
+    /// Returns the CPU set of a kind that `home` lies in.
     pub fn cpu_set_of(&self, level: Level, home: &CpuSet) -> CpuSet {
         let sets = self.cpu_sets(level).into_iter();
         sets.filter(|set| set.meets(home))
@@ -125,13 +126,13 @@ impl Topology {
             .unwrap_or_else(|| self.usable.clone())
     }
 
-    /// The NUMA node that all of `cpus` belong to.
+    /// Returns the NUMA node that all of `cpus` belong to.
     pub fn numa_of(&self, cpus: &CpuSet) -> Option<&Numa> {
         self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
     }
 
-    /// The NICs among which PEs choose: those of the fabric that are up, InfiniBand before Ethernet
-    /// that carries it, and interfaces for sockets only where there is no other.
+    /// Returns the NICs among which PEs choose: those of the fabric that are up, InfiniBand before
+    /// Ethernet that carries it, and interfaces for sockets only where there is no other.
     pub fn choice(&self) -> Vec<&Nic> {
         let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();
         let kinds: [Vec<&Nic>; 2] = [

@@ -154,7 +154,7 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     PlacementPlan { placements, notes }
 }
 
-/// The core of each PE.
+/// Returns the core of each PE.
 fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
     let cores = topology.cpu_sets(Level::Core);
     if cores.is_empty() {

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::cpus::CpuSet;
 use crate::model::{Nic, NicKind, Numa, Topology};
 
-/// The machine whose /sys is `root`.
+/// Returns the machine whose /sys is `root`.
 pub(crate) fn read(root: &Path) -> Topology {
     let cpus = root.join("devices/system/cpu");
     let usable = list(&cpus.join("online")).unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn read(root: &Path) -> Topology {
     topology
 }
 
-/// The NUMA nodes with CPUs.
+/// Returns the NUMA nodes with CPUs.
 pub(crate) fn numa(root: &Path) -> Vec<Numa> {
     let nodes = root.join("devices/system/node");
     let indices = list(&nodes.join("online")).unwrap_or_default();
@@ -123,7 +123,7 @@ fn list(file: &Path) -> Option<CpuSet> {
 mod tests {
     use super::*;
 
-    /// A /sys with these files.
+    /// Returns a /sys with these files.
     fn sys(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         for (path, text) in files {

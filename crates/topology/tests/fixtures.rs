@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rushmem_topology::{BindTo, Level, MapBy, PlacementPlan, Topology, plan};
 
-/// The machine; without hwloc the test is ignored.
+/// Returns the machine; without hwloc the test is ignored.
 fn loaded(topology: Result<Topology, String>) -> Topology {
     match topology {
         Ok(topology) => topology,

@@ -104,7 +104,7 @@ impl<W: Write> Events<'_, W> {
         Ok(())
     }
 
-    /// A call or access; one that did not end has a begin alone.
+    /// Writes a call or access. One that did not end has only a begin.
     fn slice(&mut self, index: RecordIndex) -> io::Result<()> {
         let job = self.job;
         let record = job.record(index);
@@ -126,7 +126,7 @@ impl<W: Write> Events<'_, W> {
         self.put(index, record.begin, job.name(index), phase, more)
     }
 
-    /// The operations of a PE that were in flight, and their bytes.
+    /// Writes the operations of a PE that were in flight, and their bytes.
     fn in_flight(&mut self, pe: usize) -> io::Result<()> {
         let job = self.job;
         let mut changes = Vec::new();

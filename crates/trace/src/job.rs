@@ -53,7 +53,8 @@ pub struct WaitTotals {
 }
 
 impl JobTrace {
-    /// The traces in a folder: those of the job of PE 0's, or of the least PE's that has one.
+    /// Returns the traces in a folder: those of the job of PE 0's, or of the least PE's that has
+    /// one.
     ///
     /// # Errors
     /// A sentence, when there is none, or one cannot be read.
@@ -93,27 +94,27 @@ impl JobTrace {
         (self.n_pes() - self.pes.len() as u32, n_first as u32)
     }
 
-    /// The PEs of the job.
+    /// Returns the PEs of the job.
     pub fn n_pes(&self) -> u32 {
         self.pes[0].n_pes
     }
 
-    /// A record.
+    /// Returns a record.
     pub fn record(&self, (pe, i): RecordIndex) -> &TraceRecord {
         &self.pes[pe].records[i]
     }
 
-    /// The function that a record names.
+    /// Returns the function that a record names.
     pub fn name(&self, index: RecordIndex) -> &str {
         self.pes[index.0].name(self.record(index))
     }
 
-    /// The PE of a record.
+    /// Returns the PE of a record.
     pub fn pe(&self, index: RecordIndex) -> u32 {
         self.pes[index.0].pe
     }
 
-    /// All records, by PE and begin.
+    /// Returns all records, by PE and begin.
     pub fn record_indices(&self) -> impl Iterator<Item = RecordIndex> {
         self.pes
             .iter()
@@ -121,7 +122,7 @@ impl JobTrace {
             .flat_map(|(pe, trace)| (0..trace.records.len()).map(move |i| (pe, i)))
     }
 
-    /// The first and the last time.
+    /// Returns the first and the last time.
     pub fn times(&self) -> (u64, u64) {
         let all = || self.record_indices().map(|index| self.record(index));
         let begin = all().map(|record| record.begin).min().unwrap_or(0);
@@ -129,7 +130,7 @@ impl JobTrace {
         (begin, end)
     }
 
-    /// The bytes that each group of this number of PEs moves to or from each other one.
+    /// Returns the bytes that each group of this number of PEs moves to or from each other one.
     pub fn matrix(&self, group: u32) -> Vec<Vec<u64>> {
         let n = self.n_pes().div_ceil(group) as usize;
         let of = |pe: u32| (pe / group) as usize;
@@ -170,8 +171,8 @@ impl JobTrace {
         flows
     }
 
-    /// The longest waits, the longest first; before them those that have not ended, whose times are
-    /// at least so long.
+    /// Returns the longest waits, the longest first; before them those that have not ended, whose
+    /// times are at least so long.
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
         let mut waits: Vec<TracedWait> = self
@@ -190,8 +191,8 @@ impl JobTrace {
         waits
     }
 
-    /// The totals of each PE that others waited for, or that waited: those that made others wait
-    /// the longest first.
+    /// Returns the totals of each PE that others waited for, or that waited: those that made others
+    /// wait the longest first.
     pub fn wait_totals(&self) -> Vec<WaitTotals> {
         let total = |pe: &PeTrace| WaitTotals { pe: pe.pe, waited: 0, made_wait: 0 };
         let mut totals: Vec<WaitTotals> = self.pes.iter().map(total).collect();
@@ -238,7 +239,7 @@ impl JobTrace {
         causes
     }
 
-    /// The changes of each word of each PE, by time.
+    /// Returns the changes of each word of each PE, by time.
     fn changes(&self) -> BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> {
         let mut changes: BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> = BTreeMap::new();
         for index in self.record_indices() {
@@ -252,7 +253,7 @@ impl JobTrace {
         changes
     }
 
-    /// The members of each collective, by PE.
+    /// Returns the members of each collective, by PE.
     fn collectives(&self) -> HashMap<[u64; 2], Vec<RecordIndex>> {
         let mut collectives: HashMap<[u64; 2], Vec<RecordIndex>> = HashMap::new();
         for index in
@@ -290,7 +291,7 @@ impl JobTrace {
     }
 }
 
-/// The PEs that have a file in a folder.
+/// Returns the PEs that have a file in a folder.
 fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
     let entries = fs::read_dir(folder).map_err(|error| {
         format!("{}: {error}; name the directory of SHMEM_TRACE", folder.display())

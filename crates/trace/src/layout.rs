@@ -43,12 +43,12 @@ pub const RECORDS: usize = NAMES + N_NAMES * NAME_WORDS;
 /// Words of a record.
 pub const RECORD_WORDS: usize = 8;
 
-/// Bytes of a file whose ring has room for this number of records.
+/// Returns the bytes of a file whose ring has room for this number of records.
 pub const fn file_bytes(capacity: usize) -> usize {
     (RECORDS + capacity * RECORD_WORDS) * WORD
 }
 
-/// The name of a PE's file.
+/// Returns the name of a PE's file.
 pub fn file_name(pe: u32) -> String {
     format!("pe-{pe}.ring")
 }
@@ -80,7 +80,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Kind] = &[$(Kind::$kind),*];
 
-            /// Its name in a trace.
+            /// Returns its name in a trace.
             pub fn name(self) -> &'static str {
                 match self { $(Kind::$kind => $name),* }
             }
@@ -136,7 +136,7 @@ pub struct TraceRecord {
 }
 
 impl TraceRecord {
-    /// The words but the last.
+    /// Returns the words but the last.
     pub fn words(&self) -> [u64; RECORD_WORDS - 1] {
         let peer = u64::from(self.peer.map_or(0, |pe| pe + 1));
         let name = u64::from(self.name);
@@ -146,7 +146,7 @@ impl TraceRecord {
         [what, who, self.begin, self.end.unwrap_or(0), self.nbytes, first, second]
     }
 
-    /// The record of these words; `None` if they are not one.
+    /// Returns the record of these words; `None` if they are not one.
     pub fn of_words(words: &[u64; RECORD_WORDS]) -> Option<TraceRecord> {
         let &[what, who, begin, end, nbytes, first, second, _] = words;
         Some(TraceRecord {

@@ -23,7 +23,7 @@ pub struct PeTrace {
 }
 
 impl PeTrace {
-    /// The records in the bytes of a file.
+    /// Returns the records in the bytes of a file.
     ///
     /// # Errors
     /// A sentence, when they are no trace.
@@ -74,7 +74,7 @@ impl PeTrace {
         })
     }
 
-    /// The function that a record names.
+    /// Returns the function that a record names.
     pub fn name(&self, record: &TraceRecord) -> &str {
         self.names.get(usize::from(record.name)).map_or("", String::as_str)
     }

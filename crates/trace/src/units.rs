@@ -1,6 +1,6 @@
 //! Times and sizes for people.
 
-/// A time with its unit, such as `2.50 s`.
+/// Returns a time with its unit, such as `2.50 s`.
 pub fn time(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     match nanoseconds {
@@ -11,7 +11,7 @@ pub fn time(nanoseconds: u64) -> String {
     }
 }
 
-/// A number of bytes, from 10,000 on with a unit, such as `1.5 MiB`.
+/// Returns a number of bytes, from 10,000 on with a unit, such as `1.5 MiB`.
 pub fn size(nbytes: u64) -> String {
     let value = nbytes as f64;
     let unit = |shift: i32| value / f64::from(shift).exp2();

@@ -21,7 +21,7 @@ pub enum Error {
     Damaged(Format),
 }
 
-/// A record as bytes.
+/// Returns a record as bytes.
 ///
 /// # Panics
 /// When the type of the record is one that serde cannot write without knowing its length.
@@ -30,7 +30,7 @@ pub fn encode<T: Serialize>(format: Format, record: &T) -> Vec<u8> {
     postcard::to_extend(record, bytes).expect("records are plain data, and memory grows")
 }
 
-/// A record from bytes, all of them.
+/// Returns a record from bytes, all of them.
 ///
 /// # Errors
 /// When they are none of this version.

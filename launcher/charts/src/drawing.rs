@@ -20,7 +20,7 @@ pub struct Drawing {
 pub const FONT: &str = "system-ui, 'DejaVu Sans', sans-serif";
 
 impl Drawing {
-    /// The drawing as a part of a page.
+    /// Returns the drawing as a part of a page.
     pub fn svg(&self, title: &str) -> Markup {
         let size = format!("0 0 {} {}", px(self.width), px(self.height));
         html! {
@@ -31,7 +31,7 @@ impl Drawing {
     }
 }
 
-/// A length or place to a tenth of a pixel.
+/// Returns a length or place to a tenth of a pixel.
 pub fn px(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }
@@ -47,12 +47,12 @@ pub fn upright_label((x, y): (f64, f64), text: &str) -> Markup {
     html! { text text-anchor="middle" fill=(SOFT) transform=(placed) { (text) } }
 }
 
-/// A straight line.
+/// Returns a straight line.
 pub fn rule(color: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
     html! { path stroke=(color) d=(path([from, to])) {} }
 }
 
-/// The ticks of a horizontal axis with their grid lines.
+/// Returns the ticks of a horizontal axis with their grid lines.
 pub fn ticks_below(ticks: &[(f64, String)], (top, bottom): (f64, f64)) -> Markup {
     html! {
         @for (x, text) in ticks {
@@ -62,7 +62,7 @@ pub fn ticks_below(ticks: &[(f64, String)], (top, bottom): (f64, f64)) -> Markup
     }
 }
 
-/// The ticks of a vertical axis with their grid lines.
+/// Returns the ticks of a vertical axis with their grid lines.
 pub fn ticks_beside(ticks: &[(f64, String)], (left, right): (f64, f64)) -> Markup {
     html! {
         @for (y, text) in ticks {
@@ -72,7 +72,7 @@ pub fn ticks_beside(ticks: &[(f64, String)], (left, right): (f64, f64)) -> Marku
     }
 }
 
-/// A place that shows `tip` under the pointer.
+/// Returns a place that shows `tip` under the pointer.
 pub fn hit((left, right): (f64, f64), (top, bottom): (f64, f64), tip: &str) -> Markup {
     let (width, height) = (px(right - left), px(bottom - top));
     html! {
@@ -80,7 +80,7 @@ pub fn hit((left, right): (f64, f64), (top, bottom): (f64, f64), tip: &str) -> M
     }
 }
 
-/// The path through some places.
+/// Returns the path through some places.
 pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
     let steps = places.into_iter().enumerate().map(|(i, (x, y))| {
         let command = if i == 0 { 'M' } else { 'L' };
@@ -97,7 +97,7 @@ pub fn shortened(text: &str, letters: usize) -> String {
     }
 }
 
-/// The text of a page or picture, without control characters, which no markup may contain.
+/// Returns the text of a page or picture, without control characters, which no markup may contain.
 pub fn printable(markup: Markup) -> String {
     let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
     markup.into_string().replace(is_bad, "\u{fffd}")

@@ -10,7 +10,7 @@ pub mod palette;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// A page: one file that needs no other.
+/// Returns a page: one file that needs no other.
 pub fn page(title: &str, body: &Markup) -> String {
     drawing::printable(html! {
         (DOCTYPE)

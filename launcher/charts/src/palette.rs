@@ -24,19 +24,19 @@ pub const RED: &str = "#d11a2a";
 /// Colors of a heat map, from bad to good.
 pub const STEPS: usize = 32;
 
-/// The color of a step of a heat map. The lightness of this ramp grows evenly, so that it also
-/// reads in gray and for the color-blind.
+/// Returns the color of a step of a heat map. The lightness of this ramp grows evenly, so that it
+/// also reads in gray and for the color-blind.
 pub fn step_color(step: usize) -> String {
     format!("#{:x}", colorous::VIRIDIS.eval_rational(step, STEPS))
 }
 
-/// The step of a value between two by its logarithm; the last one is at `good`.
+/// Returns the step of a value between two by its logarithm; the last one is at `good`.
 pub fn step(value: f64, (bad, good): (f64, f64)) -> usize {
     let part = (value / bad).ln() / (good / bad).ln();
     ((part * STEPS as f64) as usize).min(STEPS - 1)
 }
 
-/// The color of text on a step.
+/// Returns the color of text on a step.
 pub fn on_step(step: usize) -> &'static str {
     if step * 2 >= STEPS { "#10151b" } else { "white" }
 }

@@ -32,7 +32,7 @@ pub fn printed(command: impl FnOnce() -> Command) -> bool {
     true
 }
 
-/// The argument of `--generate`, if the words are these two. Other words need not be UTF-8.
+/// Returns the argument of `--generate`, if the words are these two. Other words need not be UTF-8.
 fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
     let (option, what) = (words.next()?, words.next()?);
     (option == "--generate" && words.next().is_none()).then(|| what.into_string().ok()).flatten()
@@ -50,7 +50,7 @@ fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The man page; `@DATE@` stands for the date of the installation.
+/// Writes the man page; `@DATE@` stands for the date of the installation.
 fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_name().to_owned();
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -72,7 +72,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     text.write_all((subcommands(&command) + &sections(&after) + &see_also(&name)).as_bytes())
 }
 
-/// The line of the options, and one for each subcommand.
+/// Writes the line of the options, and one for each subcommand.
 fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> {
     if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
         return man.render_synopsis_section(text);
@@ -98,7 +98,7 @@ fn subcommands(command: &Command) -> String {
     page.to_roff()
 }
 
-/// The subcommands that a user should know: what to type, and what it does.
+/// Returns the subcommands that a user should know: what to type, and what it does.
 fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
     command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|subcommand| {
         let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();

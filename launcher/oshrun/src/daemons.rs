@@ -117,7 +117,7 @@ impl Daemons {
         self.list.iter().all(RemoteDaemon::is_idle)
     }
 
-    /// The hosts whose PEs have not ended.
+    /// Returns the hosts whose PEs have not ended.
     pub fn busy(&self) -> impl Iterator<Item = &str> {
         self.list.iter().filter(|daemon| !daemon.is_idle()).map(|daemon| daemon.host.as_str())
     }

@@ -45,13 +45,13 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The nodes of the job.
+    /// Returns the nodes of the job.
     pub fn nodes(&self) -> Result<NodeMap, StartFailure> {
         let runs = (0..).zip(&self.parts).map(|(node, part)| (node, part.pes.len() as u32));
         NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))
     }
 
-    /// The names of the hosts.
+    /// Returns the names of the hosts.
     pub fn names(&self) -> Vec<String> {
         self.parts.iter().map(|part| part.host.clone()).collect()
     }

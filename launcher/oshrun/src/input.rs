@@ -19,12 +19,12 @@ use tokio::sync::{Semaphore, mpsc};
 /// Maximum size of a piece of input.
 const PIECE: usize = 32 * 1024;
 
-/// The stdin of PE 0 if this process starts it. A task forwards input from a terminal.
+/// Returns the stdin of PE 0 if this process starts it. A task forwards input from a terminal.
 pub fn of_first_pe() -> io::Result<Stdio> {
     Ok(terminal_input()?.map_or_else(Stdio::inherit, Stdio::from))
 }
 
-/// A pipe with the input from the terminal, if stdin is one.
+/// Returns a pipe with the input from the terminal, if stdin is one.
 fn terminal_input() -> io::Result<Option<PipeReader>> {
     let stdin = io::stdin();
     if !rustix::termios::isatty(&stdin) {
@@ -73,7 +73,7 @@ impl JobInput {
     }
 }
 
-/// The pieces of a file; an empty piece is the last. A thread reads one piece ahead.
+/// Returns the pieces of a file; an empty piece is the last. A thread reads one piece ahead.
 fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, pieces) = mpsc::channel(1);
     std::thread::Builder::new().spawn(move || {

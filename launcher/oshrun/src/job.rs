@@ -157,7 +157,7 @@ fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFa
     })
 }
 
-/// The file of oshrun on other hosts.
+/// Returns the file of oshrun on other hosts.
 fn oshrun_elsewhere(options: &Options) -> Result<PathBuf, StartFailure> {
     match &options.prefix {
         Some(prefix) => Ok(prefix.join("bin/oshrun")),

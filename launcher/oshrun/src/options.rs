@@ -142,7 +142,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// The job of these options, as options.
+    /// Returns the job of these options, as options.
     fn examined(&self) -> ExaminedHosts {
         let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
             let given = all.into_iter().filter_map(|(name, value)| Some([name.into(), value?]));
@@ -203,7 +203,7 @@ pub struct Options {
     pub arguments: Vec<OsString>,
 }
 
-/// The command line for the man page and completions.
+/// Returns the command line for the man page and completions.
 pub fn command() -> clap::Command {
     let program = Arg::new("PROGRAM").num_args(1..).trailing_var_arg(true);
     let program = program.value_hint(ValueHint::CommandWithArguments);
@@ -356,7 +356,7 @@ fn time(text: &str) -> Result<Duration, String> {
     time_limit::parse(text).ok_or_else(|| format!("it must be {}", time_limit::EXPECTED))
 }
 
-/// The limit from the environment, or the default.
+/// Returns the limit from the environment, or the default.
 fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     let text = set.unwrap_or_else(|| host_limit::DEFAULT.into());
     let text = text.to_string_lossy();

@@ -139,7 +139,7 @@ impl Output {
         Ok(())
     }
 
-    /// The writer of all files.
+    /// Returns the writer of all files.
     fn file_writer(&mut self) -> io::Result<Writer> {
         if let Some(writer) = &self.files {
             return Ok(writer.clone());

@@ -114,7 +114,7 @@ impl LocalPes {
         pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.sockets.len())
     }
 
-    /// The number on its node of a PE that was started here.
+    /// Returns the number on its node of a PE that was started here.
     pub fn local_number(&self, pe: u32) -> u32 {
         pe - self.first
     }
@@ -206,7 +206,8 @@ fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
     Ok(bytes[..nbytes].to_vec())
 }
 
-/// The event of a PE with which communication has failed. Without it, the PE would wait forever.
+/// Returns the event of a PE with which communication has failed. Without it, the PE would wait
+/// forever.
 fn unreachable(pe: u32, what: &str, error: &io::Error) -> HostEvent {
     HostEvent::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }

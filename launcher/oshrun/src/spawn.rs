@@ -118,7 +118,7 @@ impl PreparedStart {
         Ok(StartedPe { pid: pid_of(child.id()), socket, streams })
     }
 
-    /// The command of a PE: the program, or a debugger that runs it.
+    /// Returns the command of a PE: the program, or a debugger that runs it.
     pub fn command(&self, pe: u32) -> Command {
         let debugger = self.debugged.as_ref().and_then(|(debugged, has_display)| {
             debugged.command(pe, *has_display, &self.file, &self.arguments)

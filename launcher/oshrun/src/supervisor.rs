@@ -197,7 +197,7 @@ impl Supervisor {
             .spawn(move || survey.results(&inquiry).into_iter().for_each(send));
     }
 
-    /// The snapshots of the PEs of this process.
+    /// Returns the snapshots of the PEs of this process.
     pub fn results(&self, inquiry: &Inquiry) -> Vec<SurveyResult> {
         self.survey(inquiry.statuses).results(inquiry)
     }
@@ -223,7 +223,7 @@ impl Supervisor {
         }
     }
 
-    /// The PEs of this process that run.
+    /// Returns the PEs of this process that run.
     fn running_pes(&self) -> Vec<LocalPe> {
         let running = |(pe, pid): (u32, Pid)| LocalPe {
             pe,

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Agent, Job, Outcome, oshrun, pe};
 use testkit::absent;
 
-/// A user ID without processes, new for each job: the processes of another test or of the job
-/// before would count until they are reaped.
+/// Returns a user ID without processes, new for each job: the processes of another test or of the
+/// job before would count until they are reaped.
 fn new_user() -> String {
     static N_USERS: AtomicU32 = AtomicU32::new(0);
     let user = std::process::id() * 131 + N_USERS.fetch_add(1, Ordering::Relaxed);

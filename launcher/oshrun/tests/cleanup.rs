@@ -55,7 +55,7 @@ fn a_killed_oshrun_leaves_nothing() {
 /// As libfabric names its shared memory, for a shell.
 const SHARED: &str = "/dev/shm/$$:$(id -u):7";
 
-/// The files of these processes.
+/// Returns the files of these processes.
 fn shared(pids: &[u32]) -> Vec<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let files = pids.iter().map(|pid| PathBuf::from(format!("/dev/shm/{pid}:{uid}:7")));

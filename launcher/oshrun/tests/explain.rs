@@ -129,7 +129,7 @@ fn the_time_limit_explains() {
     assert!(lines.clone().count() > 0 && lines.all(|line| line.starts_with("oshrun:")));
 }
 
-/// The lines of an explanation that name the barrier of the statuses.
+/// Returns the lines of an explanation that name the barrier of the statuses.
 fn mentions(stderr: &str) -> usize {
     stderr.lines().filter(|line| line.contains("in shmem_barrier_all")).count()
 }

@@ -248,7 +248,7 @@ fn nothing_listens() {
     job.wait().expect(0, "");
 }
 
-/// The inodes of all listening sockets of this machine.
+/// Returns the inodes of all listening sockets of this machine.
 fn listening_sockets() -> std::collections::HashSet<String> {
     let read = |name| std::fs::read_to_string(name).unwrap_or_default();
     let mut inodes = std::collections::HashSet::new();

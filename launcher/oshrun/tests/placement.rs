@@ -9,7 +9,7 @@ use testkit::absent;
 /// Prints the affinity of a PE.
 const SHOW: &str = "echo $SHMEM_LOCAL_ID $(grep Cpus_allowed_list /proc/self/status)";
 
-/// The CPUs of each PE, as the kernel reports them.
+/// Returns the CPUs of each PE, as the kernel reports them.
 fn allowed(outcome: &Outcome) -> Vec<CpuSet> {
     let mut lines: Vec<(u32, CpuSet)> = outcome
         .stdout

@@ -119,7 +119,8 @@ fn a_waiting_oshrun_sleeps() {
     job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
-/// A job whose stdin, stdout and stderr are a new terminal; returns the keyboard and the screen.
+/// Returns a job whose stdin, stdout and stderr are a new terminal; returns the keyboard and the
+/// screen.
 fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
     let keyboard =
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");

@@ -138,7 +138,7 @@ fn a_reader_that_leaves_ends_the_writers() {
     assert!(outcome.stderr.ends_with("was killed by SIGPIPE\n"), "{outcome:?}");
 }
 
-/// A device that is always full.
+/// Returns a device that is always full.
 fn full() -> Stdio {
     std::fs::File::create("/dev/full").expect("Linux has it").into()
 }

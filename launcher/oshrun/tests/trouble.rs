@@ -34,12 +34,12 @@ const PLAIN: [&str; 2] = ["exec", ""];
 /// oshrun starts each PE through a shell.
 const WRAPPED: [&str; 2] = ["", "; true"];
 
-/// An agent after whose start the environment names the host.
+/// Returns an agent after whose start the environment names the host.
 fn agent() -> Agent {
     Agent::new("export AT=$1")
 }
 
-/// The daemon on a host.
+/// Returns the daemon on a host.
 fn daemon(job: &Running, host: &str) -> u32 {
     let is_it = |pid: &u32| {
         let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -52,7 +52,7 @@ fn daemon(job: &Running, host: &str) -> u32 {
     daemons[0]
 }
 
-/// The process, its parent, and so on.
+/// Returns the process, its parent, and so on.
 fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
     let parent = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

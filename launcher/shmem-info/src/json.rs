@@ -9,7 +9,7 @@ use rushmem_transport::setting::environment;
 use rushmem_transport::{Provider, Setting};
 use serde_json::{Value, json};
 
-/// All of it. Transports are left out where a setting has a value that it may not have.
+/// Returns all of it. Transports are left out where a setting has a value that it may not have.
 pub fn everything(all: impl Iterator<Item = &'static Setting>) -> String {
     let now: Vec<_> = all
         .filter_map(|row| settings::now(row).map(|(value, origin)| (row.name, value, origin)))

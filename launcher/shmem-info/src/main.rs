@@ -81,8 +81,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The transports of this build, what each finds here, and who carries out atomic operations over
-/// it.
+/// Returns the transports of this build, what each finds here, and who carries out atomic
+/// operations over it.
 fn transports() -> Result<String, String> {
     let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn transports() -> Result<String, String> {
     Ok(text)
 }
 
-/// The map of a machine and of the PEs on it.
+/// Returns the map of a machine and of the PEs on it.
 fn topology(flags: &InfoFlags) -> Result<String, String> {
     let (machine, at_once) = match (&flags.xml, &flags.synthetic) {
         (Some(file), _) => (Topology::of_xml(file)?, None),

@@ -55,7 +55,7 @@ pub struct NicBox {
 }
 
 impl MachineMap {
-    /// The map of what was planned for a machine.
+    /// Returns the map of what was planned for a machine.
     pub fn new(
         machine: &Topology,
         plan: &PlacementPlan,
@@ -85,12 +85,12 @@ impl MachineMap {
     }
 }
 
-/// The word of the command line.
+/// Returns the word of the command line.
 fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, own)| *own == value).map_or("", |(word, _)| word)
 }
 
-/// A number with its noun.
+/// Returns a number with its noun.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

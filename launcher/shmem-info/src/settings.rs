@@ -8,12 +8,12 @@ use rushmem_transport::setting::ValueSource;
 
 use crate::terminal::wrapped;
 
-/// The settings of the library and of its transports.
+/// Returns the settings of the library and of its transports.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
 }
 
-/// The version, the settings that differ from their defaults, then the others.
+/// Returns the version, the settings that differ from their defaults, then the others.
 pub fn values() -> String {
     let name = Style::new().bold();
     let width = all().map(|row| row.name.len()).max().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn descriptions(word: &str) -> Result<String, String> {
     }
 }
 
-/// The page docs/settings.md.
+/// Returns the page docs/settings.md.
 pub fn page() -> String {
     let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up. `shmem-info` prints\n\
         the value of each, and where it comes from; `shmem-info --describe` prints what they do. A variable in parentheses is\n\

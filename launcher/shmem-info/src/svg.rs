@@ -23,7 +23,7 @@ struct Drawn {
     body: String,
 }
 
-/// The whole map.
+/// Returns the whole map.
 pub fn draw(map: &MachineMap) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
     parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
@@ -112,12 +112,12 @@ fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
     Some(grid(nics, ((width + GAP) / own).max(1)))
 }
 
-/// A line of words.
+/// Returns a line of words.
 fn words(line: &str, class: &str) -> Drawn {
     Drawn { width: line.len() * LETTER, height: 14, body: text(0, 12, class, line) }
 }
 
-/// A titled box around parts below each other.
+/// Returns a titled box around parts below each other.
 fn frame(title: &str, fill: &str, parts: Vec<Drawn>) -> Drawn {
     let inner = stack(parts);
     let width = inner.width.max(title.len() * LETTER) + 2 * GAP;

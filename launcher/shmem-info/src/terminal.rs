@@ -24,7 +24,7 @@ pub fn progress(what: &str) {
     }
 }
 
-/// The width of the terminal, as for `--help`.
+/// Returns the width of the terminal, as for `--help`.
 fn columns() -> usize {
     let of_terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());
     let variable = || std::env::var("COLUMNS").ok()?.parse().ok();

@@ -2,7 +2,7 @@
 
 use crate::map::{CacheGroup, MachineMap, NicBox, named};
 
-/// The whole map.
+/// Returns the whole map.
 pub fn draw(map: &MachineMap) -> String {
     let mut lines = map.head.clone();
     for socket in &map.sockets {

@@ -61,7 +61,7 @@ pub fn show(folder: &Path) -> Result<String, String> {
     Ok(format!("{lines}The trace for Perfetto is in {trace}, the page in {page}.\n"))
 }
 
-/// Lines about the PEs for which others waited the longest.
+/// Returns lines about the PEs for which others waited the longest.
 fn totals(job: &JobTrace) -> String {
     let blamed = job.wait_totals().into_iter().filter(|of| of.made_wait > 0).take(SHOWN);
     let line = |of: WaitTotals| {
@@ -100,7 +100,7 @@ fn page(job: &JobTrace) -> String {
     )
 }
 
-/// A cell for each pair of PEs, or of groups of PEs: rows issue, columns are their targets.
+/// Returns a cell for each pair of PEs, or of groups of PEs: rows issue, columns are their targets.
 fn matrix(job: &JobTrace) -> Drawing {
     let group = job.n_pes().div_ceil(ROWS as u32);
     let bytes = job.matrix(group);
@@ -143,7 +143,7 @@ fn matrix(job: &JobTrace) -> Drawing {
     Drawing { width: LEFT + WIDTH, height: top + side + 10.0, content, hits }
 }
 
-/// The color of a kind of call, and its name in the legend.
+/// Returns the color of a kind of call, and its name in the legend.
 fn color(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Put | Kind::Amo | Kind::Get | Kind::Move => (SERIES[0], "access"),
@@ -178,7 +178,7 @@ struct Bar {
     n: usize,
 }
 
-/// The bars of a PE, by color and time; what lies closer than `gap` is one bar.
+/// Returns the bars of a PE, by color and time; what lies closer than `gap` is one bar.
 fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap: f64) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
     let mut last: HashMap<&str, usize> = HashMap::new();
@@ -201,7 +201,7 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
     bars
 }
 
-/// The PEs in the timeline: all, or those of the longest waits and the first others.
+/// Returns the PEs in the timeline: all, or those of the longest waits and the first others.
 fn shown(job: &JobTrace) -> Vec<&PeTrace> {
     let waits = job.longest_waits(WAITS);
     let of_waits = waits.iter().flat_map(|wait| [Some(wait.call), wait.cause]).flatten();
@@ -215,7 +215,7 @@ fn shown(job: &JobTrace) -> Vec<&PeTrace> {
     shown.into_iter().map(|pe| &job.pes[pe]).collect()
 }
 
-/// A row for each of these PEs, with what it did at each time.
+/// Returns a row for each of these PEs, with what it did at each time.
 fn timeline(job: &JobTrace) -> Drawing {
     let (begin, end) = job.times();
     let pes = shown(job);
@@ -258,7 +258,7 @@ fn timeline(job: &JobTrace) -> Drawing {
     Drawing { width: LEFT + WIDTH + 34.0, height: bottom + 26.0, content, hits }
 }
 
-/// The totals of the PEs, as many as the timeline has.
+/// Returns the totals of the PEs, as many as the timeline has.
 fn wait_totals(job: &JobTrace) -> Markup {
     html! {
         div .wide { table {
@@ -274,7 +274,7 @@ fn wait_totals(job: &JobTrace) -> Markup {
     }
 }
 
-/// The waits with what ended them.
+/// Returns the waits with what ended them.
 fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
     let start = job.times().0;
     html! {
@@ -296,7 +296,7 @@ fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
     }
 }
 
-/// A wait as a line on the terminal.
+/// Returns a wait as a line on the terminal.
 fn sentence(wait: &TracedWait, job: &JobTrace) -> String {
     let (pe, call) = (job.pe(wait.call), job.name(wait.call));
     if job.record(wait.call).end.is_none() {
@@ -322,7 +322,7 @@ fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
     }
 }
 
-/// A number of bytes in at most five letters.
+/// Returns a number of bytes in at most five letters.
 fn size(nbytes: u64) -> String {
     let value = nbytes as f64;
     match nbytes {

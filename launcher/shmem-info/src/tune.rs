@@ -53,7 +53,7 @@ fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
     }
 }
 
-/// The rows for all teams. All PEs call it.
+/// Returns the rows for all teams. All PEs call it.
 fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
     let nbytes = flags.max_bytes as usize;
     let arrays = Arrays::new(nbytes).ok_or_else(|| {
@@ -87,7 +87,7 @@ fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
     Ok(text)
 }
 
-/// The powers of two below `n`, and `n`: a team of one has no choice.
+/// Returns the powers of two below `n`, and `n`: a team of one has no choice.
 fn sizes(n: u32) -> impl Iterator<Item = u32> {
     let powers = (1..).map(|log| 1 << log).take_while(move |&power| power < n);
     powers.chain((n > 1).then_some(n))
@@ -130,7 +130,7 @@ fn times(
     times
 }
 
-/// The seconds by each algorithm.
+/// Returns the seconds by each algorithm.
 fn compared(
     flags: &TuneFlags,
     arrays: &Arrays,

@@ -22,7 +22,7 @@ fn printed(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("plain text")
 }
 
-/// The map of a machine that we described; without hwloc the test is ignored.
+/// Returns the map of a machine that we described; without hwloc the test is ignored.
 fn map(fixture: &str, words: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
     let file = folder.join(fixture);
@@ -251,7 +251,7 @@ fn doctor(variables: &[(&str, &str)]) -> (String, bool) {
     doctor_of(&[], variables)
 }
 
-/// The line of the doctor that begins with this grade and name.
+/// Returns the line of the doctor that begins with this grade and name.
 fn line<'a>(text: &'a str, grade: &str, name: &str) -> &'a str {
     let is_it = |line: &&str| {
         let rest = line.trim_start().strip_prefix(grade);

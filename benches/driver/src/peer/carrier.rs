@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use shmem_perf::record::{Measure, Record};
 
-/// Bytes that all programs have sent through an interface.
+/// Returns the bytes that all programs have sent through an interface.
 pub fn carried(interface: &str) -> Result<u64> {
     let file = format!("/sys/class/net/{interface}/statistics/tx_bytes");
     let text = fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;

@@ -116,7 +116,7 @@ impl Contender {
         Ok(())
     }
 
-    /// The records of the last run.
+    /// Returns the records of the last run.
     pub fn records(&self) -> impl Iterator<Item = PathBuf> {
         self.suite.measured.iter().map(|measured| self.record(measured))
     }
@@ -144,7 +144,7 @@ impl Contender {
         Ok(percent_more(with_peer, alone))
     }
 
-    /// A program that it built, or any other by its path.
+    /// Returns a program that it built, or any other by its path.
     fn job(&self, pes: usize, program: &str) -> Command {
         let mut command = process::limited(LIMIT, &self.oshrun);
         command
@@ -158,7 +158,7 @@ impl Contender {
         self.samples.entry(name.to_owned()).or_default().push(value);
     }
 
-    /// The spread of each row that was measured, by its name.
+    /// Returns the spread of each row that was measured, by its name.
     pub fn spreads(&self) -> HashMap<&str, Spread> {
         self.samples.iter().map(|(name, sample)| (name.as_str(), Spread::of(sample))).collect()
     }
@@ -168,7 +168,7 @@ fn percent_more(longer: f64, than: f64) -> f64 {
     (longer / than - 1.0) * 100.0
 }
 
-/// The lines `name value` that a benchmark prints.
+/// Returns the lines `name value` that a benchmark prints.
 fn readings(printed: &str) -> Result<Vec<(String, f64)>> {
     printed
         .lines()

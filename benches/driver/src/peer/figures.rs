@@ -2,10 +2,10 @@
 
 use shmem_perf::record::{Measure, Record};
 
-/// The median of each figure by `MEASURE OPERATION BYTES PES`: nanoseconds, millions of operations
-/// per second, GB per second; of a rate or bandwidth also the nanoseconds of one operation, as
-/// `time in a stream of OPERATION BYTES PES`. An operation that is issued on contexts or has its
-/// target in static memory is one of its own.
+/// Returns the median of each figure by `MEASURE OPERATION BYTES PES`: nanoseconds, millions of
+/// operations per second, GB per second; of a rate or bandwidth also the nanoseconds of one
+/// operation, as `time in a stream of OPERATION BYTES PES`. An operation that is issued on contexts
+/// or has its target in static memory is one of its own.
 pub fn of(found: &Record) -> Vec<(String, f64)> {
     let mut all = Vec::new();
     for series in &found.series {
@@ -43,8 +43,8 @@ pub mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// A record of two PEs with these series: measure, operation, bytes, median, whether it is a
-    /// floor.
+    /// Returns a record of two PEs with these series: measure, operation, bytes, median, whether it
+    /// is a floor.
     pub fn record(series: &[(&str, &str, u64, f64, bool)]) -> Record {
         let shape = json!({ "n_pes": 2, "pairs": "one", "team_size": null, "contexts": 0, "threads": 1,
             "window": 1, "memory": "heap" });

@@ -61,7 +61,7 @@ pub struct Launch {
     pub most: usize,
 }
 
-/// A launch that is part of each run.
+/// Returns a launch that is part of each run.
 pub const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {
     Launch { row, program, pes, most: usize::MAX }
 }

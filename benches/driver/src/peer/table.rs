@@ -18,7 +18,8 @@ pub struct SuiteRow {
 }
 
 impl SuiteRow {
-    /// The rows of a text: a line each, with its columns between `|`. Lines with `#` are comments.
+    /// Returns the rows of a text: a line each, with its columns between `|`. Lines with `#` are
+    /// comments.
     pub fn all(text: &'static str) -> Vec<Self> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines.map(|line| Self::parse(line).unwrap_or_else(|| panic!("no row: {line}"))).collect()
@@ -69,7 +70,7 @@ pub enum Aim {
     Below(f64),
 }
 
-/// The table in Markdown; `bare` is the heading of the column of the bare rows, which ours
+/// Returns the table in Markdown; `bare` is the heading of the column of the bare rows, which ours
 /// measured.
 pub fn of(
     rows: &[SuiteRow],

@@ -37,7 +37,7 @@ impl Basis {
     }
 }
 
-/// The least number of runs of each side that can find a difference in one of `n_figures`.
+/// Returns the least number of runs of each side that can find a difference in one of `n_figures`.
 pub fn runs_to_find_one_of(n_figures: usize) -> usize {
     let finds = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
     (1..).find(finds).expect("the least probability halves at least")
@@ -137,7 +137,7 @@ pub fn judge<'a>(
     Ok(Comparison { basis, compared, alone })
 }
 
-/// The series of some runs, each once.
+/// Returns the series of some runs, each once.
 fn all_series(runs: &[Record]) -> Vec<&Series> {
     let mut all: Vec<&Series> = Vec::new();
     for series in runs.iter().flat_map(|run| &run.series) {

@@ -8,8 +8,8 @@
 /// Values of both samples together up to which the test is exact.
 const EXACT: usize = 20;
 
-/// The two-sided probability of a difference as large as that of these samples or larger. It is 1
-/// if a sample is empty.
+/// Returns the two-sided probability of a difference as large as that of these samples or larger.
+/// It is 1 if a sample is empty.
 pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -22,8 +22,8 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// The least probability that samples of these sizes can have: of two that do not overlap, which is
-/// two of all ways to divide them.
+/// Returns the least probability that samples of these sizes can have: of two that do not overlap,
+/// which is two of all ways to divide them.
 pub fn least_p_value(n_a: usize, n_b: usize) -> f64 {
     let ways: f64 = (1..=n_a).map(|i| (n_b + i) as f64 / i as f64).product();
     (2.0 / ways).min(1.0)

@@ -10,7 +10,7 @@ use crate::naming::names;
 use crate::record::{Record, Series};
 use crate::units;
 
-/// The whole text.
+/// Returns the whole text.
 pub fn words(
     runs: (&[Record], &[Record]),
     found: &Comparison,
@@ -80,7 +80,7 @@ pub fn words(
     text
 }
 
-/// The limits of the test.
+/// Returns the limits of the test.
 fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
     let needed = runs_to_find_one_of(found.compared.len());
     match found.basis {
@@ -139,7 +139,7 @@ fn transports(runs: &[Record]) -> String {
 /// Operations that are listed by name; the others are counted.
 const LISTED: usize = 10;
 
-/// The operations of some series, each once; all, or the first ones.
+/// Returns the operations of some series, each once; all, or the first ones.
 fn listed(series: &[&Series], lists_all: bool) -> String {
     let names = names(series);
     let mut all: Vec<String> = series

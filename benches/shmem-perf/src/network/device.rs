@@ -26,7 +26,7 @@ impl Preference {
         Self { port, names: names.map(str::to_owned).collect(), is_one_host }
     }
 
-    /// The place of a device among those of one provider; the lowest is taken.
+    /// Returns the place of a device among those of one provider; the lowest is taken.
     pub fn rank(&self, device: &str) -> (bool, bool) {
         let is_near = self.names.iter().any(|name| name == device);
         (self.is_one_host && device != "lo", !is_near)

@@ -302,8 +302,8 @@ impl NetworkRoute for LibfabricRoute {
     }
 }
 
-/// The best entry of the first provider that fits, with this completion of writes. It is kept as
-/// long as the process.
+/// Returns the best entry of the first provider that fits, with this completion of writes. It is
+/// kept as long as the process.
 fn entry(
     library: &Libfabric,
     preference: &Preference,
@@ -368,7 +368,7 @@ fn device(entry: &fi::fi_info) -> String {
     text(unsafe { &*entry.domain_attr }.name)
 }
 
-/// A string of an entry; nothing for null.
+/// Returns a string of an entry; nothing for null.
 fn text(string: *const c_char) -> String {
     match string.is_null() {
         true => String::new(),

@@ -69,7 +69,7 @@ impl TransferMemory {
     }
 }
 
-/// Offset of the source in a region for transfers of `most` bytes.
+/// Returns the offset of the source in a region for transfers of `most` bytes.
 pub fn source(most: usize) -> usize {
     TARGET + most.next_multiple_of(4096)
 }

@@ -218,7 +218,7 @@ fn plain() -> sys::ucp_request_param_t {
     sys::ucp_request_param_t { user_data: null_mut(), ..Default::default() }
 }
 
-/// The request of a call that began something; none if that is complete already.
+/// Returns the request of a call that began something; none if that is complete already.
 fn pending(
     ucp: &sys::Ucp,
     request: sys::ucs_status_ptr_t,

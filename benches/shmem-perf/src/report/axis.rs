@@ -23,8 +23,8 @@ enum Scale {
 pub const LABEL_HEIGHT: f64 = 20.0;
 
 impl Axis {
-    /// A logarithmic axis for the positive ones of these values. It spans a factor of four at
-    /// least, so that noise does not look like a slope.
+    /// Returns a logarithmic axis for the positive ones of these values. It spans a factor of four
+    /// at least, so that noise does not look like a slope.
     pub fn log(values: impl Iterator<Item = f64>, place: (f64, f64)) -> Self {
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
         let (low, high) = ends(values).unwrap_or((1.0, 10.0));
@@ -32,17 +32,17 @@ impl Axis {
         Self::log_between((low / wider, high * wider), place)
     }
 
-    /// A logarithmic axis from one value to another, both above zero.
+    /// Returns a logarithmic axis from one value to another, both above zero.
     pub fn log_between((low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
         Self { scale: Scale::Log, low: low.ln(), high: high.ln(), from, to }
     }
 
-    /// A linear axis from zero to a value above it.
+    /// Returns a linear axis from zero to a value above it.
     pub fn linear(high: f64, (from, to): (f64, f64)) -> Self {
         Self { scale: Scale::Linear, low: 0.0, high, from, to }
     }
 
-    /// An axis by powers of two for these values, which may be zero.
+    /// Returns an axis by powers of two for these values, which may be zero.
     pub fn doubling(values: impl Iterator<Item = u64> + Clone, (from, to): (f64, f64)) -> Self {
         let has_zero = values.clone().any(|value| value == 0);
         let logs = values.filter(|value| *value > 0).map(|value| (value as f64).log2());
@@ -52,7 +52,7 @@ impl Axis {
         Self { scale: Scale::Doubling, low, high, from, to }
     }
 
-    /// The place of a value; that of an end if the value lies beyond it.
+    /// Returns the place of a value; that of an end if the value lies beyond it.
     pub fn at(&self, value: f64) -> f64 {
         let counted = match self.scale {
             Scale::Linear => value,
@@ -67,7 +67,8 @@ impl Axis {
         value.is_finite() && (value > 0.0 || self.scale != Scale::Log)
     }
 
-    /// The largest number of ticks that keep this distance in pixels: round numbers, growing.
+    /// Returns the largest number of ticks that keep this distance in pixels: round numbers,
+    /// growing.
     pub fn ticks(&self, distance: f64) -> Vec<f64> {
         let mut all = self.candidates();
         let fitting = all.iter().position(|ticks| self.keep(ticks, distance));
@@ -125,7 +126,7 @@ impl Axis {
     }
 }
 
-/// The least and the greatest of some values.
+/// Returns the least and the greatest of some values.
 fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |ends, value| {
         let (low, high) = ends.unwrap_or((value, value));
@@ -133,7 +134,7 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// A digit times a power of ten, exactly what the decimal literal is.
+/// Returns a digit times a power of ten, exactly what the decimal literal is.
 fn decimal(digit: i32, power: i32) -> f64 {
     format!("{digit}e{power}").parse().unwrap_or(f64::NAN)
 }

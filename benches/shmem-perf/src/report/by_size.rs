@@ -14,7 +14,7 @@ use charts::palette::SERIES;
 /// Rows of a chart of single sizes.
 const MOST_ROWS: usize = 14;
 
-/// The charts of operations of one kind, with the floors beside them.
+/// Returns the charts of operations of one kind, with the floors beside them.
 pub fn by_size(
     measure: Measure,
     kind: &str,

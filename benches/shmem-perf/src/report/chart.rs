@@ -136,7 +136,7 @@ impl Plot {
         }
     }
 
-    /// The names of floors at their right ends, moved apart where they would overlap.
+    /// Returns the names of floors at their right ends, moved apart where they would overlap.
     fn floor_names(&self, floors: &[&Trace]) -> Markup {
         let end = |floor: &&Trace| {
             let last = floor.spots.iter().rev().find(|spot| self.ys.has(spot.value))?;
@@ -160,7 +160,7 @@ impl Plot {
         }
     }
 
-    /// A strip for each place of the horizontal axis that shows the values there.
+    /// Returns a strip for each place of the horizontal axis that shows the values there.
     fn hits(&self, measure: Measure, across: Across, curves: &[Trace]) -> Markup {
         let places = &self.places;
         let edge = |i: usize| match i {

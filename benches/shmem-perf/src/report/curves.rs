@@ -18,7 +18,7 @@ pub struct Named<'a> {
     pub name: String,
 }
 
-/// The series of a measure, each with the place of its run.
+/// Returns the series of a measure, each with the place of its run.
 pub fn all(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
     let of_run = |(i, run)| -> Vec<(usize, &Series)> {
         let run: &NamedRun = run;
@@ -56,7 +56,8 @@ pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<(Vec<Named<'a>>, Strin
     groups.enumerate().map(|(i, group)| (group, part(i))).collect()
 }
 
-/// The curves of a group: a color for each name, the same as in other charts of these operations.
+/// Returns the curves of a group: a color for each name, the same as in other charts of these
+/// operations.
 pub fn colored(group: &[Named], operations: &[String], runs: &[NamedRun]) -> Vec<Trace> {
     let mut firsts: Vec<&Named> = Vec::new();
     for one in group {
@@ -85,8 +86,8 @@ pub fn curve(one: &Named, color: Option<usize>, runs: &[NamedRun]) -> Trace {
     Trace { name: one.name.clone(), color, run: one.run, spots }
 }
 
-/// The range of most values. Of times, the few that are far above the median matter. Of rates, one
-/// slow moment matters little, and the medians of the batches show how steady they are.
+/// Returns the range of most values. Of times, the few that are far above the median matter. Of
+/// rates, one slow moment matters little, and the medians of the batches show how steady they are.
 fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     match measure {
         Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),
@@ -105,7 +106,7 @@ pub fn noted(common: &str, curves: &[Trace]) -> String {
     [common, late, invalid].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// A color for each name, and a kind of line for each run.
+/// Returns a color for each name, and a kind of line for each run.
 pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entry> {
     let mut legend: Vec<Entry> = Vec::new();
     for curve in curves {

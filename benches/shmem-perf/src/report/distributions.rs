@@ -12,7 +12,7 @@ use crate::record::{Measure, Point, Series};
 use crate::units;
 use charts::palette::SERIES;
 
-/// The histogram of each operation at one size, and the legend of all.
+/// Returns the histogram of each operation at one size, and the legend of all.
 pub fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     let (mut charts, mut seen) = (Vec::new(), BTreeSet::new());
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
@@ -59,14 +59,14 @@ fn has_histogram(point: &Point) -> bool {
     !point.histogram.is_empty()
 }
 
-/// The run of a series, and its histogram at a size.
+/// Returns the run of a series, and its histogram at a size.
 fn histogram_of<'a>(one: &Named<'a>, nbytes: u64) -> Option<(usize, &'a [(f64, u64)])> {
     let point = one.series.points.iter().find(|p| p.nbytes == nbytes && has_histogram(p));
     point.map(|point| (one.run, point.histogram.as_slice()))
 }
 
-/// The size at which the runs of an operation are shown: 8 bytes, which most programs send, if all
-/// have it, or else the smallest that all have, or else any.
+/// Returns the size at which the runs of an operation are shown: 8 bytes, which most programs send,
+/// if all have it, or else the smallest that all have, or else any.
 fn size(group: &[Named]) -> Option<u64> {
     let points = || group.first().into_iter().flat_map(|one| &one.series.points);
     let sizes = points().filter(|point| has_histogram(point)).map(|point| point.nbytes);

@@ -29,12 +29,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A figure in which nothing is searched.
+    /// Returns a figure in which nothing is searched.
     pub fn new(title: String, note: String, drawing: Drawing, legend: Vec<Entry>) -> Self {
         Self { title, note, drawing, legend, found: None }
     }
 
-    /// The figure as a part of the page.
+    /// Returns the figure as a part of the page.
     pub fn part(&self) -> Markup {
         html! {
             figure {
@@ -53,7 +53,7 @@ impl Figure {
         }
     }
 
-    /// The figure as the text of an SVG file, which needs no style sheet.
+    /// Returns the figure as the text of an SVG file, which needs no style sheet.
     pub fn picture(&self) -> String {
         let Drawing { width: inner_width, height: inner_height, content, .. } = &self.drawing;
         let width = inner_width + 2.0 * MARGIN;
@@ -91,7 +91,7 @@ impl Figure {
     }
 }
 
-/// The legend of one drawing or several.
+/// Returns the legend of one drawing or several.
 pub fn legend(entries: &[Entry]) -> Markup {
     html! {
         div .legend { @for entry in entries { span { (entry.swatch(0.0, 0.0)) (entry.text) } } }

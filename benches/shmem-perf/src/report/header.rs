@@ -125,7 +125,7 @@ fn facts(runs: &[NamedRun]) -> Markup {
     }
 }
 
-/// The command with its launcher, and with the variables that were set.
+/// Returns the command with its launcher, and with the variables that were set.
 fn again(record: &Record) -> String {
     let set = record.settings.iter().filter(|setting| setting.origin == "environment");
     let set = set.map(|setting| format!("{}={}", setting.name, shell(&setting.value)));

@@ -76,12 +76,12 @@ impl Map<'_> {
         self.figure(from, to).map(|value| step(value, self.found.range))
     }
 
-    /// The middle of a cell.
+    /// Returns the middle of a cell.
     fn place(&self, from: usize, to: usize) -> (f64, f64) {
         (LEFT + (to as f64 + 0.5) * self.cell, TOP + (from as f64 + 0.5) * self.cell)
     }
 
-    /// A path that counts in cells.
+    /// Returns a path that counts in cells.
     fn filled(&self, color: &str, path: &str) -> Markup {
         let placed = format!("translate({LEFT} {TOP}) scale({})", self.cell);
         html! {
@@ -89,7 +89,7 @@ impl Map<'_> {
         }
     }
 
-    /// A path for each color, and one for the diagonal. Neighboring cells are one stroke.
+    /// Returns a path for each color, and one for the diagonal. Neighboring cells are one stroke.
     fn cells(&self) -> Markup {
         let mut paths = vec![String::new(); STEPS];
         let mut diagonal = String::new();
@@ -126,7 +126,7 @@ impl Map<'_> {
         }
     }
 
-    /// Lines between PEs of different nodes.
+    /// Returns lines between PEs of different nodes.
     fn borders(&self) -> Markup {
         let (nodes, side) = (&self.nodes, self.side);
         let is_edge = |pe: &usize| nodes.divide && nodes.of[*pe] != nodes.of[pe - 1];
@@ -147,7 +147,7 @@ impl Map<'_> {
         self.cell >= SMALL || self.found.outliers.len() <= MOST_CROSSES
     }
 
-    /// The sign of an outlier: a cross, or a frame where a cross would hide a value.
+    /// Returns the sign of an outlier: a cross, or a frame where a cross would hide a value.
     fn sign(&self, (x, y): (f64, f64), cell: f64) -> String {
         let is_frame = self.n <= WITH_VALUES;
         // The cross of a very small cell reaches beyond it.
@@ -174,7 +174,7 @@ impl Map<'_> {
         }
     }
 
-    /// The numbers of all PEs that have room.
+    /// Returns the numbers of all PEs that have room.
     fn numbers(&self) -> Markup {
         let has_room = |step: &usize| *step as f64 * self.cell >= 22.0;
         let step = (0..8).map(|power| 1 << power).find(has_room).unwrap_or(256);
@@ -187,7 +187,8 @@ impl Map<'_> {
         }
     }
 
-    /// The names of nodes above and at the left, where there is room for a few letters of each.
+    /// Returns the names of nodes above and at the left, where there is room for a few letters of
+    /// each.
     fn node_names(&self) -> Markup {
         let nodes = &self.nodes;
         let groups: Vec<&[usize]> = nodes.of.chunk_by(|a, b| a == b).collect();
@@ -211,7 +212,7 @@ impl Map<'_> {
         }
     }
 
-    /// The scale of colors beside the map, and the meaning of the other signs.
+    /// Returns the scale of colors beside the map, and the meaning of the other signs.
     fn scale(&self, x: f64) -> Markup {
         let block = SCALE / STEPS as f64;
         // The good end is above.
@@ -252,7 +253,7 @@ impl Map<'_> {
         }
     }
 
-    /// The area under the pointer, with the PEs and the figures for the script, row by row.
+    /// Returns the area under the pointer, with the PEs and the figures for the script, row by row.
     fn hits(&self) -> Markup {
         let name = |pe: usize| self.nodes.name(self.nodes.of[pe]).replace('|', "/");
         let pes: Vec<String> = (0..self.n).map(|pe| format!("PE {pe} on {}", name(pe))).collect();

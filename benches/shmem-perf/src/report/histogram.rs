@@ -66,7 +66,7 @@ fn edge(bar: i32) -> f64 {
     10f64.powf(f64::from(bar) / BARS)
 }
 
-/// The shares of a histogram. Times of zero lie in the bar of the least other one.
+/// Returns the shares of a histogram. Times of zero lie in the bar of the least other one.
 fn shares(histogram: &[(f64, u64)]) -> Shares {
     let total: u64 = histogram.iter().map(|(_, count)| count).sum();
     let positive = histogram.iter().map(|(value, _)| *value).filter(|value| *value > 0.0);

@@ -20,7 +20,7 @@ pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
     kinds
 }
 
-/// The title of a chart.
+/// Returns the title of a chart.
 pub fn titled(measure: Measure, kind: &str, more: &str) -> String {
     let name = units::name(measure);
     let of = if kind.is_empty() { String::new() } else { format!(" of {kind}") };

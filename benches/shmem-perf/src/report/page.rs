@@ -6,7 +6,7 @@ use super::header::header;
 use super::section::ReportSection;
 use super::source::NamedRun;
 
-/// The report of some runs.
+/// Returns the report of some runs.
 pub fn page(runs: &[NamedRun], sections: &[ReportSection]) -> String {
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("shmem-perf: {}", names.join(", "));

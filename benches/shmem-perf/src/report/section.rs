@@ -22,7 +22,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The piece as a part of the page.
+    /// Returns the piece as a part of the page.
     pub fn markup(&self) -> Markup {
         let class = match self {
             Part::Text(text) => return text.clone(),

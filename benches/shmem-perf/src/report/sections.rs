@@ -17,7 +17,7 @@ use crate::operation::{bounds, kind_of};
 use crate::record::{Measure, Series};
 use crate::units;
 
-/// The sections that have something to show.
+/// Returns the sections that have something to show.
 pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
     let both = [Measure::Bandwidth, Measure::BidirectionalBandwidth];
     let mut sections = vec![
@@ -34,7 +34,7 @@ pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
     sections
 }
 
-/// The charts of some measures, and the tables of their figures.
+/// Returns the charts of some measures, and the tables of their figures.
 fn of(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportSection {
     let (mut all_charts, mut tables) = (Vec::new(), Vec::new());
     for &measure in measures {

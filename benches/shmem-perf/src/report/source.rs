@@ -28,7 +28,7 @@ pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
 /// Letters of a name in a legend.
 const LETTERS: usize = 28;
 
-/// The whole name of a run, with a letter where there are several.
+/// Returns the whole name of a run, with a letter where there are several.
 pub fn called(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &runs[run].name)
 }

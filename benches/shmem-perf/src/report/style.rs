@@ -10,7 +10,7 @@ const DASHES: [&str; 5] = ["", "7 4", "2 3", "10 3 2 3", "14 5"];
 /// The dashes of floors.
 pub const FLOOR_DASHES: &str = "3 3";
 
-/// The dashes of a run's lines; the first one has none.
+/// Returns the dashes of a run's lines; the first one has none.
 pub fn dashes(run: usize) -> Option<&'static str> {
     Some(DASHES[run % DASHES.len()]).filter(|dashes| !dashes.is_empty())
 }
@@ -23,7 +23,7 @@ pub fn letter(run: usize) -> String {
     }
 }
 
-/// A run's marker: a circle, a square, a triangle or a diamond.
+/// Returns a run's marker: a circle, a square, a triangle or a diamond.
 pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> Markup {
     let (fill, stroke) = if is_hollow { (CARD, Some(color)) } else { (color, None) };
     let path = match run % 4 {
@@ -54,7 +54,7 @@ impl Entry {
         Self { color, dashes: dashes(run), run: Some(run), text }
     }
 
-    /// A piece of the line, with its upper left corner at this place of a picture.
+    /// Returns a piece of the line, with its upper left corner at this place of a picture.
     pub fn swatch(&self, x: f64, y: f64) -> Markup {
         let Self { color, dashes, run, .. } = self;
         html! {
@@ -66,8 +66,8 @@ impl Entry {
     }
 }
 
-/// A color for each operation: that of its place among the operations of its kind, so that it looks
-/// the same in all charts, unless two would get the same.
+/// Returns a color for each operation: that of its place among the operations of its kind, so that
+/// it looks the same in all charts, unless two would get the same.
 pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
     let place = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
     let own: Vec<usize> = operations.iter().map(|name| place(name) % SERIES.len()).collect();

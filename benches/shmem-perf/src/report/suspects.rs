@@ -127,8 +127,8 @@ fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier
         .collect()
 }
 
-/// Lines and columns whose level is far above that of the others. The level is the lower quartile,
-/// since a good one has some slow cells with bad ones.
+/// Returns lines and columns whose level is far above that of the others. The level is the lower
+/// quartile, since a good one has some slow cells with bad ones.
 fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
     let (mut from, mut to): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     for (a, b, cost) in cells {

@@ -10,7 +10,7 @@ use crate::record::{Ended, Series};
 use crate::statistics::FEWEST_OF_P99;
 use crate::units;
 
-/// A table whose columns from `numbers` on are aligned at the right.
+/// Returns a table whose columns from `numbers` on are aligned at the right.
 pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
     let class = |column| (column >= numbers).then_some("number");
     html! {
@@ -27,7 +27,7 @@ pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
     }
 }
 
-/// All figures of some series, each with the place of its run.
+/// Returns all figures of some series, each with the place of its run.
 pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[NamedRun]) -> Markup {
     let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let mut head = vec!["operation"];

@@ -26,7 +26,7 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// A value without a spread.
+    /// Returns a value without a spread.
     pub fn exact(x: u64, value: f64) -> Self {
         Self { x, value, spread: (value, value), n: 1, is_late: false, is_invalid: false }
     }
@@ -48,7 +48,8 @@ impl Trace {
         self.color.map_or(FLOOR, |color| SERIES[color])
     }
 
-    /// The marker of a value: hollow if the time limit cut it short, a cross if it is no floor.
+    /// Returns the marker of a value: hollow if the time limit cut it short, a cross if it is no
+    /// floor.
     pub fn mark(&self, (x, y): (f64, f64), spot: &Spot) -> Markup {
         if spot.is_invalid {
             let path = format!("M{} {}l7 7m0-7l-7 7", px(x - 3.5), px(y - 3.5));
@@ -57,7 +58,7 @@ impl Trace {
         marker(self.run, (x, y), self.color(), spot.is_late)
     }
 
-    /// Its name; of several runs with the letter of its run.
+    /// Returns its name; of several runs with the letter of its run.
     pub fn lettered(&self, text: &str, n_runs: usize) -> String {
         match n_runs {
             1 => text.to_owned(),
@@ -65,7 +66,7 @@ impl Trace {
         }
     }
 
-    /// A value and its spread in words.
+    /// Returns a value and its spread in words.
     pub fn words(&self, measure: Measure, spot: &Spot, n_runs: usize) -> String {
         let name = self.lettered(&self.name, n_runs);
         let [value, low, high] =
@@ -84,7 +85,7 @@ pub mod tests {
         Spot { spread: (value * 0.9, value * 2.0), ..Spot::exact(x, value) }
     }
 
-    /// A curve of run B.
+    /// Returns a curve of run B.
     pub fn trace(name: &str, spots: &[(u64, f64)]) -> Trace {
         let spots = spots.iter().map(|&(x, value)| spot(x, value)).collect();
         Trace { name: name.into(), color: Some(0), run: 1, spots }

@@ -141,7 +141,7 @@ fn program() -> PathBuf {
     testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
 }
 
-/// An agent that starts the daemon of any host on this one.
+/// Returns an agent that starts the daemon of any host on this one.
 fn agent(folder: &Path) -> String {
     let file = folder.join("agent");
     fs::write(&file, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n").expect("it can be written");

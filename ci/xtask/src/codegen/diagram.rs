@@ -54,7 +54,7 @@ fn imports(packages: &[Package]) -> Imports<'_> {
         .collect()
 }
 
-/// The length of the longest way down from a crate.
+/// Returns the length of the longest way down from a crate.
 fn depth(imports: &Imports<'_>, name: &str) -> usize {
     imports[name].iter().map(|import| depth(imports, import) + 1).max().unwrap_or(0)
 }

@@ -38,7 +38,7 @@ impl Described<'_> {
     }
 }
 
-/// All pages.
+/// Returns all pages.
 ///
 /// # Panics
 /// If the text has no page for a section of the standard, or no words for an argument.
@@ -174,7 +174,7 @@ fn example(roff: &mut Roff, name: &str) {
     roff.control("fi", []);
 }
 
-/// The routines that the standard deprecates: a family where it deprecates all of it.
+/// Returns the routines that the standard deprecates: a family where it deprecates all of it.
 fn deprecated(functions: &[&CFunction]) -> Vec<String> {
     let is_old = |function: &CFunction| !function.deprecated_since.is_empty();
     let mut names: Vec<String> = Vec::new();
@@ -190,7 +190,7 @@ fn deprecated(functions: &[&CFunction]) -> Vec<String> {
     names
 }
 
-/// The prototypes of the families, with names of types for what differs, and those of C11.
+/// Returns the prototypes of the families, with names of types for what differs, and those of C11.
 fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
     let (mut families, mut generics): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
@@ -264,7 +264,7 @@ fn types(functions: &[&CFunction]) -> Vec<String> {
         .collect()
 }
 
-/// The names of the arguments, in their order.
+/// Returns the names of the arguments, in their order.
 fn names(functions: &[&CFunction]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for parameter in functions.iter().flat_map(|function| &function.parameters) {
@@ -276,7 +276,7 @@ fn names(functions: &[&CFunction]) -> Vec<String> {
     names
 }
 
-/// A paragraph, in which what stands between backquotes is bold.
+/// Returns a paragraph, in which what stands between backquotes is bold.
 fn inline(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts.map(|(i, part)| if i % 2 == 1 { bold(part) } else { roman(part) }).collect()

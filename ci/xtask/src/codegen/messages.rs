@@ -136,7 +136,7 @@ fn joined(messages: Vec<Message>) -> Vec<Message> {
     rows
 }
 
-/// All sources but tests, in the order of their paths.
+/// Returns all sources but tests, in the order of their paths.
 fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let mut open: Vec<PathBuf> = DIRECTORIES.iter().map(|directory| root.join(directory)).collect();
     let mut files = Vec::new();
@@ -159,7 +159,7 @@ fn row(Message { text, cause, remedy }: &Message) -> String {
     format!("| {text} | {cause} | {remedy} |\n")
 }
 
-/// The messages of a file.
+/// Returns the messages of a file.
 fn messages(source: &str) -> Result<Vec<Message>> {
     let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or(source);
     let (mut messages, mut comment, mut cause) = (Vec::new(), String::new(), None);
@@ -207,8 +207,9 @@ fn messages(source: &str) -> Result<Vec<Message>> {
     Ok(messages)
 }
 
-/// The string that is the first argument of this kind of a call, from behind its parenthesis, and
-/// where it ends. The name of a call (`call!("shmem")`, `&"shmem"`) is another kind.
+/// Returns the string that is the first argument of this kind of a call, from behind its
+/// parenthesis, and where it ends. The name of a call (`call!("shmem")`, `&"shmem"`) is another
+/// kind.
 fn text(source: &str, from: usize) -> Option<(String, usize)> {
     let mut depth = 1;
     let mut at = from;
@@ -231,7 +232,7 @@ fn text(source: &str, from: usize) -> Option<(String, usize)> {
     }
 }
 
-/// The quotation mark that ends a string.
+/// Returns the quotation mark that ends a string.
 fn end_of_string(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.find(|c| {
@@ -241,20 +242,20 @@ fn end_of_string(text: &str) -> Option<usize> {
     })
 }
 
-/// A string of several lines of code as one line.
+/// Returns a string of several lines of code as one line.
 fn one_line(text: &str) -> String {
     let lines = text.split("\\\n").enumerate();
     let lines = lines.map(|(n, line)| if n == 0 { line } else { line.trim_start() });
     lines.collect::<String>().replace("\\\"", "\"").replace("\\n", " ")
 }
 
-/// The words of a text, without its values and very short ones.
+/// Returns the words of a text, without its values and very short ones.
 fn n_words(text: &str) -> usize {
     let is_word = |word: &&str| word.len() > 2 && !word.starts_with('<');
     text.split(|c: char| !c.is_ascii_alphanumeric() && !"<_".contains(c)).filter(is_word).count()
 }
 
-/// The text of the code with its values as `<name>`, and those without a name as `...`.
+/// Returns the text of the code with its values as `<name>`, and those without a name as `...`.
 fn shown(text: &str) -> String {
     let mut shown = String::new();
     for (n, part) in text.split('{').enumerate() {
@@ -287,13 +288,13 @@ fn message(text: &str, comment: &str) -> Result<Message> {
     Ok(Message { text: format!("`{text}`"), cause: sentence(cause), remedy: sentence(&remedy) })
 }
 
-/// A part of a comment, which begins in the middle of a line.
+/// Returns a part of a comment, which begins in the middle of a line.
 fn sentence(part: &str) -> String {
     let part = part.trim();
     part[..1].to_uppercase() + &part[1..]
 }
 
-/// A conclusion: its documentation, the cause and the remedy.
+/// Returns a conclusion: its documentation, the cause and the remedy.
 fn conclusion(comment: &str) -> Result<Message> {
     let parts = comment.split_once(CAUSE).and_then(|(text, rest)| {
         let (cause, remedy) = rest.split_once(REMEDY)?;

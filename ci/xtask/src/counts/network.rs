@@ -46,7 +46,7 @@ const CALLS: usize = 21;
 const THREADS: usize = 4;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The folder in which libfabric finds the provider that was built.
+/// Returns the folder in which libfabric finds the provider that was built.
 pub fn provider(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     let folder = workspace.target.join("strict-fabric");
     fs::create_dir_all(&folder)?;
@@ -135,8 +135,8 @@ struct CallgrindPart {
 }
 
 impl CountedJob<'_> {
-    /// The parts of the first PE in their order, of a run with these options of callgrind's beside
-    /// the usual ones.
+    /// Returns the parts of the first PE in their order, of a run with these options of callgrind's
+    /// beside the usual ones.
     fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<CallgrindPart>> {
         let CountedJob { prefix, provider, program, routine, threads } = *self;
         let folder = workspace.target.join("counts-parts");
@@ -192,8 +192,8 @@ fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
     Ok(counts[counts.len() / 2])
 }
 
-/// The instructions in a part of callgrind's output that are the library's. A line of costs that
-/// follows `calls=` repeats what the callee took.
+/// Returns the instructions in a part of callgrind's output that are the library's. A line of costs
+/// that follows `calls=` repeats what the callee took.
 fn own(part: &str) -> u64 {
     let (mut object, mut is_callee, mut all) = ("", false, 0);
     for line in part.lines() {

@@ -21,15 +21,15 @@ fn tar(epoch: &str) -> Command {
     tar
 }
 
-/// The folder `name` of `parent`.
+/// Returns the folder `name` of `parent`.
 pub fn of_folder(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     let file = parent.join(format!("{name}.tar.gz"));
     run(tar(epoch).arg("-C").arg(parent).arg("-cf").arg(&file).arg(name))?;
     Ok(file)
 }
 
-/// The sources, and those of all dependencies, with which cargo builds them without a network; and
-/// their folder.
+/// Returns the sources, and those of all dependencies, with which cargo builds them without a
+/// network; and their folder.
 pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(PathBuf, PathBuf)> {
     let name = format!("rushmem-{VERSION}-source");
     let folder = output.join(&name);

@@ -30,7 +30,7 @@ pub fn all(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     Ok(())
 }
 
-/// The programs and shared libraries of a folder.
+/// Returns the programs and shared libraries of a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -71,7 +71,7 @@ fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     Ok(())
 }
 
-/// A version as numbers, which compare as it does.
+/// Returns a version as numbers, which compare as it does.
 fn version(text: &str) -> Vec<u32> {
     text.split('.').filter_map(|part| part.parse().ok()).collect()
 }

@@ -17,7 +17,7 @@ pub const TOOLS: [(&str, &str); 2] = [
     ("cargo-cyclonedx", "cargo install --locked cargo-cyclonedx"),
 ];
 
-/// The first of these programs that is not here, with what installs it.
+/// Returns the first of these programs that is not here, with what installs it.
 pub fn missing() -> Option<String> {
     let tool = TOOLS.iter().find(|(tool, _)| process::on_path(tool).is_none());
     tool.map(|(tool, command)| format!("{tool} is not here: {command}"))
@@ -59,7 +59,7 @@ pub fn place(
     Ok(())
 }
 
-/// The folder of a package, from the root of the repository.
+/// Returns the folder of a package, from the root of the repository.
 fn folder(workspace: &Workspace, package: &str) -> Result<PathBuf> {
     let id = capture(workspace.cargo().args(["pkgid", "-p", package]))?;
     let path = id.split_once("file://").and_then(|(_, rest)| rest.split('#').next());

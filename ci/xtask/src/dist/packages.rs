@@ -42,7 +42,7 @@ pub struct Packages<'a> {
 }
 
 impl Packages<'_> {
-    /// The packages for Debian.
+    /// Returns the packages for Debian.
     pub fn deb(&self) -> Result<Vec<PathBuf>> {
         let arch = if self.arch == "aarch64" { "arm64" } else { "amd64" };
         let texts = self.workspace.root.join("ci/packaging/debian");
@@ -73,7 +73,7 @@ impl Packages<'_> {
             .collect()
     }
 
-    /// The packages for RPM.
+    /// Returns the packages for RPM.
     pub fn rpm(&self) -> Result<Vec<PathBuf>> {
         let folder = self.output.join("rpm");
         let trees = self.trees("rpm")?;
@@ -107,7 +107,7 @@ impl Packages<'_> {
         Ok(names.map(file).to_vec())
     }
 
-    /// The files of each package in a folder of its own, below `kind`.
+    /// Returns the files of each package in a folder of its own, below `kind`.
     fn trees(&self, kind: &str) -> Result<Vec<PathBuf>> {
         let folder = self.output.join(kind);
         empty_folder(&folder)?;
@@ -151,7 +151,7 @@ impl Packages<'_> {
         Ok(text.replace("@VERSION@", VERSION).replace("@HOMEPAGE@", HOMEPAGE))
     }
 
-    /// The changelog of a Debian package, which names that of the project.
+    /// Writes the changelog of a Debian package, which names that of the project.
     fn changelog(&self, name: &str, folder: &Path) -> Result<()> {
         let date = capture(Command::new("date").args(["-uRd", &format!("@{}", self.epoch)]))?;
         let file = folder.join("changelog.Debian");
@@ -164,14 +164,14 @@ impl Packages<'_> {
         run(Command::new("gzip").args(["-9n", "--force"]).arg(&file))
     }
 
-    /// The version of gfortran's format of modules, of which each compiler reads one.
+    /// Returns the version of gfortran's format of modules, of which each compiler reads one.
     fn module(&self) -> Result<String> {
         let module = self.prefix.join("include/shmem.mod");
         let text = capture(Command::new("gzip").args(["-dc"]).arg(module))?;
         Ok(text.split('\'').nth(1).unwrap_or_default().to_owned())
     }
 
-    /// The checksums by which dpkg --verify finds files that were changed.
+    /// Writes the checksums by which dpkg --verify finds files that were changed.
     fn sums(&self, tree: &Path) -> Result<()> {
         let files = paths(tree)?.into_iter().filter(|path| {
             let full = tree.join(path);
@@ -228,7 +228,7 @@ fn package(path: &Path) -> usize {
     }
 }
 
-/// All that is in a folder, sorted, from there.
+/// Returns all that is in a folder, sorted, from there.
 fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = capture(Command::new("find").args([".", "-mindepth", "1"]).current_dir(folder))?;
     let mut paths: Vec<PathBuf> =

@@ -44,7 +44,7 @@ pub fn page(prefix: &mut Prefix, file: &str, template: &str, tools: &Toolchain) 
     prefix.write(file, &page)
 }
 
-/// The variables that shmem-info describes, as a list of a man page.
+/// Returns the variables that shmem-info describes, as a list of a man page.
 fn entries(text: &str) -> Result<String> {
     let mut page = Roff::new();
     for line in text.lines() {

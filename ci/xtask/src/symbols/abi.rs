@@ -81,14 +81,14 @@ fn read(include: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// A prototype of the library, of a line such as
+/// Returns a prototype of the library, of a line such as
 /// `/* shmem.h:9:NC */ extern void shmem_init (void);`.
 fn prototype(line: &str) -> Option<String> {
     let (place, text) = line.split_once("*/ extern ")?;
     place.contains("shmem").then(|| text.trim_end_matches(';').to_owned())
 }
 
-/// The name of a constant, of a line such as `#define SHMEM_CMP_EQ 1`.
+/// Returns the name of a constant, of a line such as `#define SHMEM_CMP_EQ 1`.
 fn constant(line: &str) -> Option<&str> {
     let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
     let is_plain = name.starts_with("SHMEM") && !name.contains('(') && !value.starts_with('"');

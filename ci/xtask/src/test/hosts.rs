@@ -36,7 +36,8 @@ pub fn over_ssh(session: &TestSession) -> Result<StepOutcome> {
     run.run()
 }
 
-/// The system's sshd, or one in `folder`, with the folder of libraries that it needs besides.
+/// Returns the system's sshd, or one in `folder`, with the folder of libraries that it needs
+/// besides.
 fn sshd(folder: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
     if let Some(sshd) = system.into_iter().find(|file| file.exists()) {

@@ -66,7 +66,7 @@ pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// The runtime that the nightly toolchain's code calls.
+/// Returns the runtime that the nightly toolchain's code calls.
 fn runtime() -> Result<PathBuf> {
     let rustc = ["run", "nightly", "rustc", "--print"];
     let sysroot = process::capture(Command::new("rustup").args(rustc).arg("sysroot"))?;
@@ -83,7 +83,7 @@ pub fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
-/// The prefix of the step `install` with an instrumented library in place of its own.
+/// Returns the prefix of the step `install` with an instrumented library in place of its own.
 fn prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = folder(session).join("prefix");
@@ -92,7 +92,7 @@ fn prefix(session: &TestSession) -> Result<PathBuf> {
     Ok(prefix)
 }
 
-/// The instrumented examples in Rust.
+/// Returns the instrumented examples in Rust.
 fn examples(session: &TestSession) -> Result<Vec<PathBuf>> {
     let named = CLEAN_IN_RUST.iter().flat_map(|name| ["--example", name]);
     let built = build(session, &["-p", "rushmem"].into_iter().chain(named).collect::<Vec<_>>())?;

@@ -54,7 +54,7 @@ pub fn needs(_: &TestSession) -> Result<StepOutcome> {
     ]))
 }
 
-/// The libraries of the networks; what needs those that are missing is skipped.
+/// Tests the libraries of the networks; what needs those that are missing is skipped.
 pub fn needs_of_networks(_: &TestSession) -> Result<StepOutcome> {
     in_part(needs::ensure(&[&UCX, &LIBFABRIC]))
 }
@@ -108,7 +108,7 @@ pub fn tests(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| !is_long(program))?.run()
 }
 
-/// The programs in the documentation of the Rust interface, each as a job of 2 PEs.
+/// Runs the programs in the documentation of the Rust interface, each as a job of 2 PEs.
 pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
     let runner =
@@ -162,7 +162,7 @@ pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
-/// The suite of the networks with other versions of their libraries, those in the folders that a
+/// Runs the suite of the networks with other versions of their libraries, those in the folders that a
 /// variable names, separated by colons.
 pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
@@ -190,12 +190,12 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
     suites(session, |program| program.folder == FAULTS)?.args([which, "--ignored"]).run()
 }
 
-/// The programs over TCP, each in one of several jobs.
+/// Runs the programs over TCP, each in one of several jobs.
 pub fn tcp_sample(session: &TestSession) -> Result<StepOutcome> {
     programs(session, "tcp_sample::")
 }
 
-/// The programs over TCP, each at every number of PEs.
+/// Runs the programs over TCP, each at every number of PEs.
 pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
     programs(session, "tcp_at_every_size::")
 }
@@ -208,27 +208,27 @@ pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| program.folder == TRANSPORT_OFI)?.run()
 }
 
-/// The programs over libfabric, each in one of several jobs.
+/// Runs the programs over libfabric, each in one of several jobs.
 pub fn ofi_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_sample::")
 }
 
-/// The programs over libfabric, each at every number of PEs.
+/// Runs the programs over libfabric, each at every number of PEs.
 pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
-/// The programs over libfabric with the rules of fabrics that are not here, each over one of them.
+/// Runs the programs over libfabric with the rules of fabrics that are not here, each over one of them.
 pub fn strict_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_sample::")
 }
 
-/// The programs over libfabric with the rules of fabrics that are not here, each over all of them.
+/// Runs the programs over libfabric with the rules of fabrics that are not here, each over all of them.
 pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }
 
-/// The suite over every provider of libfabric that is here, also those of the library in the folder
+/// Runs the suite over every provider of libfabric that is here, also those of the library in the folder
 /// that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
 pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
@@ -255,12 +255,12 @@ pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| program.folder == TRANSPORT_UCX)?.run()
 }
 
-/// The programs over UCX, each once.
+/// Runs the programs over UCX, each once.
 pub fn ucx_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_sample::")
 }
 
-/// The programs over UCX, each at every number of PEs.
+/// Runs the programs over UCX, each at every number of PEs.
 pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_at_every_size::")
 }
@@ -272,7 +272,7 @@ fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutc
     }
 }
 
-/// The networks over verbs, in virtual machines.
+/// Tests the networks over verbs, in virtual machines.
 pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
     Ok(match verbs::step(&session.workspace, install::into)? {
         Ok(()) => StepOutcome::Passed,
@@ -309,7 +309,7 @@ fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     }
 }
 
-/// The test programs in a setting that the plain tier leaves out.
+/// Runs the test programs in a setting that the plain tier leaves out.
 fn programs(session: &TestSession, setting: &str) -> Result<StepOutcome> {
     let run = suites(session, |program| {
         program.is(SHMEM_C, "programs")
@@ -327,12 +327,12 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
     Ok(if session.every_size { run.env(EVERY_SIZE, "1") } else { run })
 }
 
-/// The programs of the C interface alone.
+/// Returns the programs of the C interface alone.
 pub fn emulated(session: &TestSession) -> Result<Run> {
     suites(session, |program| program.is(SHMEM_C, "programs"))
 }
 
-/// The packages that are depended on: their licenses, versions and sources. Advisories
+/// Checks the packages that are depended on: their licenses, versions and sources. Advisories
 /// are not looked at, as their database would have to be fetched.
 pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path("cargo-deny").is_none() {
@@ -345,7 +345,7 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
     passed(deny.args(["licenses", "bans", "sources"]))
 }
 
-/// The documentation as a site, all of whose links lead somewhere.
+/// Builds the documentation as a site, all of whose links lead somewhere.
 pub fn book(session: &TestSession) -> Result<StepOutcome> {
     match book::missing() {
         Some(missing) => Ok(StepOutcome::Skipped(missing.into())),

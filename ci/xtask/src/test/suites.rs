@@ -71,7 +71,7 @@ impl Run {
         self
     }
 
-    /// All of them, several at once.
+    /// Runs all of them, several at once.
     pub fn run(self) -> Result<StepOutcome> {
         let programs = Mutex::new(self.programs.into_iter());
         let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -96,7 +96,7 @@ impl AddAssign for TestTally {
 }
 
 impl TestTally {
-    /// The numbers in a line such as `test result: ok. 3 passed; 0 failed; 2 ignored; ...`.
+    /// Returns the numbers in a line such as `test result: ok. 3 passed; 0 failed; 2 ignored; ...`.
     fn read(line: &str) -> Option<TestTally> {
         let results = line.strip_prefix("test result: ok. ")?;
         let number = |what: &str| {

@@ -129,7 +129,7 @@ impl<'a> Modules<'a> {
         self.files.iter().map(|(module, file)| of(module, file)).collect()
     }
 
-    /// The file that holds what `path` names where it is used in `module`.
+    /// Returns the file that holds what `path` names where it is used in `module`.
     fn find(&self, module: &NamePath, path: &[String], depth: usize) -> Option<NamePath> {
         let (first, rest) = path.split_first()?;
         let (mut at, mut rest) = match first.as_str() {
@@ -168,7 +168,7 @@ impl<'a> Modules<'a> {
 }
 
 impl Modules<'_> {
-    /// The module from which `at` has a name by `use x::*`.
+    /// Returns the module from which `at` has a name by `use x::*`.
     fn by_glob(&self, at: &NamePath, name: &String, depth: usize) -> Option<NamePath> {
         let (_, module) = self.files.get(at)?;
         if depth >= 8 || module.defined.contains(name) {
@@ -278,7 +278,7 @@ impl<'ast> Visit<'ast> for Module {
     }
 }
 
-/// The name that an item has in its module.
+/// Returns the name that an item has in its module.
 fn defined(item: &Item) -> Option<&syn::Ident> {
     Some(match item {
         Item::Const(item) => &item.ident,

@@ -24,7 +24,7 @@ fn of_page(tree: &Tree, page: &File) -> Vec<String> {
     complaints
 }
 
-/// The pages under docs/ that a file mentions by their path, but that do not exist.
+/// Returns the pages under docs/ that a file mentions by their path, but that do not exist.
 fn mentions(tree: &Tree, file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
@@ -41,7 +41,7 @@ fn mentions(tree: &Tree, file: &File) -> Vec<String> {
     complaints
 }
 
-/// The lines that are not in a block of code, with their numbers.
+/// Returns the lines that are not in a block of code, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -72,7 +72,7 @@ fn is_file(tree: &Tree, path: &str) -> bool {
     tree.files.iter().any(|file| file.path == path)
 }
 
-/// The path from the top of the repository of what `page` calls `path`.
+/// Returns the path from the top of the repository of what `page` calls `path`.
 fn resolve(page: &str, path: &str) -> String {
     let mut folders: Vec<&str> = page.split('/').collect();
     folders.pop();
@@ -86,8 +86,8 @@ fn resolve(page: &str, path: &str) -> String {
     folders.join("/")
 }
 
-/// The anchors that GitHub gives to the headings of a page. A heading that occurs again gets a
-/// number.
+/// Returns the anchors that GitHub gives to the headings of a page. A heading that occurs again
+/// gets a number.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {

@@ -45,7 +45,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The packages that are published without the licenses at the top.
+/// Returns the packages that are published without the licenses at the top.
 fn without_licenses(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
     let published = tree.files.iter().filter(|file| file.text.contains("\npublish = true\n"));

@@ -51,7 +51,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The types of a file, and whether other files can use them.
+/// Returns the types of a file, and whether other files can use them.
 fn types(text: &str) -> Vec<(String, bool)> {
     // The compiler reports syntax errors better.
     let items = syn::parse_file(text).map(|file| file.items).unwrap_or_default();

@@ -85,7 +85,7 @@ fn of_file(file: &File) -> Vec<String> {
     complaints
 }
 
-/// The words of a line in lower case. Names are split at their underscores.
+/// Returns the words of a line in lower case. Names are split at their underscores.
 fn words(line: &str) -> Vec<String> {
     let words = line.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()

@@ -24,7 +24,8 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// The folder of its crate and its path in `src`, if it is a source of a crate and no test.
+    /// Returns the folder of its crate and its path in `src`, if it is a source of a crate and no
+    /// test.
     pub fn source(&self) -> Option<(&str, &str)> {
         let source = self.path.split_once("/src/").filter(|_| self.is_rust());
         source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The prefix, copied to a path that holds a blank.
+/// Returns the prefix, copied to a path that holds a blank.
 pub fn moved() -> &'static Path {
     static MOVED: OnceLock<PathBuf> = OnceLock::new();
     MOVED.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn moved() -> &'static Path {
     })
 }
 
-/// An empty folder of this name, for this test program.
+/// Returns an empty folder of this name, for this test program.
 pub fn temporary(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let program = program.file_stem().unwrap();
@@ -41,14 +41,14 @@ pub fn needs(program: &str) {
     }
 }
 
-/// The program under a time limit, with nothing to read.
+/// Returns the program under a time limit, with nothing to read.
 pub fn runs(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "600"]).arg(program).stdin(Stdio::null());
     command
 }
 
-/// The line, run by a shell under a time limit.
+/// Returns the line, run by a shell under a time limit.
 pub fn shell(line: &str) -> Command {
     let mut command = runs("sh");
     command.args(["-e", "-c", line]);

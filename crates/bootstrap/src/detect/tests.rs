@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The route for these variables, where descriptor 7 is a socket; the variable named by a refusal.
+/// Returns the route for these variables, where descriptor 7 is a socket; the variable named by a
+/// refusal.
 fn found(vars: &[(&str, &str)]) -> Result<JoinRoute, &'static str> {
     found_by(Protocol::Any, vars)
 }

@@ -26,8 +26,8 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
     std::iter::once(first).chain(parts.iter().skip(1).map(|part| (*part).to_owned())).collect()
 }
 
-/// The bytes that [`split`] was given; `part(i)` is the `i`-th text. `None` when the texts hold
-/// none.
+/// Returns the bytes that [`split`] was given; `part(i)` is the `i`-th text. `None` when the texts
+/// hold none.
 ///
 /// # Errors
 /// Those of `part`.

@@ -14,7 +14,7 @@ pub(crate) trait Manager: Debug + Send {
     /// This process's number.
     fn pe(&self) -> u32;
 
-    /// Number of processes.
+    /// Returns the number of processes.
     fn n_pes(&self) -> u32;
 
     /// Stores `value`, for everybody to get after the next fence.
@@ -26,7 +26,7 @@ pub(crate) trait Manager: Debug + Send {
     /// Returns what process `from` has put under `key` before the last fence.
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
 
-    /// A handle that ends the job.
+    /// Returns a handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
 
     /// The process is about to exit in good order. The manager accepts no request any more.
@@ -39,8 +39,8 @@ pub(crate) trait Ender: Debug + Send + Sync {
     /// whether the request was sent.
     fn ask(&self, status: i32) -> bool;
 
-    /// The connection that ends with the manager, if a watch may look at it: whether it has ended,
-    /// not what arrives.
+    /// Returns the connection that ends with the manager, if a watch may look at it: whether it has
+    /// ended, not what arrives.
     fn line(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -21,7 +21,7 @@ pub(crate) enum Mpi {
 /// Longest text of `MPI_Get_library_version` in any MPI.
 const TEXT: usize = 8192;
 
-/// The state of MPI in this process now.
+/// Returns the state of MPI in this process now.
 pub(crate) fn present() -> Mpi {
     let (Some(initialized), Some(version)) =
         (find(c"MPI_Initialized"), find(c"MPI_Get_library_version"))

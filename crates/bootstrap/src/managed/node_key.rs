@@ -52,7 +52,7 @@ impl NodeKey {
         NodeKey(mac(secret, &[b"machine", machine]).finalize().into_bytes().into())
     }
 
-    /// The name of the socket of PE `pe`.
+    /// Returns the name of the socket of PE `pe`.
     pub(super) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
         let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()]).finalize().into_bytes();
         let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -19,7 +19,7 @@ pub(super) enum NodePeers {
 }
 
 impl NodePeers {
-    /// The PEs of the node in ascending order, if this is the first of them.
+    /// Returns the PEs of the node in ascending order, if this is the first of them.
     pub(super) fn node_pes(&self) -> Option<Vec<u32>> {
         match self {
             NodePeers::First { pe, others } => {
@@ -66,7 +66,7 @@ impl NodePeers {
     }
 }
 
-/// The error of a connection, said of a PE instead of oshrun.
+/// Returns the error of a connection, said of a PE instead of oshrun.
 fn of_node_peer(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },

@@ -215,7 +215,7 @@ impl Pmi {
         expect(command, answer, reply)
     }
 
-    /// The manager's next message, which it has ready, in reply to `command`.
+    /// Returns the manager's next message, which it has ready, in reply to `command`.
     fn reply(&mut self, command: &str) -> Result<PmiMessage, Error> {
         let mut limit = TimeLeft::new(self.limit);
         self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
@@ -233,7 +233,7 @@ impl Pmi {
         self.receive(|_| Ok(()))
     }
 
-    /// The next message; `wait` is called before each read.
+    /// Returns the next message; `wait` is called before each read.
     fn receive(
         &mut self,
         mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,
@@ -255,7 +255,7 @@ impl Pmi {
         }
     }
 
-    /// The text under one key.
+    /// Returns the text under one key.
     fn text(&mut self, key: &str) -> Result<String, Error> {
         let job = self.job.clone();
         let reply = match self.sender.dialect() {
@@ -369,7 +369,7 @@ mod tests {
         Pmi::open(Opening { socket, dialect, identity, job, is_open: false, limit })
     }
 
-    /// A manager that has written this.
+    /// Returns a manager that has written this.
     fn writes(text: &str) -> impl FnOnce(UnixStream) -> Option<UnixStream> {
         move |mut theirs| {
             theirs.write_all(text.as_bytes()).expect("room");

@@ -25,7 +25,7 @@ use super::time_left::TimeLeft;
 use super::watch::{end_without_manager, without_signals};
 use crate::error::Error;
 
-/// The open library; never closed, since it runs threads of its own.
+/// Returns the open library; never closed, since it runs threads of its own.
 fn library() -> Result<&'static Library, Error> {
     static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
     let open = OPEN.get_or_init(|| {
@@ -38,7 +38,7 @@ fn library() -> Result<&'static Library, Error> {
     open.as_ref().map_err(|cause| Error::PmixMissing { cause: cause.clone() })
 }
 
-/// The loader's own words stand behind the error's.
+/// Returns the loader's own words stand behind the error's.
 fn reason(error: &pmix_sys::OpenError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -47,13 +47,14 @@ struct Handshake {
 }
 
 impl Handshake {
-    /// The bytes for PE `to`, with the proof that they come from a PE of this job.
+    /// Returns the bytes for PE `to`, with the proof that they come from a PE of this job.
     fn encode(&self, key: &NodeKey, to: u32) -> Vec<u8> {
         let numbers = [self.pe, self.n_files].map(u32::to_le_bytes);
         [numbers.as_flattened(), &key.proof(self.pe, to)].concat()
     }
 
-    /// The greeting of these bytes; `None` if they do not prove that they are one to PE `to`.
+    /// Returns the greeting of these bytes; `None` if they do not prove that they are one to PE
+    /// `to`.
     fn decode(bytes: &[u8; HANDSHAKE], key: &NodeKey, to: u32) -> Option<Handshake> {
         let (pe, rest) = bytes.split_first_chunk().expect("a greeting is longer");
         let (n_files, proof) = rest.split_first_chunk().expect("a greeting is longer");
@@ -157,7 +158,7 @@ impl Rendezvous {
         Ok(NodeConnections { peers, liveness: ManuallyDrop::into_inner(liveness), memory, files })
     }
 
-    /// The PEs behind this one that are on this node.
+    /// Returns the PEs behind this one that are on this node.
     fn awaited(&self, n_pes: u32) -> Result<BTreeSet<u32>, Error> {
         let mut awaited = BTreeSet::new();
         for pe in self.pe + 1..n_pes {
@@ -313,8 +314,8 @@ fn socket() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// The process that has made the pair of streams to which this one belongs, if it is one of this
-/// user's.
+/// Returns the process that has made the pair of streams to which this one belongs, if it is one of
+/// this user's.
 fn pid_of_this_user(stream: &UnixStream) -> Option<Pid> {
     let maker = socket_peercred(stream).ok()?;
     (maker.uid == rustix::process::geteuid()).then_some(maker.pid)

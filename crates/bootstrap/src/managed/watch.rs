@@ -228,7 +228,7 @@ mod tests {
         fds[0].revents()
     }
 
-    /// A watch of PE 7, this PE's end of the line, and the requests to end the job.
+    /// Returns a watch of PE 7, this PE's end of the line, and the requests to end the job.
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();

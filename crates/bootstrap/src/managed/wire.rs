@@ -26,7 +26,7 @@ pub(crate) enum Dialect {
 pub(crate) struct PmiMessage(Vec<(String, String)>);
 
 impl PmiMessage {
-    /// The value of the first pair with this key.
+    /// Returns the value of the first pair with this key.
     pub(crate) fn value(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -49,8 +49,8 @@ impl fmt::Display for PmiMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The bytes of a request. PMI-1 has no way to write a space or a newline into a value; callers
-/// send none.
+/// Returns the bytes of a request. PMI-1 has no way to write a space or a newline into a value;
+/// callers send none.
 pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
     let all = [("cmd", command)].into_iter().chain(pairs.iter().copied());
     match dialect {
@@ -87,7 +87,7 @@ impl PmiDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole reply, `None` when more bytes are needed.
+    /// Returns the next whole reply, `None` when more bytes are needed.
     ///
     /// # Errors
     /// When the bytes cannot become a reply.

@@ -6,14 +6,14 @@ use super::*;
 use crate::proto::encode;
 use crate::records::MAX_RECORD;
 
-/// A job of `n_pes` silent PEs with pids 100, 101, ...
+/// Returns a job of `n_pes` silent PEs with pids 100, 101, ...
 fn job(n_pes: u32) -> Server {
     let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
     (0..n_pes).for_each(|pe| server.started(pe, 100 + pe));
     server
 }
 
-/// A job whose PEs have all entered initialization.
+/// Returns a job whose PEs have all entered initialization.
 fn running(n_pes: u32) -> Server {
     let mut server = job(n_pes);
     for pe in 0..n_pes {

@@ -3,12 +3,12 @@
 use super::*;
 use crate::{Edge, Partner};
 
-/// The receiver of what goes down the tree, or its sender.
+/// Returns the receiver of what goes down the tree, or its sender.
 fn down(index: u32, k: u8) -> Partner {
     Partner { index, edge: Edge::Ahead(k) }
 }
 
-/// The receiver of what goes up the tree, or its sender.
+/// Returns the receiver of what goes up the tree, or its sender.
 fn up(index: u32, k: u8) -> Partner {
     Partner { index, edge: Edge::Behind(k) }
 }

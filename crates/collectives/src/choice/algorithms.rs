@@ -27,12 +27,12 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     /// Returns where it can be used; `None` if that is everywhere.
     fn limit(self) -> Option<Limit>;
 
-    /// The algorithm of a name.
+    /// Returns the algorithm of a name.
     fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, algorithm)| algorithm)
     }
 
-    /// Its name.
+    /// Returns its name.
     fn name(self) -> &'static str {
         let named = Self::ALL.iter().find(|(_, algorithm)| *algorithm == self);
         named.expect("every algorithm has a name").0
@@ -147,8 +147,8 @@ algorithms! {
 }
 
 impl SyncAlgorithm {
-    /// The plan of a sync by this algorithm; that of a tree on one level if it is one of two, whose
-    /// plan needs to know the nodes.
+    /// Returns the plan of a sync by this algorithm; that of a tree on one level if it is one of
+    /// two, whose plan needs to know the nodes.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Dissemination => Either::Left(dissemination::sync(n, me)),
@@ -161,8 +161,8 @@ impl SyncAlgorithm {
 }
 
 impl BroadcastAlgorithm {
-    /// The plan of a broadcast by this algorithm. The binomial tree takes the vector as one part,
-    /// the other one in `parts` parts.
+    /// Returns the plan of a broadcast by this algorithm. The binomial tree takes the vector as one
+    /// part, the other one in `parts` parts.
     pub fn plan(
         self,
         n: u32,
@@ -180,7 +180,7 @@ impl BroadcastAlgorithm {
 }
 
 impl AllGatherAlgorithm {
-    /// The plan of an all-gather by this algorithm.
+    /// Returns the plan of an all-gather by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Lines => {

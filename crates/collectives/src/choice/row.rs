@@ -68,7 +68,7 @@ impl fmt::Display for Mistake {
 pub(super) type Conditions<'a> = [&'a str; 5];
 
 impl<A: Algorithm> Row<A> {
-    /// The row that always holds.
+    /// Returns the row that always holds.
     pub(super) const fn always(algorithm: A, origin: RowOrigin) -> Row<A> {
         Row {
             bytes: Bounds::ANY,
@@ -145,7 +145,7 @@ impl<A: Algorithm> Row<A> {
             && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
     }
 
-    /// The sizes at which it may begin or cease to hold for a number of members.
+    /// Returns the sizes at which it may begin or cease to hold for a number of members.
     pub(super) fn changes(&self, members: u32) -> [usize; 2] {
         let factor = if self.bytes_per_member { members as usize } else { 1 };
         [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))
@@ -222,7 +222,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// A number that may be in units of 1024 or of its square.
+/// Returns a number that may be in units of 1024 or of its square.
 fn number(text: &str) -> Option<usize> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),

@@ -25,7 +25,7 @@ pub struct Listed {
 
 /// An algorithm of an operation that tables have rows for.
 pub trait Tabled: Algorithm {
-    /// The rows of its operation.
+    /// Returns the rows of its operation.
     fn rows(table: &Table) -> &Vec<Row<Self>>;
 
     /// Returns the rows, for changes.
@@ -70,13 +70,13 @@ macro_rules! table {
                 $(self.$operation.retain_mut(|row| row.may_hold(world));)+
             }
 
-            /// The rows as they are written, with the origin of each.
+            /// Returns the rows as they are written, with the origin of each.
             pub fn rows(&self) -> impl Iterator<Item = (String, RowOrigin)> + '_ {
                 std::iter::empty()
                     $(.chain(self.$operation.iter().map(|row| (row.to_string(), row.origin))))+
             }
 
-            /// The names of an operation's algorithms; none if it is no operation.
+            /// Returns the names of an operation's algorithms; none if it is no operation.
             pub fn algorithms(operation: &str) -> Vec<&'static str> {
                 match operation {
                     $(stringify!($operation) => {
@@ -86,7 +86,7 @@ macro_rules! table {
                 }
             }
 
-            /// The name of what is chosen for `nbytes` bytes; `None` if it is no operation.
+            /// Returns the name of what is chosen for `nbytes` bytes; `None` if it is no operation.
             pub fn chosen(&self, operation: &str, nbytes: usize, facts: &ChoiceFacts) -> Option<&'static str> {
                 match operation {
                     $(stringify!($operation) => {
@@ -186,8 +186,8 @@ impl Table {
         Ok(())
     }
 
-    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are requested only where
-    /// a row depends on them.
+    /// Returns the algorithm of the first row that holds for `nbytes` bytes. Facts are requested
+    /// only where a row depends on them.
     ///
     /// # Panics
     /// When the table is not complete.
@@ -203,7 +203,8 @@ impl Table {
     }
 }
 
-/// The rows that a table chooses for an operation, each with the size from which on it is chosen.
+/// Returns the rows that a table chooses for an operation, each with the size from which on it is
+/// chosen.
 fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     let mut sizes: Vec<usize> =
         A::rows(table).iter().flat_map(|row| row.changes(facts.members)).collect();

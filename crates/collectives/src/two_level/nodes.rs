@@ -24,10 +24,10 @@ pub trait Nodes: Copy {
     /// Returns where the member itself is.
     fn levels(self) -> Levels;
 
-    /// The index in the team of a member of the own node.
+    /// Returns the index in the team of a member of the own node.
     fn member(self, local: u32) -> u32;
 
-    /// The index in the team of the member of the own lane on a node.
+    /// Returns the index in the team of the member of the own lane on a node.
     fn in_lane(self, node: u32) -> u32;
 }
 

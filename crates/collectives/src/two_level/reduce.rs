@@ -23,7 +23,7 @@ const LANE_PARTS: u64 = 2048;
 /// Parts of what a member combines at a time: few enough to stay in its caches.
 const BLOCK_PARTS: u32 = 64;
 
-/// The plan of an all-reduce in 2 ⌈log2 p⌉ rounds on a node of p members and those of
+/// Returns the plan of an all-reduce in 2 ⌈log2 p⌉ rounds on a node of p members and those of
 /// [`recursive_doubling::all_reduce`] over the leaders. No member leaves it before all have entered
 /// it.
 ///
@@ -58,9 +58,9 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         .chain(down.map(on_node(at)))
 }
 
-/// The plan of an all-reduce of one part that fits a receive buffer, in 3 ⌈log2 p⌉ rounds on a node
-/// of p members, and those of [`recursive_doubling::all_reduce`] over the leaders. No member leaves
-/// it before all have entered it.
+/// Returns the plan of an all-reduce of one part that fits a receive buffer, in 3 ⌈log2 p⌉ rounds
+/// on a node of p members, and those of [`recursive_doubling::all_reduce`] over the leaders. No
+/// member leaves it before all have entered it.
 ///
 /// Where other teams use the same receive buffers, each leader announces to the others that it has
 /// entered; they hear that while they wait for their nodes. A source may be the destination.
@@ -97,7 +97,7 @@ pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
     paid.clamp(1, u64::from(most)) as u32
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts: each lane combines its share
+/// Returns the plan of an all-reduce of a vector of `parts` parts: each lane combines its share
 /// of them on each node and then runs [`rabenseifner::all_reduce`] over the nodes. No member
 /// leaves it before all have entered it.
 ///
@@ -124,7 +124,8 @@ fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     gather.chain(release.into_iter().flatten()).map(on_node(at))
 }
 
-/// A member of a lane combines the lane's share of the sources of its node in its destination.
+/// Returns a member of a lane combines the lane's share of the sources of its node in its
+/// destination.
 fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };

@@ -11,7 +11,7 @@ fn depth(n: u32, call: Call) -> u32 {
     run(n, &[call], false, 0).expect("a plan that works")
 }
 
-/// The logarithm, rounded up.
+/// Returns the logarithm, rounded up.
 fn log2(n: u32) -> u32 {
     n.next_power_of_two().ilog2()
 }

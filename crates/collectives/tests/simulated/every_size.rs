@@ -8,15 +8,15 @@ use testkit::every_size;
 const LARGE: [u32; 16] =
     [150, 200, 255, 256, 257, 300, 333, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1100];
 
-/// Sizes up to 130: all with `every_size`, otherwise those up to 33, around the powers of two, and
-/// tens.
+/// Returns the sizes up to 130: all with `every_size`, otherwise those up to 33, around the powers
+/// of two, and tens.
 fn small() -> impl Iterator<Item = u32> {
     let is_special =
         |n: u32| n <= 33 || n.is_multiple_of(10) || (n - 1..=n + 1).any(|n| n.is_power_of_two());
     (1..=130).filter(move |&n| every_size() || is_special(n))
 }
 
-/// Sizes up to 1,100: all of [`LARGE`] with `every_size`, otherwise some.
+/// Returns the sizes up to 1,100: all of [`LARGE`] with `every_size`, otherwise some.
 fn large() -> impl Iterator<Item = u32> {
     LARGE.into_iter().filter(|n| every_size() || [257, 512, 777].contains(n))
 }

@@ -49,7 +49,7 @@ fn every_step_is_needed() {
     }
 }
 
-/// A scan without its credits: only they are signals without data, and come from above.
+/// Returns a scan without its credits: only they are signals without data, and come from above.
 fn without_credits(me: u32, plan: Plan) -> Plan {
     Box::new(plan.filter(move |step| match step {
         Step::Signal { .. } => false,

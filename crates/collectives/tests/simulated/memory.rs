@@ -134,7 +134,7 @@ impl Memory {
         }
     }
 
-    /// A receive buffer that somebody wrote and the owner did not read.
+    /// Returns a receive buffer that somebody wrote and the owner did not read.
     pub fn unread(&self) -> Option<u8> {
         (self.receive_buffers.iter())
             .find(|(_, cell)| !matches!(cell.content, Content::Empty))

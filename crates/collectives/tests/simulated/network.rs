@@ -160,7 +160,7 @@ impl Network {
         Some(signal)
     }
 
-    /// A channel with signals that nobody waited for.
+    /// Returns a channel with signals that nobody waited for.
     pub fn undrained(&self) -> Option<&Channel> {
         let is_counted = |channel: &Channel| {
             let counted = self.counted.get(&channel.to);

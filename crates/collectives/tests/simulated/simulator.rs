@@ -491,8 +491,8 @@ impl<'a> Simulation<'a> {
         Ok(Data { area, values, issued: member.now })
     }
 
-    /// The call that the owner of a buffer must be known to have entered before a peer writes to
-    /// it, if any.
+    /// Returns the call that the owner of a buffer must be known to have entered before a peer
+    /// writes to it, if any.
     fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);

@@ -19,7 +19,7 @@ impl Value {
         Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
 
-    /// The value that stands for both, if these are neighboring runs in this order.
+    /// Returns the value that stands for both, if these are neighboring runs in this order.
     pub fn combine(self, right: Self, n: u32) -> Result<Self, String> {
         let end = self.end + (right.end - right.first);
         let follows = self.end % n == right.first && end - self.first <= n;

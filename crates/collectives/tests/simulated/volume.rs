@@ -4,7 +4,7 @@ use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
 use rushmem_collectives::Step;
 
-/// The most parts that a member puts, and gets.
+/// Returns the most parts that a member puts, and gets.
 fn volume(n: u32, call: Call) -> (u32, u32) {
     let of = |me| {
         call.plan(n, me).fold((0, 0), |(put, got), step| match step {

@@ -88,7 +88,7 @@ fn check_busy(name: &str, expected: u32) {
     });
 }
 
-/// The status of a PE, of which these threads wait.
+/// Returns the status of a PE, of which these threads wait.
 fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
     let wait = |thread| Wait {
         thread,

@@ -32,7 +32,8 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     causes
 }
 
-/// The cycles among nodes that cannot continue, except those that wait for another cause anyway.
+/// Returns the cycles among nodes that cannot continue, except those that wait for another cause
+/// anyway.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());
@@ -145,8 +146,9 @@ fn title(graph: &Graph) -> &'static str {
     if other_threads(graph).0.is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
 }
 
-/// The PEs that wait, while threads of them may continue: those that sleep outside the library, and
-/// those of waits that the status only counts. What such a thread does, as it follows `a thread`.
+/// Returns the PEs that wait, while threads of them may continue: those that sleep outside the
+/// library, and those of waits that the status only counts. What such a thread does, as it follows
+/// `a thread`.
 fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     let is_sleeping = |of: &Pe| of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
     match graph.job.all(|of| of.is_waiting() && of.further_waits() > 0) {

@@ -62,8 +62,8 @@ fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
     }
 }
 
-/// The PEs that can continue although nobody writes a word, first those of which nothing is known:
-/// those that do not wait, or else those whose waits will end.
+/// Returns the PEs that can continue although nobody writes a word, first those of which nothing is
+/// known: those that do not wait, or else those whose waits will end.
 fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
     let of = |pe: &u32| &graph.job.pes[*pe as usize];
     let is_free = |pe: &u32| of(pe).is_busy() || !of(pe).is_waiting();

@@ -76,7 +76,7 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     sentences
 }
 
-/// The newest of these writes, with its age and the PE that wrote.
+/// Returns the newest of these writes, with its age and the PE that wrote.
 fn newest<'a>(
     job: &Job<'a>,
     is: impl Fn(u32, &LastWrite) -> bool,
@@ -88,7 +88,7 @@ fn newest<'a>(
     all.filter(|(_, pe, write)| is(*pe, write)).min_by_key(|(age, pe, _)| (*age, *pe))
 }
 
-/// The words for which a PE waits that do not compare.
+/// Returns the words for which a PE waits that do not compare.
 fn awaited<'a>(job: &Job<'a>, pe: u32) -> impl Iterator<Item = &'a Word> {
     job.pes[pe as usize].waits().flat_map(|(wait, values)| {
         let words = words::words_of(wait);

@@ -4,7 +4,7 @@ use super::*;
 use crate::status::{Finalizing, InFlight, Stage, SymmetricLocation, Wait, Word, Words};
 use std::sync::atomic::AtomicU64;
 
-/// A slot as a reader copies it, with this sequence number.
+/// Returns a slot as a reader copies it, with this sequence number.
 fn page(sequence: u64, status: &Status) -> Vec<u8> {
     let words = std::iter::once(sequence).chain(encode(status));
     let mut page: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();

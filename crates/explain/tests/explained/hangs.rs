@@ -18,7 +18,7 @@ fn check(hang: impl Fn(u32) -> Job, sentences: &[&str]) {
     }
 }
 
-/// All PEs but `without`.
+/// Returns all PEs but `without`.
 fn others(n_pes: u32, without: &[u32]) -> Vec<u32> {
     (0..n_pes).filter(|pe| !without.contains(pe)).collect()
 }

@@ -20,7 +20,7 @@ impl Numbers {
         self.next() % limit
     }
 
-    /// A PE of a job of 6, most often.
+    /// Returns a PE of a job of 6, most often.
     fn pe(&mut self) -> u32 {
         if self.below(20) == 0 { u32::MAX } else { self.below(7) as u32 }
     }

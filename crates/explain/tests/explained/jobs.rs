@@ -70,7 +70,7 @@ impl Job {
         self.wait(pes, "shmem_barrier_all", 12.0, |_| world(n_pes, 41))
     }
 
-    /// A PE in `shmem_long_wait_until` on `flag[2] >= 8` for 31 s.
+    /// Returns a PE in `shmem_long_wait_until` on `flag[2] >= 8` for 31 s.
     pub fn wait_until(self, pe: u32, value: u64) -> Job {
         let mut job = self.wait([pe], "shmem_long_wait_until", 31.0, |_| word());
         let snapshot = &mut job.0[pe as usize];
@@ -79,7 +79,7 @@ impl Job {
         job
     }
 
-    /// A PE that wrote the word of [`word`] on another one some seconds ago.
+    /// Returns a PE that wrote the word of [`word`] on another one some seconds ago.
     pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> Job {
         let at = NOW - (seconds * SECOND as f64) as u64;
         let (location, call) =
@@ -104,7 +104,7 @@ impl Job {
         self
     }
 
-    /// A PE that holds a lock.
+    /// Returns a PE that holds a lock.
     pub fn holds(mut self, pe: u32, lock: u64) -> Job {
         let status = self.0[pe as usize].status.as_mut().expect("a status");
         status.held_locks.push(location(lock));
@@ -121,7 +121,7 @@ impl Job {
         self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: location(lock), behind })
     }
 
-    /// The table, and the sentences of the conclusion.
+    /// Returns the table, and the sentences of the conclusion.
     pub fn explained(&self, n_pes: u32) -> (String, String) {
         let text = rushmem_explain::explain(n_pes, &self.0);
         let (table, conclusion) = text.split_once("\n\n").expect("a table and a conclusion");
@@ -155,12 +155,12 @@ fn location(offset: u64) -> SymmetricLocation {
     SymmetricLocation::Heap { offset, block: None }
 }
 
-/// The collective with number `nth` on the team of all PEs.
+/// Returns the collective with number `nth` on the team of all PEs.
 pub fn world(n_pes: u32, nth: u64) -> Subject {
     team("SHMEM_TEAM_WORLD", 0, (0, 1, n_pes), nth, None)
 }
 
-/// A collective on a team of PEs at equal distances.
+/// Returns a collective on a team of PEs at equal distances.
 pub fn team(
     name: &str,
     number: u64,
@@ -173,7 +173,7 @@ pub fn team(
     Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
 }
 
-/// A word that is waited for: `flag[2] >= 8`.
+/// Returns a word that is waited for: `flag[2] >= 8`.
 pub fn word() -> Subject {
     let word = Word {
         location: SymmetricLocation::Static { address: 0x4010 },

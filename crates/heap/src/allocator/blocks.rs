@@ -95,7 +95,7 @@ impl BlockList {
         self.allocated.len()
     }
 
-    /// The number of the next block.
+    /// Returns the number of the next block.
     pub(super) fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
@@ -105,12 +105,12 @@ impl BlockList {
         self.allocated.insert(block.start.addr(), block);
     }
 
-    /// The block that starts at an address.
+    /// Returns the block that starts at an address.
     pub(super) fn at(&self, start: usize) -> Option<&Block> {
         self.allocated.get(&start)
     }
 
-    /// The last block that starts at an address or before it.
+    /// Returns the last block that starts at an address or before it.
     pub(super) fn up_to(&self, address: usize) -> Option<&Block> {
         self.allocated.range(..=address).next_back().map(|(_, block)| block)
     }
@@ -131,7 +131,7 @@ impl BlockList {
         self.freed.push_front((block, freed_by));
     }
 
-    /// The addresses of the block in which `nbytes` bytes, at least one, lie.
+    /// Returns the addresses of the block in which `nbytes` bytes, at least one, lie.
     pub(super) fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         let before = self.up_to(address);
         if let Some(block) = before.filter(|block| block.has(address)) {

@@ -28,7 +28,7 @@ pub(super) unsafe fn write(start: *mut u8) {
     }
 }
 
-/// The first and the last address of the guard at `start` that were overwritten.
+/// Returns the first and the last address of the guard at `start` that were overwritten.
 ///
 /// # Safety
 /// `start` is valid for reads of [`GUARD`] bytes.

@@ -92,7 +92,7 @@ impl Marks {
     }
 }
 
-/// A function of AddressSanitizer that marks memory, if the program has it.
+/// Returns a function of AddressSanitizer that marks memory, if the program has it.
 fn function(name: &CStr) -> Option<PoisonCall> {
     // SAFETY: looks a name up among the loaded objects.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
@@ -110,7 +110,7 @@ mod valgrind {
     pub(super) const NO_ACCESS: usize = MEMCHECK;
     pub(super) const DEFINED: usize = MEMCHECK + 2;
 
-    /// The answer to a request; 0 where valgrind does not run this process.
+    /// Returns the answer to a request; 0 where valgrind does not run this process.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
@@ -133,7 +133,7 @@ mod valgrind {
         answer
     }
 
-    /// The answer to a request; 0 where valgrind does not run this process.
+    /// Returns the answer to a request; 0 where valgrind does not run this process.
     #[cfg(target_arch = "aarch64")]
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];

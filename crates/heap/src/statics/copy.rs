@@ -29,7 +29,7 @@ pub(super) struct CopySource<'a> {
 }
 
 impl CopySource<'_> {
-    /// The first run of pages among these that hold something.
+    /// Returns the first run of pages among these that hold something.
     fn held(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
         if pages.is_empty() {
             return Ok(None);
@@ -58,7 +58,7 @@ pub(super) struct StaticsCopy {
 }
 
 impl StaticsCopy {
-    /// A copy of all that holds something.
+    /// Returns a copy of all that holds something.
     ///
     /// # Errors
     /// When there is no memory for it.

@@ -89,7 +89,7 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<For
     }
 }
 
-/// The device and the inode of a file, which no other open file has.
+/// Returns the device and the inode of a file, which no other open file has.
 pub(super) fn identity(file: &OwnedFd) -> Result<(u64, u64), Errno> {
     let stat = fstat(file)?;
     Ok((stat.st_dev, stat.st_ino))

@@ -112,7 +112,7 @@ impl Statics {
         Statics { load_address, start, parts, fingerprint, has_linker }
     }
 
-    /// The distance of addresses in this process from those in the executable file.
+    /// Returns the distance of addresses in this process from those in the executable file.
     pub fn load_address(&self) -> usize {
         self.load_address
     }
@@ -122,12 +122,12 @@ impl Statics {
         self.start
     }
 
-    /// Bytes from the first to the end of the last page, holes included.
+    /// Returns the bytes from the first to the end of the last page, holes included.
     pub fn nbytes(&self) -> usize {
         self.parts.last().map_or(0, |part| part.pages.end)
     }
 
-    /// The addresses of the variables: a range for each part of the program that has some.
+    /// Returns the addresses of the variables: a range for each part of the program that has some.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
         self.parts.iter().map(|part| self.start + part.pages.start..self.start + part.pages.end)
     }
@@ -150,7 +150,7 @@ impl Statics {
     }
 }
 
-/// Bytes of a page.
+/// Returns the bytes of a page.
 pub(super) fn page() -> usize {
     // SAFETY: asks for a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -41,8 +41,8 @@ pub struct Remapped {
 }
 
 impl Remapped {
-    /// The memfd of this PE alone, if they are in one that a peer may map. `None` if the program
-    /// has closed the descriptor.
+    /// Returns the memfd of this PE alone, if they are in one that a peer may map. `None` if the
+    /// program has closed the descriptor.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         let (file, identity) = self.file.as_ref()?;
         fork::identity(file).is_ok_and(|now| now == *identity).then(|| file.as_fd())

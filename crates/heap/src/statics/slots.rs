@@ -33,7 +33,7 @@ impl StaticSlots {
         self.first
     }
 
-    /// Bytes of a slot.
+    /// Returns the bytes of a slot.
     pub(crate) fn nbytes(self) -> u64 {
         self.nbytes
     }

@@ -96,7 +96,7 @@ impl Views {
     }
 }
 
-/// The size of a file that nobody can make shorter.
+/// Returns the size of a file that nobody can make shorter.
 fn size_of_sealed(file: &OwnedFd) -> Option<u64> {
     let is_sealed = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
     u64::try_from(fstat(file).ok()?.st_size).ok().filter(|_| is_sealed)

@@ -6,7 +6,7 @@ use crate::actors::{ActorRole, Thread, Who};
 use crate::clock::VectorClock;
 
 impl ProcessDetector {
-    /// A new task of a thread, which knows what `clock` knows.
+    /// Returns a new task of a thread, which knows what `clock` knows.
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
@@ -83,7 +83,7 @@ impl ProcessDetector {
     }
 }
 
-/// A thread after its sections.
+/// Returns a thread after its sections.
 fn after(mut outer: Thread, done: &VectorClock) -> Thread {
     outer.clock.join(done);
     outer.advance();

@@ -56,8 +56,8 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     find(call, "parent_team", handle)
 }
 
-/// The members of a triplet, whose start is its lowest PE; ends the job with an error when it is
-/// not valid.
+/// Returns the members of a triplet, whose start is its lowest PE; ends the job with an error when
+/// it is not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {
@@ -91,7 +91,7 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     members.ascending()
 }
 
-/// The team of `members`, all of which call this with the same tag.
+/// Returns the team of `members`, all of which call this with the same tag.
 fn make(
     call: Call,
     split: Split,

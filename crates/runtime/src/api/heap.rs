@@ -139,7 +139,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
 }
 
-/// A block of the heap, if there is room, perhaps one for atomic operations of other PEs.
+/// Returns a block of the heap, if there is room, perhaps one for atomic operations of other PEs.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
@@ -176,12 +176,13 @@ fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     refusal::record(call, job, (nbytes, alignment), in_use);
 }
 
-/// The place of a block in the heap, which is the same on all PEs.
+/// Returns the place of a block in the heap, which is the same on all PEs.
 pub fn offset(call: Call, ptr: *const c_void) -> u64 {
     ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
 }
 
-/// The place of a block, which must be the same on all PEs; an address outside the heap has none.
+/// Returns the place of a block, which must be the same on all PEs; an address outside the heap has
+/// none.
 fn at(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
     if !is_in_heap(ptr) {
         not_a_block(call, job, ptr);

@@ -85,7 +85,7 @@ impl<T: LockWord> LockHandle<T> {
         RemoteWord { call: self.call, word: self.word, pe }
     }
 
-    /// The number of this PE in a field.
+    /// Returns the number of this PE in a field.
     fn name(&self) -> u32 {
         self.job.me().0 + 1
     }
@@ -107,7 +107,7 @@ impl<T: LockWord> LockHandle<T> {
         self.node() & T::GRANTED != 0
     }
 
-    /// The PE that is next, once it is known.
+    /// Returns the PE that is next, once it is known.
     fn next(&self) -> Option<Pe> {
         self.other(self.node() & !T::GRANTED, self.job.me())
     }
@@ -155,8 +155,8 @@ impl<T: LockWord> LockHandle<T> {
         false
     }
 
-    /// The other PE that a field of the word on `pe` names, if any: this one was in no queue, or is
-    /// not behind itself.
+    /// Returns the other PE that a field of the word on `pe` names, if any: this one was in no
+    /// queue, or is not behind itself.
     fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
         if named.0 >= self.job.n_pes || named == self.job.me() {
@@ -294,7 +294,7 @@ pub(crate) fn finalize(call: Call) {
     forget(0..usize::MAX);
 }
 
-/// The places of the locks that this PE holds.
+/// Returns the places of the locks that this PE holds.
 pub(crate) fn held() -> Vec<SymmetricLocation> {
     let Some(job) = job::known() else { return Vec::new() };
     let location = |(address, nbytes)| {
@@ -303,7 +303,7 @@ pub(crate) fn held() -> Vec<SymmetricLocation> {
     turns::held().into_iter().map(location).collect()
 }
 
-/// A lock that this PE holds in a range of addresses.
+/// Returns a lock that this PE holds in a range of addresses.
 pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
     turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
 }

@@ -301,7 +301,7 @@ pub unsafe fn iget<T: Element, C: Context>(
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
-/// Bytes of `nelems` elements; what overflows fits no segment.
+/// Returns the bytes of `nelems` elements; what overflows fits no segment.
 #[inline(always)]
 pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
@@ -326,7 +326,8 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     }
 }
 
-/// Bytes from the first to the end of the last block, at the destination and at the source.
+/// Returns the bytes from the first to the end of the last block, at the destination and at the
+/// source.
 fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
     let one = |name: &str, stride: isize| {
         if stride < 1 || (stride as usize) < bsize {

@@ -132,7 +132,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
     c_int::from(is_seen)
 }
 
-/// A word that is waited for, in a status.
+/// Returns a word that is waited for, in a status.
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
     let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
     let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
@@ -225,7 +225,7 @@ impl<T: WaitWord> WaitSet<T> {
         (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
     }
 
-    /// A wait for its words.
+    /// Returns a wait for its words.
     fn event(&self) -> Event {
         Event::new(self.call, Action::Wait).of(self.ivars, self.nelems * size_of::<T>())
     }
@@ -244,9 +244,9 @@ impl<T: WaitWord> WaitSet<T> {
         (0..self.nelems).all(|i| unsafe { !self.includes(i) } || unsafe { self.holds(i) })
     }
 
-    /// An index whose word satisfies the comparison. Where the search begins changes with every one
-    /// that was found in the process, so that no index is passed over forever (the standard's note
-    /// on `shmem_wait_until_any`).
+    /// Returns an index whose word satisfies the comparison. Where the search begins changes with
+    /// every one that was found in the process, so that no index is passed over forever (the
+    /// standard's note on `shmem_wait_until_any`).
     ///
     /// # Safety
     /// As `is_empty`.

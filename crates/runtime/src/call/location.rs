@@ -57,7 +57,7 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let _ = without_signals(|| thread.spawn(find));
 }
 
-/// The place of the call, where it is known in time.
+/// Returns the place of the call, where it is known in time.
 fn of_caller() -> Option<String> {
     let (found, receiver) = mpsc::channel();
     // The caller waits no longer when it took too long.
@@ -71,7 +71,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// The clause of a message that says it; empty where it is not known, or `message` has it.
+/// Returns the clause of a message that says it; empty where it is not known, or `message` has it.
 pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
     let is_new = |place: &String| {
         let file = place.rsplit('/').next();
@@ -88,8 +88,9 @@ pub(crate) fn of_crash(address: usize) -> Option<String> {
     interrupted(&format!("{stack:#}"), address)
 }
 
-/// The innermost function of the program, with file and line, among the frames of a backtrace from
-/// the one at `address` on. The C library has places without a folder of the machine.
+/// Returns the innermost function of the program, with file and line, among the frames of a
+/// backtrace from the one at `address` on. The C library has places without a folder of the
+/// machine.
 fn interrupted(stack: &str, address: usize) -> Option<String> {
     let first = stack.find(&format!(" {address:#x} - "))?;
     let frames = frames(&stack[first..]);
@@ -105,7 +106,7 @@ fn interrupted(stack: &str, address: usize) -> Option<String> {
     Some(format!("{how} {name} ({})", from_here(without_column(place.as_ref()?))))
 }
 
-/// The location of the innermost frame outside the library, in the text of a backtrace.
+/// Returns the location of the innermost frame outside the library, in the text of a backtrace.
 fn first_outside(stack: &str) -> Option<Location> {
     let frames = frames(stack);
     // Debug information may have short names of functions, so the folder of our crates counts too.
@@ -128,8 +129,8 @@ fn first_outside(stack: &str) -> Option<Location> {
     Some(Location { line: from_here(without_column(place)), function: name.to_owned() })
 }
 
-/// The frames of a backtrace, innermost first: the function, and `FILE:LINE:COLUMN` where that is
-/// known. A function that was inlined has no number and address.
+/// Returns the frames of a backtrace, innermost first: the function, and `FILE:LINE:COLUMN` where
+/// that is known. A function that was inlined has no number and address.
 fn frames(stack: &str) -> Vec<(&str, Option<&str>)> {
     let mut frames: Vec<(&str, Option<&str>)> = Vec::new();
     for line in stack.lines().map(str::trim_start) {
@@ -141,7 +142,7 @@ fn frames(stack: &str) -> Vec<(&str, Option<&str>)> {
     frames
 }
 
-/// A path from the folder of this process, if it is in there.
+/// Returns a path from the folder of this process, if it is in there.
 fn from_here(place: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));

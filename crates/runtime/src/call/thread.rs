@@ -48,8 +48,8 @@ pub(crate) fn are_numbered() -> bool {
     process::lock(&REGISTERED).0.is_some()
 }
 
-/// The calling thread. A function that the program has registered may expect to be called only by
-/// threads that use private contexts, as Sandia OpenSHMEM does.
+/// Returns the calling thread. A function that the program has registered may expect to be called
+/// only by threads that use private contexts, as Sandia OpenSHMEM does.
 pub(crate) fn current() -> Caller {
     let registered = *process::lock(&REGISTERED);
     match registered.0 {
@@ -86,7 +86,7 @@ pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The non-blocking collective that this thread carries out, if it is one of the library's.
+/// Returns the non-blocking collective that this thread carries out, if it is one of the library's.
 #[cold]
 #[inline(never)]
 pub(crate) fn carries_out() -> Option<Call> {

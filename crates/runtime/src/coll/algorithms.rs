@@ -35,7 +35,7 @@ impl<'a> Executor<'a> {
         self.collective.team.me().0
     }
 
-    /// The facts by which algorithms are chosen.
+    /// Returns the facts by which algorithms are chosen.
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
         let team = self.collective.team;
@@ -56,7 +56,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The algorithm for `nbytes` bytes.
+    /// Returns the algorithm for `nbytes` bytes.
     #[inline]
     pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
         self.job.algorithms.table().choose(nbytes, || self.facts())

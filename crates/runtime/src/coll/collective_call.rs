@@ -20,8 +20,8 @@ pub(crate) struct CollectiveCall<'a> {
 }
 
 impl CollectiveCall<'_> {
-    /// A number of the members that those of other teams do not have: teams of one split have the
-    /// same [`number`](Team::number).
+    /// Returns a number of the members that those of other teams do not have: teams of one split
+    /// have the same [`number`](Team::number).
     fn number_of_members(&self) -> u64 {
         digest(&[self.team.number(), u64::from(self.team.members().world_pe(0).0)])
     }

@@ -218,7 +218,7 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// A word of each member of a team, which all of them call.
+/// Returns a word of each member of a team, which all of them call.
 pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     let (mut entry, mut executor) = CollectiveEntry::new(call, team);
     entry.agree(&[]);

@@ -36,7 +36,7 @@ pub struct Combine {
 }
 
 impl Combine {
-    /// An operator whose function is another language's.
+    /// Returns an operator whose function is another language's.
     ///
     /// # Safety
     /// `f` accesses elements of `elem_bytes` bytes and nothing else, asks for no alignment, and
@@ -45,7 +45,7 @@ impl Combine {
         Combine { elem_bytes, f }
     }
 
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     pub(crate) fn elem_bytes(&self) -> usize {
         self.elem_bytes
     }
@@ -65,12 +65,12 @@ impl Combine {
         Self::with::<T, Xor>()
     }
 
-    /// The greater of two; for floating-point types see [`Ordered::max`].
+    /// Returns the greater of two; for floating-point types see [`Ordered::max`].
     pub const fn max<T: Ordered>() -> Self {
         Self::with::<T, Max>()
     }
 
-    /// The lesser of two; for floating-point types see [`Ordered::min`].
+    /// Returns the lesser of two; for floating-point types see [`Ordered::min`].
     pub const fn min<T: Ordered>() -> Self {
         Self::with::<T, Min>()
     }
@@ -132,9 +132,10 @@ pub trait Bits: Element + Sealed {
     note = "they combine integers of 1, 2, 4 and 8 bytes, `f32` and `f64`"
 )]
 pub trait Ordered: Element + Sealed {
-    /// The greater one. Floating point: NaN when either is NaN, and +0.0 is greater than -0.0.
+    /// Returns the greater one. Floating point: NaN when either is NaN, and +0.0 is greater than
+    /// -0.0.
     fn max(self, other: Self) -> Self;
-    /// The lesser one. Floating point: NaN when either is NaN, and -0.0 is less than +0.0.
+    /// Returns the lesser one. Floating point: NaN when either is NaN, and -0.0 is less than +0.0.
     fn min(self, other: Self) -> Self;
 }
 
@@ -242,7 +243,7 @@ macro_rules! floats {
             fn add(self, other: Self) -> Self {
                 Self { re: self.re + other.re, im: self.im + other.im }
             }
-            /// The textbook product: no rescue of infinities as in C's Annex G.
+            /// Returns the textbook product: no rescue of infinities as in C's Annex G.
             fn mul(self, other: Self) -> Self {
                 Self {
                     re: self.re * other.re - self.im * other.im,

@@ -206,7 +206,7 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// The vectors of a reduction or scan.
+    /// Returns the vectors of a reduction or scan.
     pub(crate) fn vectors(
         &mut self,
         dest: *mut u8,

@@ -228,7 +228,7 @@ impl Executor<'_> {
         self.signals.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
     }
 
-    /// The place from which `peer` takes the next message of this member.
+    /// Returns the place from which `peer` takes the next message of this member.
     #[inline]
     fn receive_buffer_at(
         &mut self,
@@ -240,7 +240,7 @@ impl Executor<'_> {
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
-    /// The place of the message that has arrived from the peer that was waited for last.
+    /// Returns the place of the message that has arrived from the peer that was waited for last.
     #[inline]
     fn receive_buffer_of(
         &mut self,
@@ -313,7 +313,7 @@ impl PlanArrays<'_> {
         PlanArrays { receive_buffers: ReceiveBuffers::BesideFlags, ..self }
     }
 
-    /// The bytes of `count` parts here and there, where they follow each other.
+    /// Returns the bytes of `count` parts here and there, where they follow each other.
     #[inline(always)]
     fn contiguous(
         &self,

@@ -170,7 +170,7 @@ impl Request {
     }
 }
 
-/// The request of a handle; `None` for that of no request.
+/// Returns the request of a handle; `None` for that of no request.
 fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     caller::check(call, job::require(call));
     if handle == RequestHandle::NULL {

@@ -154,9 +154,9 @@ fn print(signal: c_int, context: *mut c_void, checks: bool) {
     unsafe { libc::waitpid(copy as libc::pid_t, null_mut(), libc::__WALL) };
 }
 
-/// The address of the instruction that a signal has interrupted. Moves it in the context behind the
-/// start of that instruction: who reads the stack takes it for an address to which a call returns,
-/// and looks up the byte before it.
+/// Returns the address of the instruction that a signal has interrupted. Moves it in the context
+/// behind the start of that instruction: who reads the stack takes it for an address to which a
+/// call returns, and looks up the byte before it.
 ///
 /// # Safety
 /// A context that the kernel has passed to a handler, in a process that does not return to it.

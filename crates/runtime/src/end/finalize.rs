@@ -101,8 +101,8 @@ pub(crate) fn close(call: Call) {
     }
 }
 
-/// The number of inits without a finalize yet; `None` where a finalize does not wait for other PEs,
-/// since there is nothing to finalize or all of them have come to their exit.
+/// Returns the number of inits without a finalize yet; `None` where a finalize does not wait for
+/// other PEs, since there is nothing to finalize or all of them have come to their exit.
 pub fn inits_in_force() -> Option<u32> {
     let inits = process::inits();
     (inits > 0 && !process::job_has_ended()).then_some(inits)
@@ -122,8 +122,8 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     call::leave(launched, status)
 }
 
-/// The exit status of the job. An operating system keeps the low 8 bits of a status: where these
-/// are 0 and the status is not, the job must not look as if it had succeeded.
+/// Returns the exit status of the job. An operating system keeps the low 8 bits of a status: where
+/// these are 0 and the status is not, the job must not look as if it had succeeded.
 fn exit_status(status: c_int) -> c_int {
     match status & 0xff {
         0 if status != 0 => 255,

@@ -102,20 +102,20 @@ fn only_librarys_are_left(own: u32) -> bool {
     numbers().into_iter().all(|number| [first, own].contains(&number) || is_noted(number))
 }
 
-/// The numbers of all threads of this process.
+/// Returns the numbers of all threads of this process.
 fn numbers() -> Vec<u32> {
     let threads = read_dir("/proc/self/task").into_iter().flatten().flatten();
     threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A thread's state, and the thread; nothing if it has ended.
+/// Returns a thread's state, and the thread; nothing if it has ended.
 fn look_at(number: u32) -> Option<(char, OsThread)> {
     let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
     let (state, started) = state_and_start(&stat)?;
     Some((state, OsThread { number, started }))
 }
 
-/// The fields of a file `stat` behind the name, which may contain any characters.
+/// Returns the fields of a file `stat` behind the name, which may contain any characters.
 fn state_and_start(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();

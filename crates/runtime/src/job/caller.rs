@@ -71,7 +71,7 @@ pub(crate) fn check(call: Call, job: &Job) {
 /// Counts the calls that were checked, and more than once those that have several arguments.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// A number that is larger after each checked call of this PE.
+/// Returns a number that is larger after each checked call of this PE.
 pub(crate) fn calls() -> u64 {
     CALLS.load(Relaxed)
 }

@@ -24,7 +24,7 @@ impl InForce {
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// The former one.
+    /// Returns the former one.
     pub(crate) fn replace(&self, table: &'static Table) -> &'static Table {
         let former = self.table();
         self.0.store(from_ref(table).cast_mut(), Ordering::Release);

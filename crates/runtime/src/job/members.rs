@@ -35,7 +35,7 @@ struct MemberList {
 }
 
 impl Members {
-    /// All PEs of a world of `n_pes`.
+    /// Returns all PEs of a world of `n_pes`.
     pub(crate) fn world(n_pes: u32) -> Members {
         Members::strided(0, 1, n_pes)
     }
@@ -44,7 +44,7 @@ impl Members {
         Members { n, order: Order::Strided { start, stride } }
     }
 
-    /// The world PEs of a list, in its order. None of them comes twice, and there is one.
+    /// Returns the world PEs of a list, in its order. None of them comes twice, and there is one.
     pub(crate) fn listed(pes: Vec<u32>) -> Members {
         let n = pes.len() as u32;
         let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
@@ -65,7 +65,7 @@ impl Members {
         }
     }
 
-    /// The members in a status.
+    /// Returns the members in a status.
     pub(crate) fn for_status(&self) -> status::Members {
         match &self.order {
             &Order::Strided { start, stride } => {
@@ -79,7 +79,7 @@ impl Members {
         }
     }
 
-    /// The world PE of a member.
+    /// Returns the world PE of a member.
     #[inline]
     pub(crate) fn world_pe(&self, team_pe: u32) -> Pe {
         debug_assert!(team_pe < self.n);
@@ -91,7 +91,7 @@ impl Members {
         }
     }
 
-    /// The world PEs of the members, in their order.
+    /// Returns the world PEs of the members, in their order.
     pub(crate) fn world_pes(&self) -> impl Iterator<Item = Pe> + '_ {
         (0..self.n).map(|member| self.world_pe(member))
     }
@@ -106,7 +106,7 @@ impl Members {
         on.into_iter().max().expect("a job has a node")
     }
 
-    /// The member that a world PE is, if it is one.
+    /// Returns the member that a world PE is, if it is one.
     pub(crate) fn team_pe(&self, pe: Pe) -> Option<TeamPe> {
         match &self.order {
             Order::Strided { start, stride } => {
@@ -123,9 +123,9 @@ impl Members {
         }
     }
 
-    /// The members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6, §9.4.6);
-    /// `None` unless all of them are members and the stride is not 0. With one member any stride
-    /// will do.
+    /// Returns the members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6,
+    /// §9.4.6); `None` unless all of them are members and the stride is not 0. With one member any
+    /// stride will do.
     pub(crate) fn subset(&self, start: i32, stride: i32, size: i32) -> Option<Members> {
         let stride = if size == 1 { 1 } else { stride };
         let last = i64::from(start) + (i64::from(size) - 1) * i64::from(stride);

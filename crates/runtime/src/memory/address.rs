@@ -98,7 +98,7 @@ impl OwnSegment {
         self.nbytes.store(LEAST, Relaxed);
     }
 
-    /// The offset of `addr` in the segment, if `nbytes` bytes from there are in it.
+    /// Returns the offset of `addr` in the segment, if `nbytes` bytes from there are in it.
     #[inline(always)]
     fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
         let segment_bytes = self.nbytes.load(Relaxed);
@@ -118,7 +118,8 @@ impl OwnSegment {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// The number to add to an address in the segment to get that on `pe`, if it is mapped here.
+    /// Returns the number to add to an address in the segment to get that on `pe`, if it is mapped
+    /// here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
         look_up(&self.deltas, pe)
@@ -126,7 +127,7 @@ impl OwnSegment {
 }
 
 impl AddressMap {
-    /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
+    /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
     #[inline(always)]
     fn locate(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
         if let Some(offset) = self.heap.offset(addr, nbytes) {
@@ -137,7 +138,7 @@ impl AddressMap {
     }
 }
 
-/// The delta of a PE in a table, if there is such a PE and it is mapped here.
+/// Returns the delta of a PE in a table, if there is such a PE and it is mapped here.
 #[inline(always)]
 fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     if !is_pe(pe) {
@@ -208,7 +209,7 @@ pub(crate) fn are_polls_counted() -> bool {
     POLLS_ARE_COUNTED.load(Relaxed)
 }
 
-/// A table in which no PE is mapped.
+/// Returns a table in which no PE is mapped.
 fn none_mapped() -> *mut isize {
     static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
     let table = || (0..MAP.n_pes.load(Relaxed)).map(|_| AtomicIsize::new(UNMAPPED)).collect();
@@ -264,7 +265,7 @@ fn bytes<T>(
     Some(address.wrapping_byte_offset(delta).cast_mut())
 }
 
-/// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
 pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     locate_unchecked(addr, nbytes).or_else(|| OBSERVED.locate(addr, nbytes))
 }
@@ -333,7 +334,7 @@ pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     mapped(address, 1, pe).or_else(|| Some(observed()?.cast()))
 }
 
-/// The delta of a PE for the addresses of a segment, where that is mapped here.
+/// Returns the delta of a PE for the addresses of a segment, where that is mapped here.
 #[inline]
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     match segment {
@@ -429,7 +430,7 @@ fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: us
     fail!(call, "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type");
 }
 
-/// Bytes of the heap on PE `pe`, for a transport; [`remote`] finds others.
+/// Returns the bytes of the heap on PE `pe`, for a transport; [`remote`] finds others.
 #[inline(always)]
 pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<RemoteAddr> {
     let offset = MAP.heap.offset(addr, nbytes)? as u64;

@@ -85,7 +85,7 @@ impl Stride {
         self.counted(rounds) + self.counters
     }
 
-    /// Bytes of a slot. No two slots share a line.
+    /// Returns the bytes of a slot. No two slots share a line.
     const fn slot_bytes(self, rounds: usize) -> usize {
         (self.counter(rounds) + 5 * WORD).next_multiple_of(LINE)
     }
@@ -112,12 +112,12 @@ impl Areas {
         }
     }
 
-    /// The PEs of the job.
+    /// Returns the PEs of the job.
     pub(crate) fn n_pes(&self) -> usize {
         self.n_pes
     }
 
-    /// Bytes of the whole area.
+    /// Returns the bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
         self.receive_buffer_set(self.receive_buffer_sets) + heap_blocks::TABLE
     }
@@ -127,12 +127,12 @@ impl Areas {
         self.receive_buffer_sets
     }
 
-    /// The place of this PE's status.
+    /// Returns the place of this PE's status.
     pub(crate) fn status(&self) -> usize {
         self.step(2)
     }
 
-    /// The last writes of this PE, directly after its status.
+    /// Returns the last writes of this PE, directly after its status.
     pub(crate) fn writes(&self) -> usize {
         self.status() + STATUS_BYTES
     }
@@ -170,12 +170,12 @@ impl Areas {
         5 * WORD
     }
 
-    /// The mailbox into which `source` writes: a sequence number, a tag, the message.
+    /// Returns the mailbox into which `source` writes: a sequence number, a tag, the message.
     pub(crate) fn mailbox(&self, source: Pe) -> usize {
         LINE + source.index() * LINE
     }
 
-    /// The line of the flag that `source` writes whatever team it shares with this PE.
+    /// Returns the line of the flag that `source` writes whatever team it shares with this PE.
     fn pair(&self, source: Pe) -> usize {
         LINE + (self.n_pes + source.index()) * LINE
     }
@@ -191,7 +191,7 @@ impl Areas {
         self.mailbox(source) + WORD
     }
 
-    /// The flag that `source` writes on [`Edge::Pair`].
+    /// Returns the flag that `source` writes on [`Edge::Pair`].
     pub(crate) fn pair_flag(&self, source: Pe) -> usize {
         self.pair(source)
     }
@@ -209,7 +209,7 @@ impl Areas {
         self.pair_short(source, 2)
     }
 
-    /// The flag of the team in `slot` that the sender on an edge writes.
+    /// Returns the flag of the team in `slot` that the sender on an edge writes.
     #[inline]
     pub(crate) fn flag(&self, slot: u16, edge: Edge) -> usize {
         let stride = Stride::of(slot);
@@ -239,15 +239,15 @@ impl Areas {
         self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
     }
 
-    /// The counter of messages that any member sends, by parity: what CPUs count, or what a network
-    /// does. The two must not update the same word.
+    /// Returns the counter of messages that any member sends, by parity: what CPUs count, or what a
+    /// network does. The two must not update the same word.
     pub(crate) fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
         let at = Stride::of(slot).counted(self.rounds);
         self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
     }
 
-    /// The counter at which members of the team are counted in, and after it the flag that releases
-    /// them.
+    /// Returns the counter at which members of the team are counted in, and after it the flag that
+    /// releases them.
     pub(crate) fn counter(&self, slot: u16) -> usize {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
@@ -257,17 +257,17 @@ impl Areas {
         self.counter(slot) + 2 * WORD
     }
 
-    /// A word that this PE shows the other members. There are two, by parity.
+    /// Returns a word that this PE shows the other members. There are two, by parity.
     pub(crate) fn shown(&self, slot: u16, parity: usize) -> usize {
         self.counter(slot) + (3 + parity) * WORD
     }
 
-    /// A table of one word per member, for the team whose collective this PE is in.
+    /// Returns a table of one word per member, for the team whose collective this PE is in.
     pub(crate) fn table(&self) -> usize {
         self.table
     }
 
-    /// Bytes of one receive buffer: what a reduction combines at a time.
+    /// Returns the bytes of one receive buffer: what a reduction combines at a time.
     pub(crate) fn receive_buffer_bytes(&self) -> usize {
         receive_buffer::nbytes(self.n_pes as u32)
     }
@@ -287,8 +287,8 @@ impl Areas {
         }
     }
 
-    /// A receive buffer of a set, for the team whose collective this PE is in. There are two
-    /// copies.
+    /// Returns a receive buffer of a set, for the team whose collective this PE is in. There are
+    /// two copies.
     pub(crate) fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
         self.receive_buffer_set(set.into())
             + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()

@@ -32,15 +32,15 @@ pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
     }
 }
 
-/// Bytes available on this node without swapping, by the kernel's estimate and the limits of this
-/// process's control groups; `None` if neither is known.
+/// Returns the bytes available on this node without swapping, by the kernel's estimate and the
+/// limits of this process's control groups; `None` if neither is known.
 pub(crate) fn bytes() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit.saturating_sub(of.used));
     groups.chain(of_machine("MemAvailable:")).min()
 }
 
-/// All memory of this node, as far as this process's control groups may use it; `None` if that is
-/// not known.
+/// Returns all memory of this node, as far as this process's control groups may use it; `None` if
+/// that is not known.
 pub(crate) fn total() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit);
     groups.chain(of_machine("MemTotal:")).min()

@@ -48,7 +48,7 @@ pub(crate) fn begin(memory: &NodeMemory, settings: &Settings, me: Pe) {
     }
 }
 
-/// The pages that are reserved for the heaps of this machine: its first PE reserves them.
+/// Returns the pages that are reserved for the heaps of this machine: its first PE reserves them.
 pub(crate) fn reserve(
     settings: &Settings,
     layout: &Layout,

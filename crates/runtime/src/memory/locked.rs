@@ -68,12 +68,12 @@ impl RegisteredSizes {
         RegisteredSizes { nbytes, n_local: job.memory.n_local() }
     }
 
-    /// Bytes of a PE.
+    /// Returns the bytes of a PE.
     fn of_pe(&self) -> u64 {
         self.nbytes.iter().fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
     }
 
-    /// Bytes of the node.
+    /// Returns the bytes of the node.
     pub(crate) fn of_node(&self) -> u64 {
         self.of_pe().saturating_mul(self.n_local.into())
     }

@@ -16,7 +16,7 @@ pub(crate) struct ObjectOffset {
     pub(crate) offset: usize,
 }
 
-/// The location of `address`; `None` if no object contains it.
+/// Returns the location of `address`; `None` if no object contains it.
 pub(crate) fn holding(address: *const c_void) -> Option<ObjectOffset> {
     let info = info(address)?;
     let offset = address.addr() - info.dli_fbase.addr();

@@ -36,7 +36,7 @@ impl SymmetricRange {
         nbytes: 0,
     };
 
-    /// The `nbytes` bytes at `start`, which are `offset` bytes into their segment.
+    /// Returns the `nbytes` bytes at `start`, which are `offset` bytes into their segment.
     ///
     /// # Safety
     /// They are this part of this PE's symmetric memory.
@@ -80,17 +80,17 @@ impl SymmetricRange {
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.start, self.start, self.nbytes) };
     }
 
-    /// The image on `pe`, to read from, if it is mapped here.
+    /// Returns the image on `pe`, to read from, if it is mapped here.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
 
-    /// The address of the bytes in this process.
+    /// Returns the address of the bytes in this process.
     pub(crate) fn start(self) -> *mut u8 {
         self.start
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub(crate) fn nbytes(self) -> usize {
         self.nbytes
     }
@@ -101,7 +101,7 @@ impl SymmetricRange {
         a < b + other.nbytes && b < a + self.nbytes
     }
 
-    /// Bytes from the start of its segment: the same on every PE.
+    /// Returns the bytes from the start of its segment: the same on every PE.
     pub(crate) fn offset(self) -> usize {
         self.offset
     }
@@ -111,7 +111,7 @@ impl SymmetricRange {
         self.start == other.start
     }
 
-    /// The `nbytes` bytes from byte `at`.
+    /// Returns the `nbytes` bytes from byte `at`.
     ///
     /// # Panics
     /// When they are not within.
@@ -127,7 +127,7 @@ impl SymmetricRange {
         }
     }
 
-    /// All bytes from byte `at`.
+    /// Returns all bytes from byte `at`.
     pub(crate) fn from(self, at: usize) -> SymmetricRange {
         self.part(at, self.nbytes - at)
     }
@@ -139,7 +139,7 @@ impl SymmetricRange {
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(self.start, bytes.as_ptr(), self.nbytes) };
     }
 
-    /// The first eight bytes, as a word.
+    /// Returns the first eight bytes, as a word.
     ///
     /// # Panics
     /// When there are fewer.
@@ -160,12 +160,12 @@ impl SymmetricRange {
         }
     }
 
-    /// The image on `pe`, if it is mapped here.
+    /// Returns the image on `pe`, if it is mapped here.
     pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
-    /// The location of byte `at` on every PE, for a transport.
+    /// Returns the location of byte `at` on every PE, for a transport.
     pub(crate) fn remote(self, at: usize) -> RemoteAddr {
         RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
     }

@@ -51,8 +51,8 @@ pub(crate) fn record(
 /// Nothing is below this address, unless the administrator allows it (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
-/// An addition to the message about an address that is null, or about an element of an array there:
-/// its possible cause.
+/// Returns an addition to the message about an address that is null, or about an element of an
+/// array there: its possible cause.
 pub(crate) fn of_null(address: usize) -> String {
     match FIRST.get() {
         Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),

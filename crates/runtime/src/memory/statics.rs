@@ -35,7 +35,7 @@ extern "C" fn at_load() {
     OUTCOME.get_or_init(|| outcome);
 }
 
-/// The static data of this program.
+/// Returns the static data of this program.
 pub(crate) fn own() -> &'static Statics {
     static OWN: OnceLock<Statics> = OnceLock::new();
     OWN.get_or_init(Statics::of_program)

@@ -45,8 +45,8 @@ pub(crate) fn in_trace(address: usize) -> u64 {
     location.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)
 }
 
-/// The offset and size of the block around an address in the heap, unless a thread of this PE uses
-/// the allocator.
+/// Returns the offset and size of the block around an address in the heap, unless a thread of this
+/// PE uses the allocator.
 fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
     let allocator = job.allocator.try_lock().ok()?;
     let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;

@@ -27,9 +27,9 @@ use std::sync::atomic::{
 pub trait Context: Copy {
     /// True if its operations are those of a lock on its own words.
     const IS_OF_LOCK: bool = false;
-    /// The world PE that `pe` means on this context.
+    /// Returns the world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
-    /// Its handle.
+    /// Returns its handle.
     fn handle(self) -> ContextHandle;
     /// Returns true if ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job
     /// with an error if there is no such context.
@@ -105,14 +105,14 @@ static SLOTS: [ContextSlot; MOST] = [const {
     }
 }; MOST];
 
-/// The slot that a handle names, if the slot is in use for it.
+/// Returns the slot that a handle names, if the slot is in use for it.
 fn slot_of(handle: ContextHandle) -> Option<&'static ContextSlot> {
     let slot = SLOTS.get(handle.index().wrapping_sub(1))?;
     handle.is_of_generation(slot.generation.load(Relaxed)).then_some(slot)
 }
 
 impl ContextSlot {
-    /// The world PE that `pe` means, if the slot knows it.
+    /// Returns the world PE that `pe` means, if the slot knows it.
     fn world_pe(&self, pe: c_int) -> Option<c_int> {
         if pe as u32 >= self.n.load(Relaxed) {
             return None;
@@ -147,7 +147,7 @@ impl ContextSlot {
     }
 }
 
-/// The world PE that `pe` means on a context with a slot.
+/// Returns the world PE that `pe` means on a context with a slot.
 ///
 /// Cold, so that callers save registers only where they call it.
 #[cold]
@@ -221,8 +221,8 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
     f(process::lock(&REGISTRY).get_or_insert_default())
 }
 
-/// The members of a context's team; ends the job with an error if there is no such context, and
-/// with `SHMEM_CHECK` if it belongs to another thread.
+/// Returns the members of a context's team; ends the job with an error if there is no such context,
+/// and with `SHMEM_CHECK` if it belongs to another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
         // Cause: `shmem_ctx_create` failed, and its result was not checked. Remedy: check for a
@@ -335,7 +335,7 @@ pub(crate) fn remove(ctx: ContextHandle) {
     with_registry(|registry| registry.remove(ctx));
 }
 
-/// The contexts of a team, or of all teams, and whether each is private.
+/// Returns the contexts of a team, or of all teams, and whether each is private.
 pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
     with_registry(|registry| {
         let of_team = |entry: &ContextEntry| team.is_none_or(|team| team == entry.team);
@@ -344,7 +344,7 @@ pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
     })
 }
 
-/// The team of a context that exists.
+/// Returns the team of a context that exists.
 pub(crate) fn team_of(ctx: ContextHandle) -> Option<TeamHandle> {
     with_registry(|registry| registry.alive.get(&ctx).map(|entry| entry.team))
 }

@@ -41,7 +41,7 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
     }
 
-    /// The bytes that `pe` has there, which it does not change meanwhile.
+    /// Returns the bytes that `pe` has there, which it does not change meanwhile.
     pub(crate) fn read(self, pe: Pe) -> Vec<u8> {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
         SymmetricRange::of_private(&mut bytes).copy_from(pe, self);

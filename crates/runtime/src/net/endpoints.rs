@@ -104,7 +104,7 @@ fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
     used(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
-/// The endpoint of a context; `None` if nothing was ever issued on it.
+/// Returns the endpoint of a context; `None` if nothing was ever issued on it.
 #[inline(always)]
 fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
@@ -194,7 +194,7 @@ impl ContextEndpoint {
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
-    /// The endpoint of this entry.
+    /// Returns the endpoint of this entry.
     ///
     /// # Safety
     /// `guard` is that of this entry, or no other thread is in the library.
@@ -208,14 +208,15 @@ impl ContextEndpoint {
         Some(EndpointUse { endpoint, _guard: guard })
     }
 
-    /// The endpoint of this entry, by its lock.
+    /// Returns the endpoint of this entry, by its lock.
     fn locked(&'static self) -> Option<EndpointUse> {
         let guard = process::lock(&self.lock);
         // SAFETY: the lock of this entry.
         unsafe { self.endpoint(Some(guard)) }
     }
 
-    /// The endpoint that the context of this entry uses, which may be that of another entry.
+    /// Returns the endpoint that the context of this entry uses, which may be that of another
+    /// entry.
     #[inline(never)]
     fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {
@@ -292,7 +293,7 @@ pub(crate) fn close() {
     network::close();
 }
 
-/// The entries that may have an endpoint, the library's last.
+/// Returns the entries that may have an endpoint, the library's last.
 fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
     ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY]])
 }

@@ -61,7 +61,7 @@ pub(crate) fn needs_first_thread() -> bool {
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
-/// A new endpoint for a context, if the transport has one more.
+/// Returns a new endpoint for a context, if the transport has one more.
 pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
     let mut endpoint = with(call, |transport| Ok(transport.endpoint()))?;
     if job::require(call).settings.aggregate {
@@ -119,7 +119,7 @@ fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> 
     or_fail(call, act(&**transport))
 }
 
-/// The result of an operation; ends the job with an error if it failed.
+/// Returns the result of an operation; ends the job with an error if it failed.
 #[inline(always)]
 pub(crate) fn or_fail<R>(call: Call, done: Result<R, Error>) -> R {
     match done {
@@ -313,7 +313,7 @@ impl Host for ProcessHost {
     }
 }
 
-/// The number of a world PE in the form of the transport.
+/// Returns the number of a world PE in the form of the transport.
 pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
 }

@@ -23,17 +23,17 @@ pub(crate) fn of(pe: Pe) -> Proxy {
     proxy.copied().unwrap_or(Proxy::itself(pe))
 }
 
-/// The PE of this node that has this place.
+/// Returns the PE of this node that has this place.
 pub(crate) fn pe_at(place: u8) -> Option<Pe> {
     member(place).map(|(pe, _)| *pe)
 }
 
-/// The heap of a PE of this node.
+/// Returns the heap of a PE of this node.
 pub(crate) fn heap(place: u8) -> Option<&'static Segments> {
     member(place).map(|(_, heap)| heap)
 }
 
-/// The PE of this node that has this place, and its heap.
+/// Returns the PE of this node that has this place, and its heap.
 fn member(place: u8) -> Option<&'static (Pe, Segments)> {
     static MEMBERS: OnceLock<Vec<(Pe, Segments)>> = OnceLock::new();
     let job = job::known()?;
@@ -56,7 +56,8 @@ fn heap_of(job: &Job, pe: Pe) -> Segments {
     segments
 }
 
-/// The proxy of each PE. The PEs of a node share the work: each has proxies of its own place.
+/// Returns the proxy of each PE. The PEs of a node share the work: each has proxies of its own
+/// place.
 fn proxies(job: &'static Job) -> &'static [Proxy] {
     static PROXIES: OnceLock<Vec<Proxy>> = OnceLock::new();
     PROXIES.get_or_init(|| {

@@ -136,7 +136,7 @@ fn completion<const AT_QUIET: bool>() -> Completion {
 }
 
 impl Access {
-    /// An access to bytes.
+    /// Returns an access to bytes.
     #[inline(always)]
     pub(crate) fn of_bytes<C: Context>(
         call: Call,
@@ -147,7 +147,7 @@ impl Access {
         Access { call, ctx: ctx.handle(), pe, argument, word: WordKind::Integer }
     }
 
-    /// An atomic operation on a word of type `T`.
+    /// Returns an atomic operation on a word of type `T`.
     #[inline(always)]
     pub(crate) fn of_word<T: Amo, C: Context>(
         call: Call,
@@ -163,7 +163,7 @@ impl Access {
         Access { word, ..Access::of_bytes(call, ctx, argument, pe) }
     }
 
-    /// An update of a signal.
+    /// Returns an update of a signal.
     #[inline(always)]
     pub(crate) fn of_signal<C: Context>(call: Call, ctx: C, pe: c_int) -> Access {
         let word = WordKind::Signal;
@@ -257,7 +257,7 @@ impl Access {
         }
     }
 
-    /// An atomic operation that returns the old value.
+    /// Returns an atomic operation that returns the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn fetch(
@@ -302,7 +302,7 @@ impl Access {
         )
     }
 
-    /// The atomic operation of a request, by the network.
+    /// Returns the atomic operation of a request, by the network.
     ///
     /// # Safety
     /// Where the request wants the old value is valid for a write of a word until the next quiet.
@@ -452,8 +452,8 @@ impl Access {
         }
     }
 
-    /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
-    /// they cannot be reached.
+    /// Returns the `nbytes` symmetric bytes at `addr`; ends the job with an error where there are
+    /// none, or they cannot be reached.
     #[inline(always)]
     pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
         let is_open = network::is_open();

@@ -178,13 +178,13 @@ fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }
 
-/// The first block of each piece, and its number of blocks, which fit into the pack.
+/// Returns the first block of each piece, and its number of blocks, which fit into the pack.
 fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = PACKED / block;
     (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))
 }
 
-/// Bytes from the first to the end of the last block; what overflows fits no segment.
+/// Returns the bytes from the first to the end of the last block; what overflows fits no segment.
 fn span(stride: usize, block: usize, nblocks: usize) -> usize {
     stride.saturating_mul(nblocks - 1).saturating_add(block)
 }

@@ -44,7 +44,7 @@ impl Tally {
         self.sum.fetch_add(amount, Relaxed);
     }
 
-    /// The number and the sum.
+    /// Returns the number and the sum.
     pub(crate) fn read(&self) -> (u64, u64) {
         (self.n.load(Relaxed), self.sum.load(Relaxed))
     }
@@ -99,7 +99,7 @@ pub(crate) struct Counters {
 
 static COUNTERS: OnceLock<Counters> = OnceLock::new();
 
-/// The counters, if there are any.
+/// Returns the counters, if there are any.
 pub(crate) fn get() -> Option<&'static Counters> {
     COUNTERS.get()
 }
@@ -124,7 +124,7 @@ impl Counters {
         self.context(event.ctx).accesses[kind as usize][usize::from(!peer.on_node)].add(nbytes);
     }
 
-    /// The counters of a context. Contexts that have a place one after another share them.
+    /// Returns the counters of a context. Contexts that have a place one after another share them.
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
         let place = ctx.index();
         if place == 0 {
@@ -138,7 +138,7 @@ impl Counters {
         })
     }
 
-    /// All contexts on which something was issued, by place, the default one first.
+    /// Returns all contexts on which something was issued, by place, the default one first.
     pub(crate) fn contexts(&self) -> Vec<(usize, &ContextCounters)> {
         let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
         let others = others.iter().map(|(place, counters)| (*place, *counters));
@@ -162,7 +162,7 @@ fn timed(action: Action) -> Option<CallKind> {
 }
 
 impl Observer for Counting {
-    /// The time of the begin, and what a quiet completes.
+    /// Returns the time of the begin, and what a quiet completes.
     fn begin(&self, event: &Event) -> ObserverState {
         let Some(counters) = get() else { return ObserverState::default() };
         match event.action {

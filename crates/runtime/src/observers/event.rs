@@ -134,7 +134,7 @@ pub(crate) enum Argument {
 }
 
 impl Argument {
-    /// Its name in the standard.
+    /// Returns its name in the standard.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Argument::Dest => "dest",
@@ -159,7 +159,7 @@ pub(crate) struct Membership {
 }
 
 impl Event {
-    /// An event that concerns no memory, on the default context.
+    /// Returns an event that concerns no memory, on the default context.
     pub(crate) fn new(call: Call, action: Action) -> Event {
         let (ctx, remote, local) = (ContextHandle::DEFAULT, ByteBlocks::NONE, ByteBlocks::NONE);
         Event { call, action, ctx, pe: NO_PE, remote, local }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 static DETECTOR: OnceLock<&'static Detector> = OnceLock::new();
 
-/// The detector, if there is one.
+/// Returns the detector, if there is one.
 pub(crate) fn detector() -> Option<&'static Detector> {
     DETECTOR.get().copied()
 }
@@ -82,7 +82,7 @@ fn order(detector: &Detector, event: &Event, order: Order) {
     (detector.order)(order, event.ctx.index() as u64, event.pe as u32);
 }
 
-/// An access as the detector has it; what plans of collectives move is not for it.
+/// Returns an access as the detector has it; what plans of collectives move is not for it.
 fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
     use AccessKind::*;
     let operation = match access.kind {

@@ -33,7 +33,7 @@ pub(crate) struct Ring {
     capacity: u64,
 }
 
-/// The ring, if there is one.
+/// Returns the ring, if there is one.
 pub(crate) fn get() -> Option<&'static Ring> {
     RING.get()
 }
@@ -115,8 +115,8 @@ impl Ring {
         &self.words[at..at + RECORD_WORDS]
     }
 
-    /// The place of the name of a function, which is written at its first call. Where there is no
-    /// room for it, the last place, which stays empty.
+    /// Returns the place of the name of a function, which is written at its first call. Where there
+    /// is no room for it, the last place, which stays empty.
     fn name(&self, call: Call) -> u16 {
         static FUNCTIONS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
         let address = std::ptr::from_ref(call.0).addr();
@@ -147,7 +147,7 @@ impl Ring {
     }
 }
 
-/// The number of this thread among those that were recorded.
+/// Returns the number of this thread among those that were recorded.
 fn thread() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! {
@@ -197,7 +197,7 @@ fn recorded(event: &Event) -> Option<Recorded> {
 }
 
 impl Observer for Tracing {
-    /// The number of the record, or 0.
+    /// Returns the number of the record, or 0.
     fn begin(&self, event: &Event) -> ObserverState {
         let number = get().zip(recorded(event)).map(|(ring, of)| ring.begin(event, of));
         [number.unwrap_or(0), 0, 0]

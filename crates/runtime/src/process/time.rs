@@ -2,14 +2,14 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of that clock.
+/// Returns the nanoseconds of that clock.
 pub(crate) fn nanoseconds() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Nanoseconds of that clock at its last tick, some milliseconds ago at most: an eighth of the time
-/// to read it.
+/// Returns the nanoseconds of that clock at its last tick, some milliseconds ago at most: an eighth
+/// of the time to read it.
 pub(crate) fn coarse_nanoseconds() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -30,7 +30,8 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     Ok(table)
 }
 
-/// The text of a regular file. Another kind of file may block the PE forever or have no end.
+/// Returns the text of a regular file. Another kind of file may block the PE forever or have no
+/// end.
 fn read(file: &str) -> io::Result<String> {
     // Opening a FIFO without this flag waits for a writer.
     let mut options = File::options();
@@ -45,12 +46,12 @@ fn read(file: &str) -> io::Result<String> {
     }
 }
 
-/// A digest of what is forced.
+/// Returns a digest of what is forced.
 pub(super) fn forced(table: &Table) -> u64 {
     rows(table, |origin| origin == RowOrigin::Forced)
 }
 
-/// A digest of the rows of the file.
+/// Returns a digest of the rows of the file.
 pub(super) fn tuned(table: &Table) -> u64 {
     rows(table, |origin| matches!(origin, RowOrigin::File(_)))
 }

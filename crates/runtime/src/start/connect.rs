@@ -144,7 +144,7 @@ fn why_chosen(
     if each.is_empty() { "every PE has it".to_owned() } else { each.join("; ") }
 }
 
-/// The providers that this program can use.
+/// Returns the providers that this program can use.
 fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
     let is_static = statics::own().of_static_program();
     providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
@@ -190,7 +190,7 @@ fn exchange<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// The data that PEs have sent.
+/// Returns the data that PEs have sent.
 fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
     match records.try_map(|bytes| decode(format, &bytes)) {
         Ok(records) => records,
@@ -227,7 +227,7 @@ struct Tried {
     transport: Box<dyn Transport>,
 }
 
-/// The transport of a provider with the first of its parts that works.
+/// Returns the transport of a provider with the first of its parts that works.
 ///
 /// # Errors
 /// When none works on all PEs; why, for each.
@@ -265,7 +265,7 @@ struct Candidate {
     ways: Vec<AmoPath>,
 }
 
-/// The parts of a provider that all PEs have, best first, and the ways to try over each.
+/// Returns the parts of a provider that all PEs have, best first, and the ways to try over each.
 ///
 /// # Errors
 /// When there is none; why, for each way. It is the same on all PEs.
@@ -293,13 +293,13 @@ fn agreed_parts(
     Ok(agreed.into_iter().map(candidate).collect())
 }
 
-/// A transport and its part, as messages name them.
+/// Returns a transport and its part, as messages name them.
 fn described(provider: &Provider, part: Option<&str>) -> String {
     let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
     format!("the transport {}{part}", provider.name)
 }
 
-/// The transport of a part with the first way to carry out atomic operations that works.
+/// Returns the transport of a part with the first way to carry out atomic operations that works.
 ///
 /// # Errors
 /// When none works on all PEs; why, for each.
@@ -384,7 +384,7 @@ struct OpenTransport {
     announced: Announced,
 }
 
-/// The arguments with which a provider is opened.
+/// Returns the arguments with which a provider is opened.
 fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>) -> Open {
     Open {
         pe: job.me,

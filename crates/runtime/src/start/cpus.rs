@@ -10,7 +10,7 @@ pub(super) struct Cpus {
     pub(super) mask: Vec<u64>,
 }
 
-/// The CPUs that this process may use.
+/// Returns the CPUs that this process may use.
 pub(super) fn usable() -> Cpus {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut mask = Vec::new();

@@ -185,7 +185,7 @@ impl Identified {
         Exchanged { identified: self, reserved, pages, records }
     }
 
-    /// The reserved pages for the heaps of this machine, if all of its PEs can open them.
+    /// Returns the reserved pages for the heaps of this machine, if all of its PEs can open them.
     fn share(
         &mut self,
         own: Option<ReservedPages>,
@@ -211,7 +211,7 @@ impl Identified {
         cpus::of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
 
-    /// The share of each of them, or 0 if they outnumber these CPUs.
+    /// Returns the share of each of them, or 0 if they outnumber these CPUs.
     fn cpus_per_pe(&self, machine: u32, records: &Records<StartupRecord>) -> u32 {
         let share = self.usable_cpus(machine, records) / self.machines.size(machine) as usize;
         u32::try_from(share).unwrap_or(u32::MAX)
@@ -493,7 +493,7 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
     NodeMap::from_runs(runs).expect("no node is empty")
 }
 
-/// The PEs on this PE's node, including itself.
+/// Returns the PEs on this PE's node, including itself.
 fn beside(nodes: &NodeMap, me: Pe) -> Members {
     Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }

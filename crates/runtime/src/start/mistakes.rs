@@ -19,7 +19,7 @@ const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 /// The interfaces that sockets may use.
 const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
-/// A warning for each mistake among the variables of this process.
+/// Returns a warning for each mistake among the variables of this process.
 pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
     let rows = || runtime.clone().chain(providers.iter().copied());
@@ -55,7 +55,7 @@ pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<
     warnings
 }
 
-/// A warning for each name that is nearly a known one.
+/// Returns a warning for each name that is nearly a known one.
 fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
     let mut unknown: Vec<String> = set
         .filter(|name| rest(name).is_some() && !known.contains(&name.as_str()) && name != FOREIGN)
@@ -69,8 +69,8 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.into_iter().filter_map(warning).collect()
 }
 
-/// A warning if `named`, which the variable `variable` names, is not among those that are there.
-/// Where the kernel shows none, nothing is known.
+/// Returns a warning if `named`, which the variable `variable` names, is not among those that are
+/// there. Where the kernel shows none, nothing is known.
 fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
@@ -85,8 +85,8 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     ))
 }
 
-/// The one that is most similar to `name`, if one is similar enough for a misspelling. `part` is
-/// what is compared of each.
+/// Returns the one that is most similar to `name`, if one is similar enough for a misspelling.
+/// `part` is what is compared of each.
 fn likely<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,

@@ -100,7 +100,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
     ready()
 }
 
-/// The longest single sleep in the network.
+/// Returns the longest single sleep in the network.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
         (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => NETWORK_SLEEP,

@@ -137,8 +137,8 @@ fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
     mailboxes().send(&of_message(call), job, pe, tag, &message);
 }
 
-/// A member that has begun a non-blocking collective of the team, in whose place this PE is in
-/// another call, and its message. The non-blocking ones that this PE has called are complete.
+/// Returns a member that has begun a non-blocking collective of the team, in whose place this PE is
+/// in another call, and its message. The non-blocking ones that this PE has called are complete.
 fn in_request_of(
     job: &Job,
     others: &mut [Other],
@@ -162,8 +162,9 @@ fn listen(job: &Job, others: &mut [Other], tag: u64) {
     }
 }
 
-/// The call of each member, in the order of the team. Members in the same call have the same words
-/// as this PE; the others know that it is in another call, so both send each other their words.
+/// Returns the call of each member, in the order of the team. Members in the same call have the
+/// same words as this PE; the others know that it is in another call, so both send each other their
+/// words.
 fn lines(
     call: Call,
     job: &Job,
@@ -190,7 +191,7 @@ fn lines(
     lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
-/// The words of a call: the bytes of its name, its group and the values of its arguments.
+/// Returns the words of a call: the bytes of its name, its group and the values of its arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.name().as_bytes().chunks(8)) {
@@ -205,7 +206,7 @@ fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<
     words
 }
 
-/// The name of a call in the words that describe it.
+/// Returns the name of a call in the words that describe it.
 fn name_in(words: &[u64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()

@@ -117,7 +117,7 @@ impl PeerCheck {
     }
 }
 
-/// The status of a PE, if that is in a finalize which this PE has not entered.
+/// Returns the status of a PE, if that is in a finalize which this PE has not entered.
 fn finalizing(pe: Pe) -> Option<Status> {
     let area = flags::area();
     let entered = area.shown(std::iter::once(pe), area.areas().finalizes())[0];

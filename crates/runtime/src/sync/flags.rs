@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 static AREA: OnceLock<FlagArea> = OnceLock::new();
 
-/// The areas of the job; they exist from the first init on.
+/// Returns the areas of the job; they exist from the first init on.
 #[inline]
 pub(crate) fn area() -> &'static FlagArea {
     AREA.get().expect("the first init sets it before it communicates")
@@ -57,7 +57,7 @@ unsafe impl Send for FlagArea {}
 unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
-    /// The areas in `memory`, which stays mapped for the life of the process.
+    /// Returns the areas in `memory`, which stays mapped for the life of the process.
     pub(crate) fn new(memory: &'static NodeMemory, areas: Areas) -> Self {
         let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
@@ -152,7 +152,7 @@ impl FlagArea {
         is_last
     }
 
-    /// The first PE of the node, which has the words that its PEs share.
+    /// Returns the first PE of the node, which has the words that its PEs share.
     pub(crate) fn first_of_node(&self, n_pes: u32) -> Pe {
         let first = (0..n_pes).map(Pe).find(|pe| self.is_mapped(*pe));
         first.expect("a PE has its own area")
@@ -218,7 +218,7 @@ impl FlagArea {
         }
     }
 
-    /// The word `at` of each of `pes`, which they have shown.
+    /// Returns the word `at` of each of `pes`, which they have shown.
     pub(crate) fn shown(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
         let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
@@ -240,7 +240,7 @@ impl FlagArea {
         self.delta(pe).is_some()
     }
 
-    /// A copy of `nbytes` bytes of `pe`'s area, which it may be writing.
+    /// Returns a copy of `nbytes` bytes of `pe`'s area, which it may be writing.
     pub(crate) fn bytes_of(&self, pe: Pe, at: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0u8; nbytes];
         match self.delta(pe) {
@@ -283,7 +283,7 @@ impl FlagArea {
         sequence.store(before + 2, Ordering::Release);
     }
 
-    /// The ring of the last writes of this PE (`rushmem_explain::writes`).
+    /// Returns the ring of the last writes of this PE (`rushmem_explain::writes`).
     pub(crate) fn writes(&self) -> &'static [AtomicU64] {
         let start = self.own(self.areas.writes(), RING_BYTES).cast();
         // SAFETY: in the area and aligned to a line; areas stay mapped, and all access these words

@@ -18,7 +18,7 @@ use std::sync::{LazyLock, Mutex};
 
 static MAILBOXES: LazyLock<Mailboxes> = LazyLock::new(Mailboxes::default);
 
-/// The mailboxes of this PE.
+/// Returns the mailboxes of this PE.
 pub(crate) fn mailboxes() -> &'static Mailboxes {
     &MAILBOXES
 }
@@ -32,7 +32,7 @@ pub(crate) type MailboxMessage = [u64; MESSAGE];
 /// The lower half of the tags of non-blocking collectives, for which no program waits.
 const OF_REQUEST: u32 = u32::MAX;
 
-/// The tag of a message of a non-blocking collective, from another number.
+/// Returns the tag of a message of a non-blocking collective, from another number.
 pub(crate) fn tag_of_request(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }
@@ -116,14 +116,14 @@ impl Mailboxes {
         found
     }
 
-    /// The next message of `source` with this tag, if it has arrived.
+    /// Returns the next message of `source` with this tag, if it has arrived.
     pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
         state.empty(flags::area(), job.me(), source);
         state.next(source, tag)
     }
 
-    /// The next message of `source` with this tag, which is left there, if it has arrived.
+    /// Returns the next message of `source` with this tag, which is left there, if it has arrived.
     pub(crate) fn peek(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
         state.empty(flags::area(), job.me(), source);
@@ -141,8 +141,8 @@ pub(crate) fn of_message(call: Call) -> impl Fn(Pe) -> WaitDescription {
 }
 
 impl State {
-    /// The oldest kept message of `source` with this tag. A tag is used up with its last message:
-    /// teams come and go, and each has its own.
+    /// Returns the oldest kept message of `source` with this tag. A tag is used up with its last
+    /// message: teams come and go, and each has its own.
     fn next(&mut self, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
             return None;

@@ -148,8 +148,8 @@ impl TeamSignals {
         self.slot
     }
 
-    /// The generation that this member's counters came to, which is a later one than the team's
-    /// when a pair exchanged more signals than fit the bits below.
+    /// Returns the generation that this member's counters came to, which is a later one than the
+    /// team's when a pair exchanged more signals than fit the bits below.
     pub(crate) fn reached(&self) -> u64 {
         let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
@@ -367,8 +367,8 @@ impl TeamSignals {
         backoff::until_rung(job, describe, || area.flag(at) + area.flag(by_network) >= expected);
     }
 
-    /// The next signal to a peer: where its flag is there, and what it becomes; `None` if the
-    /// signal is counted only.
+    /// Returns the next signal to a peer: where its flag is there, and what it becomes; `None` if
+    /// the signal is counted only.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
         let areas = flags::area().areas();
@@ -397,7 +397,7 @@ impl TeamSignals {
         self.counted(turn)
     }
 
-    /// The counters of messages from any member, of CPUs and of a network.
+    /// Returns the counters of messages from any member, of CPUs and of a network.
     fn counted(&self, turn: u64) -> [usize; 2] {
         let parity = (turn % 2) as usize;
         [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))

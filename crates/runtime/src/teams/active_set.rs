@@ -40,7 +40,7 @@ struct ActiveSetKey {
 /// The teams that are kept; they are among the [`teams`] of this PE, too.
 static KEPT: RwLock<BTreeMap<ActiveSetKey, Arc<Team>>> = RwLock::new(BTreeMap::new());
 
-/// The team of the active set of a call.
+/// Returns the team of the active set of a call.
 pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
     let job = job::require(call);
     let key = ActiveSetKey { triplet, psync: job.threads_somewhere.then(|| psync.addr()) };

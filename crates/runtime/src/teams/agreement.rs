@@ -132,7 +132,7 @@ static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
     Slots::new(TAKEN, (PREDEFINED as usize..n_sets).fold(0, |sets, set| sets | 1 << set))
 });
 
-/// The slots of this PE.
+/// Returns the slots of this PE.
 pub(crate) fn slots() -> &'static Slots {
     &SLOTS
 }
@@ -151,7 +151,7 @@ struct SlotState {
 }
 
 impl Slots {
-    /// All slots free but the first `taken`, and these sets of receive buffers.
+    /// Returns all slots free but the first `taken`, and these sets of receive buffers.
     pub(crate) fn new(taken: u32, receive_buffers: u64) -> Slots {
         let mut free = [u64::MAX; WINDOWS];
         free[0] = u64::MAX << taken;

@@ -99,8 +99,8 @@ impl Team {
         }
     }
 
-    /// The one that meets in finalize alone, so that no other collective of a PE is taken for its
-    /// finalize. Its members are the world.
+    /// Returns the one that meets in finalize alone, so that no other collective of a PE is taken
+    /// for its finalize. Its members are the world.
     fn of_finalize(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
         let slot = Slot { number: FINALIZE, receive_buffers: None };
@@ -111,7 +111,7 @@ impl Team {
         self.handle
     }
 
-    /// The team from which it comes by splits, which no split made; itself if none made it.
+    /// Returns the team from which it comes by splits, which no split made; itself if none made it.
     pub(crate) fn root(&self) -> TeamHandle {
         self.root
     }
@@ -134,14 +134,14 @@ impl Team {
         self.levels.as_ref()
     }
 
-    /// The set of receive buffers that its collectives use, if they have one: all teams use the
-    /// same one unless threads of a PE may be in several collectives at once.
+    /// Returns the set of receive buffers that its collectives use, if they have one: all teams use
+    /// the same one unless threads of a PE may be in several collectives at once.
     #[inline]
     pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
         if job.threads_somewhere { self.slot.receive_buffers } else { Some(0) }
     }
 
-    /// Bytes of these receive buffers, 0 if it has none.
+    /// Returns the bytes of these receive buffers, 0 if it has none.
     #[inline]
     pub(crate) fn receive_buffer_bytes(&self, job: &Job) -> usize {
         self.receive_buffers(job).map_or(0, |_| receive_buffer::nbytes(job.n_pes))
@@ -183,19 +183,19 @@ impl Team {
         }
     }
 
-    /// The split of this team that the PE begins, which all members call: a number that is the same
-    /// on all of them.
+    /// Returns the split of this team that the PE begins, which all members call: a number that is
+    /// the same on all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
         Split { number: Some(number), ..self.split_by_members(call) }
     }
 
-    /// A split of this team that only the members of the new one call.
+    /// Returns a split of this team that only the members of the new one call.
     pub(crate) fn split_by_members(&self, call: Call) -> Split {
         Split { parent: self.name.parent(), root: self.root, call, number: None }
     }
 
-    /// The team or active set as collectives are compared.
+    /// Returns the team or active set as collectives are compared.
     pub(crate) fn checked(&self) -> CheckedGroup {
         match self.name {
             Name::ActiveSet(triplet) => active_set(triplet),
@@ -219,7 +219,7 @@ impl Team {
         }
     }
 
-    /// A number of the team that others among the same PEs do not have.
+    /// Returns a number of the team that others among the same PEs do not have.
     pub(crate) fn number(&self) -> u64 {
         digest(&[self.handle.0 as u64])
     }
@@ -266,7 +266,7 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// The name of a team that it makes.
+    /// Returns the name of a team that it makes.
     pub(crate) fn name(self, members: &Members) -> Name {
         Name::Made(self, members.n)
     }
@@ -375,7 +375,7 @@ pub(crate) struct Teams {
 
 static TEAMS: OnceLock<Teams> = OnceLock::new();
 
-/// The teams of this PE; they are there from the first init on.
+/// Returns the teams of this PE; they are there from the first init on.
 pub(crate) fn teams() -> &'static Teams {
     TEAMS.get().expect("the first init sets them before it communicates")
 }
@@ -387,8 +387,8 @@ pub(crate) fn set(teams: Teams) {
 }
 
 impl Teams {
-    /// The predefined teams: the world, the PEs that share memory with this one, those of its
-    /// machine.
+    /// Returns the predefined teams: the world, the PEs that share memory with this one, those of
+    /// its machine.
     pub(crate) fn new(
         me: Pe,
         nodes: &NodeMap,
@@ -419,12 +419,12 @@ impl Teams {
         &self.world
     }
 
-    /// The team that meets in finalize alone.
+    /// Returns the team that meets in finalize alone.
     pub(crate) fn finalize(&self) -> &Team {
         &self.finalize
     }
 
-    /// The teams that the program may use.
+    /// Returns the teams that the program may use.
     pub(crate) fn all(&self) -> Vec<Arc<Team>> {
         let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
         teams.iter().flatten().cloned().collect()
@@ -469,7 +469,7 @@ impl Teams {
     }
 }
 
-/// An active set as collectives are compared.
+/// Returns an active set as collectives are compared.
 pub(crate) fn active_set(triplet: [c_int; 3]) -> CheckedGroup {
     CheckedGroup {
         words: triplet.map(|number| number as u64),
@@ -477,8 +477,8 @@ pub(crate) fn active_set(triplet: [c_int; 3]) -> CheckedGroup {
     }
 }
 
-/// The team of a handle; ends the job with an error when there is none. `argument` is the handle's
-/// name in the call.
+/// Returns the team of a handle; ends the job with an error when there is none. `argument` is the
+/// handle's name in the call.
 pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {

@@ -104,7 +104,7 @@ impl Argument for Elements {
     }
 }
 
-/// The name in capitals.
+/// Returns the name in capitals.
 pub const fn upper<const N: usize>(lower: &str) -> [u8; N] {
     let mut name = [0; N];
     name.copy_from_slice(lower.as_bytes());

@@ -86,7 +86,7 @@ impl Error {
     }
 }
 
-/// The code of a result, unless it is an error and `abort` asks to end the job.
+/// Returns the code of a result, unless it is an error and `abort` asks to end the job.
 fn code(call: Call, abort: c_int, result: Result<c_int, Error>) -> c_int {
     match result {
         Ok(code) => code,
@@ -95,7 +95,7 @@ fn code(call: Call, abort: c_int, result: Result<c_int, Error>) -> c_int {
     }
 }
 
-/// The bytes of `length` words.
+/// Returns the bytes of `length` words.
 fn nbytes(length: c_int) -> Result<usize, Error> {
     match usize::try_from(length) {
         Ok(words @ 1..) => Ok(words * WORD),

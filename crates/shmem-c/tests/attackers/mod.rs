@@ -37,7 +37,7 @@ impl Attackers {
         Attackers { shared, threads }
     }
 
-    /// Number of sockets with a queue that was full.
+    /// Returns the number of sockets with a queue that was full.
     pub fn n_filled(&self) -> usize {
         self.shared.filled.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -41,7 +41,7 @@ impl Hosts {
         format!("{}h", self.name)
     }
 
-    /// The namespace of a host.
+    /// Returns the namespace of a host.
     pub fn host(&self, number: u32) -> String {
         format!("{}{number}", self.prefix())
     }

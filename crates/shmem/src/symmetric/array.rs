@@ -64,7 +64,7 @@ impl<L: ThreadLevel> Shmem<L> {
 }
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// All elements.
+    /// Returns all elements.
     #[inline(always)]
     pub fn as_slice(&self) -> SymSlice<'_, T> {
         // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch
@@ -72,7 +72,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         unsafe { SymSlice::new(self.data, self.len) }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len

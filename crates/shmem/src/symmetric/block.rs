@@ -54,7 +54,7 @@ impl<'s> SymBlock<'s> {
         Some(block)
     }
 
-    /// Its elements, of the type and number that were allocated.
+    /// Returns its elements, of the type and number that were allocated.
     #[inline(always)]
     pub(crate) fn data<T>(&self) -> *mut T {
         self.data.cast()

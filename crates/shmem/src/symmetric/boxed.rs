@@ -29,7 +29,7 @@ impl<L: ThreadLevel> Shmem<L> {
 }
 
 impl<T: Symmetric> SymBox<'_, T> {
-    /// The element.
+    /// Returns the element.
     #[inline(always)]
     pub fn element(&self) -> SymRef<'_, T> {
         self.0.at(0)

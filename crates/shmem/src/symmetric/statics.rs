@@ -86,7 +86,8 @@ impl<T: Symmetric> SymStatic<T> {
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// The variable as one element (§4). The job ends with a message if it is not symmetric.
+    /// Returns the variable as one element (§4). The job ends with a message if it is not
+    /// symmetric.
     #[inline]
     pub fn element<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymRef<'s, T> {
         self.check(shmem);
@@ -118,7 +119,7 @@ impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// The elements of an array (§4). The job ends with a message if it is not symmetric.
+    /// Returns the elements of an array (§4). The job ends with a message if it is not symmetric.
     #[inline]
     pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {
         self.check(shmem);

@@ -83,7 +83,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         SymSlice { start, len, object: PhantomData }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline(always)]
     pub fn len(self) -> usize {
         self.len
@@ -95,7 +95,8 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         self.len == 0
     }
 
-    /// The elements of a range of indices. Ends the job with a message if it is out of bounds.
+    /// Returns the elements of a range of indices. Ends the job with a message if it is out of
+    /// bounds.
     #[inline]
     #[track_caller]
     pub fn slice(self, range: impl RangeBounds<usize>) -> SymSlice<'a, T> {
@@ -115,7 +116,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         SymSlice { start: self.start.wrapping_add(first), len: end - first, object: PhantomData }
     }
 
-    /// The element at an index. Ends the job with a message if it is out of bounds.
+    /// Returns the element at an index. Ends the job with a message if it is out of bounds.
     #[inline]
     #[track_caller]
     pub fn at(self, index: usize) -> SymRef<'a, T> {
@@ -125,7 +126,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         SymRef { at: self.start.wrapping_add(index), object: PhantomData }
     }
 
-    /// The elements, one after the other.
+    /// Returns the elements, one after the other.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

@@ -2,7 +2,7 @@
 
 use testkit::{Job, Outcome};
 
-/// A test of this program as a job of 2 PEs over TCP.
+/// Runs a test of this program as a job of 2 PEs over TCP.
 pub fn run(test: &str) -> Outcome {
     let this = std::env::current_exe().expect("a test program knows its path");
     let job = Job::new(this).n(2).env("SHMEM_TEST", test);
@@ -11,7 +11,7 @@ pub fn run(test: &str) -> Outcome {
     arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run()
 }
 
-/// A test of this program as such a job, which has to pass.
+/// Runs a test of this program as such a job, which has to pass.
 pub fn passes(test: &str) {
     let outcome = run(test);
     assert!(outcome.status.success(), "{outcome}");

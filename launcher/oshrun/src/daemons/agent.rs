@@ -29,7 +29,7 @@ impl Agent {
         Agent::Remote(words.map(OsString::from).to_vec())
     }
 
-    /// The name of the program, for messages.
+    /// Returns the name of the program, for messages.
     pub fn name(&self) -> String {
         match self {
             Agent::Remote(words) => words.first().map_or_else(String::new, |word| {
@@ -40,7 +40,7 @@ impl Agent {
         }
     }
 
-    /// The command that starts `oshrun` as a daemon on `host`.
+    /// Returns the command that starts `oshrun` as a daemon on `host`.
     pub fn command(&self, host: &str, oshrun: &Path) -> Command {
         match self {
             Agent::Remote(words) => {
@@ -75,7 +75,7 @@ pub struct DaemonCommand {
     pub oshrun: PathBuf,
 }
 
-/// The command line for the shell of the host, portable across shells.
+/// Returns the command line for the shell of the host, portable across shells.
 fn line(oshrun: &Path) -> OsString {
     let mut line = OsString::from("exec ");
     line.push(quoted(oshrun.as_os_str()));

@@ -14,19 +14,19 @@ const TICKS: u32 = 20;
 /// job.
 const MAX_MISSED: u32 = 12;
 
-/// A timer that does not make up for missed ticks.
+/// Returns a timer that does not make up for missed ticks.
 pub fn ticks(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// The time between ticks.
+/// Returns the time between ticks.
 pub fn period(limit: Duration) -> Duration {
     (limit / TICKS).max(Duration::from_millis(1))
 }
 
-/// The time without a message after which the other side is lost.
+/// Returns the time without a message after which the other side is lost.
 pub fn silence(limit: Duration) -> Duration {
     period(limit) * MAX_MISSED
 }

@@ -23,12 +23,13 @@ pub const MAX_ORDER: usize = proto::MAX_FROM_LAUNCHER + 64;
 /// The start of the greeting of a daemon; the version of oshrun follows.
 const GREETING: &str = "oshrun-daemon ";
 
-/// The greeting of a daemon. It starts a new line, since login scripts may have printed before.
+/// Returns the greeting of a daemon. It starts a new line, since login scripts may have printed
+/// before.
 pub fn greeting() -> String {
     format!("\n{GREETING}{}\n", version())
 }
 
-/// The version, which must be equal on both sides.
+/// Returns the version, which must be equal on both sides.
 pub fn version() -> String {
     format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
 }
@@ -125,7 +126,7 @@ pub enum HostEvent {
 }
 
 impl HostEvent {
-    /// A failure of oshrun or of a daemon.
+    /// Returns a failure of oshrun or of a daemon.
     pub fn failed(sentence: String) -> HostEvent {
         HostEvent::Failed { status: 1, sentence }
     }

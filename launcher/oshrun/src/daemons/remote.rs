@@ -84,7 +84,7 @@ pub struct RemoteDaemon {
 }
 
 impl RemoteDaemon {
-    /// A daemon whose agent was started with these streams.
+    /// Returns a daemon whose agent was started with these streams.
     pub fn new(
         number: usize,
         HostPes { host, pes }: HostPes,
@@ -123,7 +123,7 @@ impl RemoteDaemon {
         matches!(self.stage, DaemonStage::Idle | DaemonStage::Done | DaemonStage::Lost)
     }
 
-    /// The last line of the agent's standard error.
+    /// Returns the last line of the agent's standard error.
     pub fn agent_error(&self) -> Option<String> {
         let nbytes = self.agent_stderr.metadata().ok()?.len();
         let mut bytes = vec![0; nbytes.min(MAX_AGENT_ERROR) as usize];

@@ -68,7 +68,7 @@ fn send(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-/// The roots and all their descendants.
+/// Returns the roots and all their descendants.
 fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSet<Pid> {
     loop {
         let n_found = found.len();
@@ -83,7 +83,7 @@ fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSe
     }
 }
 
-/// The running children of a process.
+/// Returns the running children of a process.
 pub fn children(parent: Pid) -> HashSet<Pid> {
     running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
 }
@@ -98,7 +98,7 @@ pub fn is_only_child(pid: Pid) -> bool {
     children.is_ok_and(|children| children.trim_end() == pid.as_raw_nonzero().to_string())
 }
 
-/// All running processes. Each is read when the iterator reaches it.
+/// Returns all running processes. Each is read when the iterator reaches it.
 pub fn running() -> impl Iterator<Item = Descendant> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| inspect(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
@@ -121,7 +121,7 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     (has_memory || has_threads).then_some(Descendant { pid, parent: of(1), group: of(2) })
 }
 
-/// The initial environment of a process; empty if this user may not read it.
+/// Returns the initial environment of a process; empty if this user may not read it.
 pub fn environment(pid: Pid) -> Vec<u8> {
     let read =
         |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();

@@ -75,12 +75,12 @@ impl GuardProcess {
         Ok(GuardProcess { pid: pid_of(child.id()), pipe: write })
     }
 
-    /// The process of the guard.
+    /// Returns the process of the guard.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// The pipe to which children write the numbers of their groups, in native byte order.
+    /// Returns the pipe to which children write the numbers of their groups, in native byte order.
     pub fn pipe(&self) -> &PipeWriter {
         &self.pipe
     }
@@ -101,7 +101,7 @@ impl GuardProcess {
     }
 }
 
-/// The number that a launch agent writes.
+/// Returns the number that a launch agent writes.
 pub fn agent_group(pid: i32) -> i32 {
     pid | AGENT_FLAG
 }

@@ -27,7 +27,7 @@ pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     waitpid(Some(pid), WaitOptions::NOHANG)
 }
 
-/// A child that has ended but is not reaped, and whether it exited with status 0.
+/// Returns a child that has ended but is not reaped, and whether it exited with status 0.
 fn ended() -> rustix::io::Result<Option<(Pid, bool)>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;

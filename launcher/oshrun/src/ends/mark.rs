@@ -21,18 +21,18 @@ const AGENT: &str = "agent";
 pub struct JobMark(OsString);
 
 impl JobMark {
-    /// A mark that is unique on this host.
+    /// Returns a mark that is unique on this host.
     pub fn new() -> JobMark {
         let now = rustix::time::clock_gettime(ClockId::Boottime);
         JobMark(appended(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
     }
 
-    /// The mark that this process inherited.
+    /// Returns the mark that this process inherited.
     pub fn inherited() -> Option<JobMark> {
         std::env::var_os(VARIABLE).map(JobMark)
     }
 
-    /// The value of the variable.
+    /// Returns the value of the variable.
     pub fn value(&self) -> &OsStr {
         &self.0
     }
@@ -44,7 +44,7 @@ impl JobMark {
     }
 }
 
-/// The value of the variable for a launch agent.
+/// Returns the value of the variable for a launch agent.
 pub fn of_agent() -> OsString {
     appended(AGENT)
 }
@@ -65,7 +65,7 @@ fn appended(mark: &str) -> OsString {
     marks
 }
 
-/// The marks in an environment in the format of /proc.
+/// Returns the marks in an environment in the format of /proc.
 fn marks(environment: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let value = |variable: &'_ [u8]| -> Option<usize> {
         variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=").map(<[u8]>::len)

@@ -73,7 +73,7 @@ impl Processes {
         Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign })
     }
 
-    /// The guard, with which a new process registers.
+    /// Returns the guard, with which a new process registers.
     ///
     /// # Panics
     /// If the guard was dismissed; nothing is started after the end of a job.
@@ -81,12 +81,12 @@ impl Processes {
         self.guard.as_ref().expect("the job has not ended")
     }
 
-    /// The mark of the processes.
+    /// Returns the mark of the processes.
     pub fn mark(&self) -> &JobMark {
         &self.mark
     }
 
-    /// The mechanisms that end a new PE when this process ends.
+    /// Returns the mechanisms that end a new PE when this process ends.
     ///
     /// # Panics
     /// See [`Processes::guard`].
@@ -135,7 +135,7 @@ impl Processes {
         self.list.iter().all(|process| !process.is_pe() || process.exit.is_some())
     }
 
-    /// The PEs that have not exited, with their processes.
+    /// Returns the PEs that have not exited, with their processes.
     pub fn alive(&self) -> impl Iterator<Item = (u32, Pid)> {
         self.list.iter().filter_map(|process| match process.child {
             Child::Pe(pe) if process.exit.is_none() => Some((pe, process.pid)),
@@ -242,7 +242,7 @@ impl Processes {
         self.guard.as_ref().is_some_and(|guard| descendants::is_only_child(guard.pid()))
     }
 
-    /// The children that have not exited.
+    /// Returns the children that have not exited.
     fn running(&self) -> impl Iterator<Item = Pid> {
         self.list.iter().filter(|process| process.exit.is_none()).map(|process| process.pid)
     }
@@ -270,8 +270,8 @@ fn takes(pid: Pid, signal: Signal) -> bool {
         || awaited(pid).is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }
 
-/// The signals that the first thread of a process awaits in sigwait. The kernel does not show them
-/// as blocked meanwhile.
+/// Returns the signals that the first thread of a process awaits in sigwait. The kernel does not
+/// show them as blocked meanwhile.
 fn awaited(pid: Pid) -> Option<u64> {
     let folder = format!("/proc/{}", pid.as_raw_nonzero());
     let call = std::fs::read_to_string(format!("{folder}/syscall")).ok()?;

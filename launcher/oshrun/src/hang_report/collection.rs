@@ -156,8 +156,8 @@ impl Explainer {
         is_late.then_some(Inquiry { number, statuses, at_once: true, with_stacks: false })
     }
 
-    /// The explanation, when all snapshots have arrived or the time is over; empty if there is
-    /// nothing to say.
+    /// Returns the explanation, when all snapshots have arrived or the time is over; empty if there
+    /// is nothing to say.
     pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let is_complete = |open: &mut Collection| {
             open.purpose != Purpose::Loss
@@ -167,8 +167,8 @@ impl Explainer {
         Some((open.purpose, self.text(open, server)))
     }
 
-    /// The explanation of a loss, or of an explanation that was not finished before the end of the
-    /// job.
+    /// Returns the explanation of a loss, or of an explanation that was not finished before the end
+    /// of the job.
     pub fn last(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let open = self.collection.take()?;
         Some((open.purpose, self.text(open, server)))

@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    /// The waits of these PEs that have become too old.
+    /// Returns the waits of these PEs that have become too old.
     pub fn look(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
         let waits = self.collector.long_waits(pes, self.limit);
         let known = std::mem::replace(&mut self.known, waits);

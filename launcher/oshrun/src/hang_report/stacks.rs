@@ -65,7 +65,8 @@ fn text(pid: u32, mark: &OsStr) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The short form of backtraces: one line for each thread of the program, the first thread first.
+/// Returns the short form of backtraces: one line for each thread of the program, the first thread
+/// first.
 fn shown(text: &str) -> Vec<String> {
     let mut threads: Vec<(bool, Vec<String>)> = Vec::new();
     for line in text.lines() {

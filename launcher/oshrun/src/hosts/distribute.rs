@@ -6,8 +6,8 @@
 use super::slots::HostSlots;
 use crate::daemons::orders::HostPes;
 
-/// The PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host without a
-/// number has one slot. `is_strict`: the slots come from the user, not from Slurm.
+/// Returns the PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host
+/// without a number has one slot. `is_strict`: the slots come from the user, not from Slurm.
 ///
 /// # Errors
 /// If there are more PEs than slots.

@@ -3,13 +3,13 @@
 
 use super::slots::HostSlots;
 
-/// The hosts of an option, whose name appears in errors.
+/// Returns the hosts of an option, whose name appears in errors.
 pub fn of_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
     hosts.map_err(|why| format!("{option} {text}: {why}"))
 }
 
-/// The hosts of a file, whose name appears in errors.
+/// Returns the hosts of a file, whose name appears in errors.
 pub fn of_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

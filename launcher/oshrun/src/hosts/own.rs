@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, UdpSocket};
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

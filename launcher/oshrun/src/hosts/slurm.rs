@@ -7,8 +7,8 @@ use super::slots::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::report::failure::{StartFailure, reason};
 
-/// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns
-/// to each.
+/// Returns the nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm
+/// assigns to each.
 pub fn allocation() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
@@ -50,7 +50,7 @@ fn per_node(text: &str) -> Vec<u32> {
     text.split(',').filter_map(one).flatten().collect()
 }
 
-/// The srun command for one node. It uses those options that this version of srun supports.
+/// Returns the srun command for one node. It uses those options that this version of srun supports.
 pub fn agent() -> Agent {
     let help = Command::new("srun").arg("--help").output();
     let help = help.map(|output| output.stdout).unwrap_or_default();

@@ -31,7 +31,7 @@ impl Files {
         Ok(Files { first, files: files? })
     }
 
-    /// The files of a PE.
+    /// Returns the files of a PE.
     pub fn of(&self, pe: u32) -> [Arc<OutputSink>; 2] {
         self.files[(pe - self.first) as usize].clone()
     }

@@ -54,7 +54,7 @@ pub enum TextSource {
 }
 
 impl TextSource {
-    /// The owner for a stream of a PE.
+    /// Returns the owner for a stream of a PE.
     pub fn of(pe: u32, stream: StdStream) -> TextSource {
         match stream {
             StdStream::Out => TextSource::Stdout(pe),
@@ -62,7 +62,7 @@ impl TextSource {
         }
     }
 
-    /// The PE and the stream; `None` for oshrun.
+    /// Returns the PE and the stream; `None` for oshrun.
     pub fn stream(self) -> Option<(u32, StdStream)> {
         match self {
             TextSource::Launcher => None,

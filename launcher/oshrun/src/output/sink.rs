@@ -60,7 +60,7 @@ pub struct OutputStream {
 }
 
 impl OutputStream {
-    /// An empty stream.
+    /// Returns an empty stream.
     pub fn new(destination: Arc<OutputSink>, writer: Writer) -> OutputStream {
         OutputStream {
             merger: LineMerger::default(),
@@ -108,7 +108,7 @@ impl ParentDaemon {
     }
 }
 
-/// The number of permits for a text.
+/// Returns the number of permits for a text.
 pub fn room_for(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX).min(WINDOW)
 }

@@ -15,7 +15,7 @@ impl Tags {
         Tags { hosts: Some((nodes, hosts)) }
     }
 
-    /// The tag of a PE.
+    /// Returns the tag of a PE.
     pub fn of(&self, pe: u32) -> Vec<u8> {
         match &self.hosts {
             Some((nodes, hosts)) if hosts.len() > 1 && pe < nodes.n_pes() => {

@@ -31,7 +31,7 @@ pub struct OutputSink {
 }
 
 impl OutputSink {
-    /// An open file or stream, with its name for messages.
+    /// Returns an open file or stream, with its name for messages.
     pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> OutputSink {
         let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
         OutputSink { name, fd: Box::new(fd), is_lost, is_unread }

@@ -17,7 +17,7 @@ impl MemoryKills {
         MemoryKills(GroupLimit::of_memory().into_iter().map(with_number).collect())
     }
 
-    /// The limit that has led to a kill since the last call, or since then, if one has.
+    /// Returns the limit that has led to a kill since the last call, or since then, if one has.
     pub fn another(&mut self) -> Option<String> {
         let grown = |(group, before): &&mut (GroupLimit, u64)| group.n_killed() > *before;
         let (group, before) = self.0.iter_mut().find(grown)?;

@@ -59,7 +59,7 @@ impl PeSocket {
         let _ = self.frames.send(frame);
     }
 
-    /// The error if frames cannot be sent to a running PE.
+    /// Returns the error if frames cannot be sent to a running PE.
     pub fn send_error(&self) -> Option<&io::Error> {
         self.send_error.get()
     }

@@ -49,7 +49,7 @@ fn words_of(command: &Command) -> OsString {
     joined([command.get_program()].into_iter().chain(command.get_args()))
 }
 
-/// Words quoted for a shell.
+/// Returns words quoted for a shell.
 fn joined<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
     let words: Vec<Vec<u8>> = words.map(|word| quoted(word).into_vec()).collect();
     OsString::from_vec(words.join(&b' '))

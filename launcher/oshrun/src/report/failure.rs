@@ -12,12 +12,12 @@ pub struct StartFailure {
 }
 
 impl StartFailure {
-    /// An error that is not caused by the command line or the program.
+    /// Returns an error that is not caused by the command line or the program.
     pub fn general(sentence: String) -> StartFailure {
         StartFailure { status: 1, sentence }
     }
 
-    /// An invalid command line; status 2, as in shells.
+    /// Returns an invalid command line; status 2, as in shells.
     pub fn usage(sentence: String) -> StartFailure {
         StartFailure { status: 2, sentence }
     }
@@ -28,13 +28,13 @@ pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The failure of an operation of oshrun itself.
+/// Returns the failure of an operation of oshrun itself.
 pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
     // Cause: the kernel refused a request of oshrun. Remedy: correct what it names.
     StartFailure::general(format!("cannot {what}: {}", reason(error)))
 }
 
-/// The error without its number, with the remedy if a limit is the cause.
+/// Returns the error without its number, with the remedy if a limit is the cause.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -26,13 +26,14 @@ pub fn check(n_pes: u32) -> Result<(), StartFailure> {
     }
 }
 
-/// The number of further processes and threads, and of bytes of memory.
+/// Returns the number of further processes and threads, and of bytes of memory.
 fn needed(n_pes: u32) -> (u64, u64) {
     let n_pes = u64::from(n_pes);
     (n_pes + TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
 }
 
-/// The message about the bound that covers the smallest part of what is needed, if any is too low.
+/// Returns the message about the bound that covers the smallest part of what is needed, if any is
+/// too low.
 fn refusal(n_pes: u32, (tasks, memory): (u64, u64), bounds: &[ResourceLimit]) -> Option<String> {
     let needed = |bound: &ResourceLimit| match bound.resource {
         Resource::Tasks => tasks,

@@ -29,7 +29,8 @@ impl std::str::FromStr for Debugged {
 }
 
 impl Debugged {
-    /// The command that runs `file` as this PE under a debugger; `None` if the PE has no debugger.
+    /// Returns the command that runs `file` as this PE under a debugger; `None` if the PE has no
+    /// debugger.
     pub fn command(
         &self,
         pe: u32,

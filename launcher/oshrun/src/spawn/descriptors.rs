@@ -35,7 +35,7 @@ pub fn raise() -> Result<(), StartFailure> {
     check(0, 0, false)
 }
 
-/// The limit that processes which this one starts must get back.
+/// Returns the limit that processes which this one starts must get back.
 pub fn inherited() -> Option<Rlimit> {
     INHERITED.get().copied()
 }
@@ -50,7 +50,7 @@ pub fn check(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<(), StartFai
     }
 }
 
-/// The message if a limit is too low.
+/// Returns the message if a limit is too low.
 fn refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -> Option<String> {
     let per_pe = if has_files { PER_PE + FILES } else { PER_PE };
     let of_daemons = u64::from(n_daemons) * PER_DAEMON;

@@ -54,13 +54,13 @@ const NOT_FORWARDED: &[&str] = &[
     "SLURM_TOPOLOGY_*",
 ];
 
-/// The variables of this process that are forwarded to other hosts.
+/// Returns the variables of this process that are forwarded to other hosts.
 pub fn forwarded() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| is_forwarded(name)).collect()
 }
 
-/// The working directory as the user's shell names it, since symbolic links may differ between
-/// hosts.
+/// Returns the working directory as the user's shell names it, since symbolic links may differ
+/// between hosts.
 pub fn folder() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
     let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());

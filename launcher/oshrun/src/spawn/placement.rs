@@ -54,7 +54,7 @@ pub struct Placements {
 }
 
 impl Placements {
-    /// The placement of a PE, by its index on the node.
+    /// Returns the placement of a PE, by its index on the node.
     pub fn of(&self, pe: u32) -> Placement {
         self.by_pe.get(pe as usize).cloned().unwrap_or_default()
     }
@@ -121,8 +121,8 @@ fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>)
     format!("PE {pe}: {binding}{numa}{nic}")
 }
 
-/// The variables that select a PE's NIC; none if the user has selected one. A single PE on a
-/// machine gets none, since its network library may use several NICs.
+/// Returns the variables that select a PE's NIC; none if the user has selected one. A single PE on
+/// a machine gets none, since its network library may use several NICs.
 fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
     if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();

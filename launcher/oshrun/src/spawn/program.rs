@@ -55,8 +55,8 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
     }
 }
 
-/// The executable of this process, for starting it in another role. Under valgrind the link in
-/// /proc would execute valgrind, so it is resolved, unless the file is gone.
+/// Returns the executable of this process, for starting it in another role. Under valgrind the link
+/// in /proc would execute valgrind, so it is resolved, unless the file is gone.
 pub fn own() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
     std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
@@ -74,8 +74,8 @@ fn not_executable(file: &Path) -> StartFailure {
     }
 }
 
-/// The LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if it is not
-/// there.
+/// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if it is
+/// not there.
 ///
 /// The folder is appended, so that folders of the user have precedence. The loader searches
 /// DT_RUNPATH afterwards, so a program that was built with another installation gets a library with

@@ -17,7 +17,7 @@ pub fn oshrun() -> &'static str {
     env!("CARGO_BIN_EXE_oshrun")
 }
 
-/// The program `pe`, which performs steps.
+/// Returns the program `pe`, which performs steps.
 pub fn pe() -> String {
     let folder = PathBuf::from(oshrun()).parent().expect("a folder").join("examples/pe");
     assert!(folder.exists(), "{} is not built: run cargo test -p oshrun", folder.display());
@@ -120,7 +120,7 @@ impl Job {
 }
 
 impl Running {
-    /// The mark of its processes, which stays valid after the end.
+    /// Returns the mark of its processes, which stays valid after the end.
     pub fn mark(&self) -> TestMark {
         self.0.mark().clone()
     }
@@ -137,7 +137,7 @@ impl Running {
         self.0.look().unwrap_or_else(|overdue| panic!("{overdue}")).is_some()
     }
 
-    /// A reader of the job's stdout.
+    /// Returns a reader of the job's stdout.
     pub fn stdout(&mut self) -> BufReader<ChildStdout> {
         BufReader::new(self.0.child().stdout.take().expect("piped"))
     }
@@ -151,12 +151,12 @@ impl Running {
         self.0.child().stdin = None;
     }
 
-    /// Its stderr.
+    /// Returns its stderr.
     pub fn stderr(&mut self) -> ChildStderr {
         self.0.child().stderr.take().expect("piped")
     }
 
-    /// The processes of the job, oshrun and its guard among them.
+    /// Returns the processes of the job, oshrun and its guard among them.
     pub fn processes(&self) -> Vec<u32> {
         pids_of(self.0.mark())
     }
@@ -208,17 +208,17 @@ impl Outcome {
         self
     }
 
-    /// The processes of the job that still run.
+    /// Returns the processes of the job that still run.
     pub fn left(&self) -> Vec<u32> {
         pids_of(&self.mark)
     }
 
-    /// The mark of its processes.
+    /// Returns the mark of its processes.
     pub fn mark(&self) -> TestMark {
         self.mark.clone()
     }
 
-    /// The lines of stdout in a fixed order.
+    /// Returns the lines of stdout in a fixed order.
     pub fn sorted(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.stdout.lines().collect();
         lines.sort_unstable();
@@ -257,7 +257,7 @@ pub fn eventually_nothing_left(mark: &TestMark) {
     }
 }
 
-/// The state letter of a process in /proc, `X` when it is gone.
+/// Returns the state letter of a process in /proc, `X` when it is gone.
 pub fn state(pid: u32) -> char {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
@@ -286,7 +286,7 @@ pub fn executable(file: &Path, text: &str) {
     assert!(shell.wait().expect("own child").success());
 }
 
-/// A file without a name, at its beginning.
+/// Returns a file without a name, at its beginning.
 pub fn tempfile(text: &str) -> std::fs::File {
     let memory =
         rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");

@@ -58,8 +58,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// The title, and each finding. Where something is usable, the names of what is unused are one
-    /// line, unless the reasons are wanted.
+    /// Returns the title, and each finding. Where something is usable, the names of what is unused
+    /// are one line, unless the reasons are wanted.
     pub fn text(&self, says_why: bool) -> String {
         let is_usable = self.findings.iter().any(|finding| finding.grade == Grade::Ok);
         let is_folded =
@@ -77,7 +77,7 @@ impl Section {
     }
 }
 
-/// The verdict, on a line of its own in color, and what follows from it.
+/// Returns the verdict, on a line of its own in color, and what follows from it.
 pub fn verdict(is_ok: bool, rest: &str) -> String {
     let color = if is_ok { AnsiColor::Green } else { AnsiColor::Red };
     let style = Style::new().bold().fg_color(Some(color.into()));
@@ -86,7 +86,7 @@ pub fn verdict(is_ok: bool, rest: &str) -> String {
 }
 
 impl Grade {
-    /// Lines of a finding of this grade.
+    /// Returns lines of a finding of this grade.
     fn line(self, text: &str) -> String {
         let (word, color) = match self {
             Grade::Ok => ("ok", None),

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::finding::{Finding, Grade};
 
-/// A finding for each port below `class` (/sys/class/infiniband) whose first address is link-local.
+/// Returns a finding for each port below `class` (/sys/class/infiniband) whose first address is
+/// link-local.
 pub fn findings(class: &Path) -> Vec<Finding> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let mut findings = Vec::new();
@@ -26,7 +27,7 @@ pub fn findings(class: &Path) -> Vec<Finding> {
     findings
 }
 
-/// The addresses that are set, by their indices.
+/// Returns the addresses that are set, by their indices.
 fn gids(folder: &Path) -> Vec<(u32, Ipv6Addr)> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut gids: Vec<(u32, Ipv6Addr)> = files

@@ -53,14 +53,14 @@ fn number(path: impl AsRef<Path>) -> Option<u64> {
     read(path)?.parse().ok()
 }
 
-/// A field of a file with lines `NAME: VALUE`.
+/// Returns a field of a file with lines `NAME: VALUE`.
 fn field(path: &str, name: &str) -> Option<u64> {
     let text = read(path)?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// The size in the largest unit in which it is a whole number, or above 10.
+/// Returns the size in the largest unit in which it is a whole number, or above 10.
 fn size(nbytes: u64) -> String {
     let fits = |shift: &u32| nbytes >= 10 << shift || (nbytes >> shift << shift == nbytes);
     match [30, 20].into_iter().find(fits).filter(|shift| nbytes >> shift > 0) {
@@ -192,7 +192,7 @@ fn overcommit() -> Option<Finding> {
     }
 }
 
-/// The mode in brackets, as in `always [madvise] never`.
+/// Returns the mode in brackets, as in `always [madvise] never`.
 fn mode(path: &str) -> Option<String> {
     let text = read(path)?;
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
@@ -256,7 +256,7 @@ fn other_limits() -> Vec<Finding> {
     [space, processes].into_iter().flatten().collect()
 }
 
-/// The limits of the control groups, of which the innermost ones come first.
+/// Returns the limits of the control groups, of which the innermost ones come first.
 fn groups() -> impl Iterator<Item = Finding> {
     let tasks = GroupLimit::of_tasks().into_iter().map(|of| {
         let text = format!("up to {} processes and threads ({})", of.limit, of.file.display());

@@ -89,7 +89,7 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     Ok((format!("{verdict}  {command}\n\n{text}"), outcome.succeeded))
 }
 
-/// The findings of the hosts that spoil what jobs measure.
+/// Returns the findings of the hosts that spoil what jobs measure.
 fn shared_cpus(hosts: &[HostReport]) -> String {
     let sections = hosts.iter().flat_map(|host| &host.sections);
     let loads = sections.flat_map(|section| &section.findings).filter(|one| one.name == LOAD);
@@ -165,7 +165,7 @@ fn different(
     Section { title: format!("host {name}"), findings }
 }
 
-/// The transports that all hosts can use, without the one that the job has used already.
+/// Returns the transports that all hosts can use, without the one that the job has used already.
 fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
     let usable = |host: &HostReport, name: &str| {
         let title = format!("transport {name}:");

@@ -3,7 +3,7 @@
 use super::finding::Section;
 use super::{host, transports};
 
-/// The findings of this machine, for a job of several.
+/// Returns the findings of this machine, for a job of several.
 pub fn sections() -> Result<Vec<Section>, String> {
     let mut all = vec![host::section()];
     all.extend(transports::sections()?);

@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 /// The prefix of reports.
 const MARK: &str = "doctor: ";
 
-/// The line of a report.
+/// Returns the line of a report.
 pub fn line(report: &impl Serialize) -> String {
     format!("{MARK}{}\n", serde_json::to_string(report).expect("plain data"))
 }
 
-/// The report of a line, if it is one of this type.
+/// Returns the report of a line, if it is one of this type.
 pub fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
     serde_json::from_str(line.strip_prefix(MARK)?).ok()
 }

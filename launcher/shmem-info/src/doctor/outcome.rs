@@ -23,7 +23,8 @@ impl Tag {
         Some((Tag { pe: pe.parse().ok()?, host }, rest))
     }
 
-    /// The host as the user names it, with the name that it has for itself if that is another.
+    /// Returns the host as the user names it, with the name that it has for itself if that is
+    /// another.
     pub fn host_name(&self, own: &str) -> String {
         match &self.host {
             Some(host) if host != own => format!("{host} ({own})"),
@@ -40,7 +41,7 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
-    /// The reports of its PEs, in the order of the PEs.
+    /// Returns the reports of its PEs, in the order of the PEs.
     pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
         let report = |line| {
             let (tag, line) = Tag::split(line)?;

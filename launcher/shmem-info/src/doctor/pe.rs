@@ -170,7 +170,8 @@ fn pairs() -> Result<String, String> {
     Ok(text)
 }
 
-/// The longest time in which a PE writes to all others, and to how many the slowest one does.
+/// Returns the longest time in which a PE writes to all others, and to how many the slowest one
+/// does.
 fn written_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     shmem.barrier_all();
@@ -184,7 +185,7 @@ fn written_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
     (shmem.world().reduce_value(Min, n_others), shmem.world().reduce_value(Max, seconds))
 }
 
-/// The first PE of each node.
+/// Returns the first PE of each node.
 fn leaders(shmem: &Shmem) -> Vec<u32> {
     let (own, all) = (
         shmem.boxed(u8::from(shmem.shared().my_pe() == 0)),

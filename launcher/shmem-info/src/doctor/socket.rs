@@ -105,7 +105,8 @@ fn text(place: &[u8; PLACE]) -> String {
     String::from_utf8_lossy(&place[..end]).into_owned()
 }
 
-/// Seconds of a round trip to a place, and bytes per second; `None` where none connects.
+/// Returns the seconds of a round trip to a place, and bytes per second; `None` where none
+/// connects.
 pub fn measured(place: &[u8; PLACE]) -> Option<(f64, f64)> {
     let text = text(place);
     let mut words = text.split(' ');

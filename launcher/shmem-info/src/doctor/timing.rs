@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// The time for which the repetitions of an operation may take.
 const ENOUGH: Duration = Duration::from_millis(200);
 
-/// Seconds of one of at most `most` calls.
+/// Returns the seconds of one of at most `most` calls.
 pub fn each(most: u32, mut act: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut done = 0;

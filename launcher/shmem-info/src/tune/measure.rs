@@ -46,7 +46,7 @@ impl Arrays {
         }
     }
 
-    /// Seconds of the slowest member for `count` collectives. All members call it.
+    /// Returns the seconds of the slowest member for `count` collectives. All members call it.
     pub fn time(&self, operation: &str, team: TeamHandle, nbytes: usize, count: u64) -> f64 {
         collectives::sync(CALL, team.into());
         let start = Instant::now();
@@ -57,7 +57,7 @@ impl Arrays {
         Duration::from_nanos(self.longest(team, nanoseconds)).as_secs_f64()
     }
 
-    /// The greatest of all members' numbers.
+    /// Returns the greatest of all members' numbers.
     fn longest(&self, team: TeamHandle, number: u64) -> u64 {
         let (time, longest) = (self.time, self.longest);
         // SAFETY: a word of the heap that no other PE uses outside of the collective below.

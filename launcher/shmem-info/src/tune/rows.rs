@@ -18,8 +18,8 @@ pub struct MeasuredRow {
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {
-    /// The rows for teams from `least` members up to those that were measured, or for all larger
-    /// ones, too; times are comments.
+    /// Returns the rows for teams from `least` members up to those that were measured, or for all
+    /// larger ones, too; times are comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
         let ChoiceFacts { members, oversubscribed, .. } = self.facts;
         let one_node = self.facts.one_node();
@@ -50,7 +50,7 @@ impl MeasuredRow {
         text
     }
 
-    /// The algorithms by ascending sizes, each with the size from which on it is the best.
+    /// Returns the algorithms by ascending sizes, each with the size from which on it is the best.
     fn changes(&self) -> Vec<(usize, &'static str)> {
         let mut built_in = Table::default();
         built_in.complete();

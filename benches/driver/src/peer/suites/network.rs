@@ -61,7 +61,7 @@ pub const OFI: Suite = Suite {
     ..Suite::EMPTY
 };
 
-/// The environment in which both have nothing but a network, ours by this transport.
+/// Returns the environment in which both have nothing but a network, ours by this transport.
 const fn over(transport: &'static str) -> [(&'static str, &'static str); 4] {
     [
         ("SHMEM_ONNODE", "off"),

@@ -22,7 +22,7 @@ fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
     Record { series: (0..60).map(one).collect(), ..fixture::empty() }
 }
 
-/// The comparison of one run with one.
+/// Returns the comparison of one run with one.
 fn judged<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Comparison<'a> {
     judge(std::slice::from_ref(before), std::slice::from_ref(after), threshold)
         .expect("one and one")

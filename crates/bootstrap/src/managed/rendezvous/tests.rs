@@ -10,7 +10,7 @@ use rustix::process::Uid;
 use super::super::time_left::ANSWER;
 use super::*;
 
-/// A key that no other node has.
+/// Returns a key that no other node has.
 fn new_key() -> NodeKey {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

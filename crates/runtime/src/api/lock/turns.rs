@@ -105,7 +105,7 @@ pub(super) fn pass(lock: usize) {
     }
 }
 
-/// The locks that this PE has: where, and how many bytes each has.
+/// Returns the locks that this PE has: where, and how many bytes each has.
 pub(super) fn held() -> Vec<(usize, usize)> {
     let turns = process::lock(&TURNS);
     turns.iter().filter(|turn| turn.held).map(|turn| (turn.lock, turn.nbytes)).collect()

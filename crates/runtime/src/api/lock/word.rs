@@ -54,7 +54,7 @@ pub trait LockWord: Sized + 'static {
     /// PE.
     const GRANTED: u32;
 
-    /// The node in this PE's word; what its writer did before is visible.
+    /// Returns the node in this PE's word; what its writer did before is visible.
     unsafe fn node(word: *const Self) -> u32;
     /// Makes the node of this PE, which is in no queue, zero. It is zero when the call returns.
     unsafe fn clear_node(own: RemoteWord<Self>);

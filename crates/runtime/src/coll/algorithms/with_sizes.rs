@@ -29,12 +29,12 @@ impl GatheredSlots {
         starts.map(|at| self.slots.part(at, WORD).first_word()).collect()
     }
 
-    /// The longest block that fits.
+    /// Returns the longest block that fits.
     pub(crate) fn max_block(&self) -> usize {
         self.slot - WORD
     }
 
-    /// The block of a member, of `nbytes` bytes.
+    /// Returns the block of a member, of `nbytes` bytes.
     pub(crate) fn block(&self, member: usize, nbytes: usize) -> SymmetricRange {
         self.slots.part(member * self.slot + WORD, nbytes)
     }

@@ -3,7 +3,8 @@
 
 use super::*;
 
-/// The result in a third array, after checking that both in-place forms give the same bytes.
+/// Returns the result in a third array, after checking that both in-place forms give the same
+/// bytes.
 fn run<T: Copy + PartialEq + core::fmt::Debug>(op: Combine, left: &[T], right: &[T]) -> Vec<T> {
     assert_eq!(op.elem_bytes, size_of::<T>());
     assert_eq!(left.len(), right.len());

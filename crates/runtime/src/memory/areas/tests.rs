@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// All edges of a team of `n`, with the bytes that belong to the flag.
+/// Returns all edges of a team of `n`, with the bytes that belong to the flag.
 fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
     (0..(Edge::count(n) / 3) as u8).flat_map(|k| {
         let exchange = WORD + 2 * SHORT;

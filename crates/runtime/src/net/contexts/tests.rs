@@ -5,7 +5,7 @@ use crate::call::call;
 
 const CALL: Call = call!("test");
 
-/// A context of `SHMEM_TEAM_SHARED` with these members.
+/// Returns a context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {
     let (team, root) = (TeamHandle::SHARED, TeamHandle::SHARED);
     ContextEntry { team, root, members, options: 0, user: None }
@@ -46,7 +46,7 @@ fn handles_of_the_world_and_of_other_teams_differ() {
     assert!(ContextHandle::DEFAULT.is_of_world() && !ContextHandle::INVALID.is_of_world());
 }
 
-/// A context of the world that exists, for tests elsewhere.
+/// Returns a context of the world that exists, for tests elsewhere.
 pub(crate) fn made(options: c_long) -> ContextHandle {
     let (team, root) = (TeamHandle::WORLD, TeamHandle::WORLD);
     add(team, root, Members::world(2), options, (2, false)).expect("there are slots")

@@ -9,7 +9,7 @@ use std::thread;
 
 const CALL: Call = call!("test");
 
-/// The entry whose endpoint a context uses by a lock, if it does.
+/// Returns the entry whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {
     let entry = &ENDPOINTS[ctx.index()];
     if entry.sole.load(Ordering::Relaxed) == ctx.0 {

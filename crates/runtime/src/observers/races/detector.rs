@@ -85,7 +85,7 @@ pub(crate) fn open(call: Call, job: &Job) {
     observers::add(Subscriber::Races);
 }
 
-/// The functions of the library, which stays loaded.
+/// Returns the functions of the library, which stays loaded.
 fn load(call: Call) -> &'static Detector {
     let beside = beside_this_code().map(|folder| folder.join(LIBRARY));
     let found = beside.filter(|path| path.exists());
@@ -115,7 +115,7 @@ fn load(call: Call) -> &'static Detector {
     }
 }
 
-/// The folder of the file that this code is in.
+/// Returns the folder of the file that this code is in.
 fn beside_this_code() -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     let here = beside_this_code as *const c_void;

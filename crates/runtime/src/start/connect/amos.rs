@@ -14,8 +14,8 @@ pub(super) struct AmoPath {
     pub(super) why: String,
 }
 
-/// The ways to try over a provider, best first. `requested` is the setting; `in_hardware` says
-/// whether the provider's network has them in hardware on every PE.
+/// Returns the ways to try over a provider, best first. `requested` is the setting; `in_hardware`
+/// says whether the provider's network has them in hardware on every PE.
 ///
 /// # Errors
 /// When the provider cannot do what is requested; a sentence.

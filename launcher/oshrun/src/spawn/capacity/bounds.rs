@@ -15,7 +15,7 @@ const RESERVED_NUMBERS: u64 = 300;
 /// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
 const LIFTING: u64 = 1 << 21 | 1 << 24;
 
-/// All bounds that may be too low for this number of further processes and threads.
+/// Returns all bounds that may be too low for this number of further processes and threads.
 pub fn find(tasks: u64) -> Vec<ResourceLimit> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
@@ -45,12 +45,12 @@ pub fn find(tasks: u64) -> Vec<ResourceLimit> {
     bounds
 }
 
-/// The number of processes and threads, from /proc/loadavg.
+/// Returns the number of processes and threads, from /proc/loadavg.
 fn running(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The limit of this user's processes, if it applies to this process and is below `most`.
+/// Returns the limit of this user's processes, if it applies to this process and is below `most`.
 fn of_user(most: u64) -> Option<ResourceLimit> {
     let limit = getrlimit(rustix::process::Resource::Nproc).current?;
     if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
@@ -82,13 +82,13 @@ fn is_lifted(status: &str) -> bool {
     field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & LIFTING != 0)
 }
 
-/// The number of threads of the process with this status, if it belongs to this user.
+/// Returns the number of threads of the process with this status, if it belongs to this user.
 fn threads(status: &str, user: u32) -> Option<u64> {
     let is_own = field(status, "Uid:")?.parse() == Ok(user);
     is_own.then(|| field(status, "Threads:")?.parse().ok())?
 }
 
-/// The available memory, from /proc/meminfo.
+/// Returns the available memory, from /proc/meminfo.
 fn of_memory(meminfo: &str) -> Option<ResourceLimit> {
     let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
     let swap = |name| bytes(name).unwrap_or(0);

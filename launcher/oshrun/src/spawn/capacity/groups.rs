@@ -4,7 +4,7 @@ use rushmem_topology::GroupLimit;
 
 use super::bound::{Resource, ResourceLimit};
 
-/// The bounds of all groups that contain this process.
+/// Returns the bounds of all groups that contain this process.
 pub fn find() -> impl Iterator<Item = ResourceLimit> {
     let of = |resource, remedy| {
         move |of: GroupLimit| ResourceLimit {

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// The most PEs for which there is a matrix; the file has it for any number.
 const IN_MATRIX: usize = 7;
 
-/// The table, by kinds.
+/// Returns the table, by kinds.
 pub(super) fn of(pes: &[PeStatistics]) -> String {
     let n_pes = pes.len();
     let mut text = format!("SHMEM_STATS: what {n_pes} PEs sent, by the PE that called\n");

@@ -77,7 +77,7 @@ fn is_passed_on(name: &str) -> bool {
     ["RUSHMEM_", "UCX_", "FI_", "LD_"].iter().any(|start| name.starts_with(start))
 }
 
-/// Start `n_pes` PEs of the test, serve their meetings, and panic unless all end well in time.
+/// Starts `n_pes` PEs of the test, serves their meetings, and panics unless all end well in time.
 pub(crate) fn run(test: &str, n_pes: u32, limit: Duration) {
     let deadline = Instant::now() + patient(limit);
     let mut pes = Vec::new();

@@ -131,7 +131,7 @@ const TINY_CASES: [(&str, Case); 8] = [
     ("tiny_threads", THREADS),
 ];
 
-/// Run a case: the parent starts the PEs and decides them, a PE does its part.
+/// Runs a case: the parent starts the PEs and decides them, a PE does its part.
 ///
 /// `test` is the name of the calling test, as its program lists it.
 ///

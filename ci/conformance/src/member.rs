@@ -147,12 +147,12 @@ impl Member {
         self.side.barrier_without_the_last();
     }
 
-    /// Give `own` to all and return everyone's, outside the transport.
+    /// Gives `own` to all and returns everyone's, outside the transport.
     pub fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.side.exchange(own)
     }
 
-    /// Call `poll` until all others are at this line or in a barrier.
+    /// Calls `poll` until all others are at this line or in a barrier.
     pub(crate) fn poll_until_barrier(&self, poll: impl FnMut()) {
         self.side.compute_until_barrier(poll);
     }
@@ -167,7 +167,7 @@ impl Member {
         });
     }
 
-    /// Let the transport work until `ready`.
+    /// Lets the transport work until `ready`.
     pub(crate) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
         while !ready() {
             self.transport.progress().expect("no PE is lost");
@@ -251,7 +251,7 @@ fn fine<T>(result: Result<T, Error>) -> T {
 }
 
 impl<'a> TestEndpoint<'a> {
-    /// Put to an offset of the heap.
+    /// Puts to an offset of the heap.
     pub fn put(&mut self, to: usize, offset: usize, source: &[u8]) {
         self.put_at(to, heap(offset), source);
     }
@@ -260,33 +260,33 @@ impl<'a> TestEndpoint<'a> {
         fine(verbs::put(&mut *self.endpoint, pe(to), dest, source));
     }
 
-    /// Put a word.
+    /// Puts a word.
     pub fn put_word(&mut self, to: usize, offset: usize, word: u64) {
         self.put(to, offset, &word.to_ne_bytes());
     }
 
-    /// Start a put.
+    /// Starts a put.
     pub fn put_nbi(&mut self, to: usize, offset: usize, source: &'a [u8]) {
         let put = put(heap(offset), source, Completion::AtQuiet);
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put(pe(to), put) });
     }
 
-    /// Get `nbytes` bytes.
+    /// Gets `nbytes` bytes.
     pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; nbytes];
         fine(verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset)));
         bytes
     }
 
-    /// Put blocks to an offset of the heap.
+    /// Puts blocks to an offset of the heap.
     pub(crate) fn put_strided(&mut self, to: usize, offset: usize, source: &[u8], of: TestStrides) {
         let blocks = of.blocks(offset, LocalBuf::source(source.as_ptr(), source.len()));
         // SAFETY: the blocks are within the slice, which is borrowed during the call.
         fine(unsafe { self.endpoint.put_strided(pe(to), blocks) });
     }
 
-    /// Get blocks from an offset of the heap.
+    /// Gets blocks from an offset of the heap.
     pub(crate) fn get_strided(
         &mut self,
         from: usize,
@@ -301,7 +301,7 @@ impl<'a> TestEndpoint<'a> {
         self.pe_quiet(from);
     }
 
-    /// Start a get.
+    /// Starts a get.
     pub fn get_nbi(&mut self, from: usize, offset: usize, dest: &'a mut [u8]) {
         let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
         let get = Get { dest, source: heap(offset), completion: Completion::AtQuiet };
@@ -325,7 +325,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.amo(pe(at), request) })
     }
 
-    /// Start a fetching AMO.
+    /// Starts a fetching AMO.
     #[expect(clippy::too_many_arguments, reason = "the fields of an AmoRequest")]
     pub fn amo_nbi(
         &mut self,
@@ -352,7 +352,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
 
-    /// Put with a signal.
+    /// Puts with a signal.
     pub fn put_signal(
         &mut self,
         to: usize,
@@ -369,7 +369,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
 
-    /// Start a put with a signal.
+    /// Starts a put with a signal.
     pub fn put_signal_nbi(
         &mut self,
         to: usize,
@@ -396,14 +396,14 @@ impl<'a> TestEndpoint<'a> {
         fine(self.endpoint.quiet());
     }
 
-    /// Complete by asking again and again.
+    /// Completes by asking again and again.
     pub fn poll_until_quiet(&mut self) {
         while !fine(self.endpoint.is_quiet()) {
             std::thread::yield_now();
         }
     }
 
-    /// Complete towards one PE.
+    /// Completes towards one PE.
     pub fn pe_quiet(&mut self, to: usize) {
         fine(self.endpoint.pe_quiet(pe(to)));
     }

@@ -139,7 +139,7 @@ impl Room {
         u64::from_le_bytes(word)
     }
 
-    /// Make it what a new room is taken for.
+    /// Makes it what a new room is taken for.
     fn clear(&self, member: &Member) {
         let mut end = member.endpoint();
         for (peer, expected) in self.expected.iter().enumerate() {

@@ -19,7 +19,7 @@ impl Side {
         Side { link: Mutex::new(UnixStream::from(link)), n_pes: n_pes as usize }
     }
 
-    /// Give `own` to all, return everyone's.
+    /// Gives `own` to all, returns everyone's.
     pub(crate) fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.announce(own);
         self.collect()
@@ -29,15 +29,15 @@ impl Side {
         self.exchange(&[]);
     }
 
-    /// Wait for all but the last PE, which is gone: the parent asks in the order of PEs, and closes
-    /// then.
+    /// Waits for all but the last PE, which is gone: the parent asks in the order of PEs, and
+    /// closes then.
     pub(crate) fn barrier_without_the_last(&self) {
         self.announce(&[]);
         let answered = self.link().read(&mut [0]).expect("the parent's end");
         assert_eq!(answered, 0, "the last PE is there");
     }
 
-    /// Call `compute` until all are here; the transport is not called meanwhile unless by it.
+    /// Calls `compute` until all are here; the transport is not called meanwhile unless by it.
     pub(crate) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
         self.announce(&[]);
         self.link().set_nonblocking(true).expect("a socket can be polled");
@@ -70,7 +70,7 @@ impl Side {
     }
 }
 
-/// Serve meetings until the PEs close their ends, and say how it ended.
+/// Serves meetings until the PEs close their ends, and says how it ended.
 pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
     let mut meetings = 0;
     loop {

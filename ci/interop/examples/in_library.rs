@@ -9,7 +9,7 @@ shmem::symmetric! {
     static OF_LIBRARY: u64;
 }
 
-/// Use the memory of a job, and also a static variable if that is requested.
+/// Uses the memory of a job, and also a static variable if that is requested.
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn run_in_library(with_static: c_int) {

@@ -129,7 +129,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// Send the accumulator to a receive buffer of `peer`.
+/// Sends the accumulator to a receive buffer of `peer`.
 pub(crate) const fn put(peer: Partner, receive_buffer: u8) -> Step {
     Step::Put { peer, from: ACCUMULATOR, to: Buffer::Receive(receive_buffer).at(0), count: 1 }
 }

@@ -56,7 +56,7 @@ pub struct Operand {
 /// on the same counters without an agreement between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Copy `count` parts of the own `from` to `to` of `peer`, then signal it. An accumulator as
+    /// Copy `count` parts of the own `from` to `to` of `peer`, then signals it. An accumulator as
     /// `from` may change as soon as the step is done; parts of `Source` and `Dest` that were put
     /// stay as they are until the plan ends.
     Put {
@@ -158,7 +158,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Put parts, given as the first and the one after the last, to the same of `Dest` of `peer`.
+    /// Puts parts, given as the first and the one after the last, to the same of `Dest` of `peer`.
     /// If there are none, what is left of it is a signal.
     pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
@@ -167,7 +167,7 @@ impl Step {
         }
     }
 
-    /// Combine parts of `from` of `peer` with those of an own operand, into the same of the own
+    /// Combines parts of `from` of `peer` with those of an own operand, into the same of the own
     /// `Dest`, if there are any.
     pub(crate) fn get_combined(
         peer: u32,

@@ -125,7 +125,7 @@ impl Allocator {
         Some(start)
     }
 
-    /// Record a block that was just allocated.
+    /// Records a block that was just allocated.
     fn put(&mut self, block: Block) {
         if let Some(Guards { marks, .. }) = &self.guards {
             let end = block.start.wrapping_add(block.nbytes);
@@ -169,7 +169,7 @@ impl Allocator {
         self.blocks.hold(address, nbytes)
     }
 
-    /// Change the size of a block for the call `by`, moving its contents if need be; `Ok(None)`
+    /// Changes the size of a block for the call `by`, moving its contents if need be; `Ok(None)`
     /// when there is no room, and the block is then as it was.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Allocator {
         Ok(Some(start))
     }
 
-    /// Give a block back for the call `by`; its size.
+    /// Gives a block back for the call `by`; its size.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -216,7 +216,7 @@ impl Allocator {
         Ok(block.nbytes)
     }
 
-    /// Remove a block from the records.
+    /// Removes a block from the records.
     fn take_away(&mut self, block: &Block, by: &'static str) {
         self.blocks.remove(block.start.addr());
         if let Some(Guards { marks, .. }) = &self.guards {
@@ -255,7 +255,7 @@ impl Allocator {
         damaged.map(|bytes| Overwritten { block: block.clone(), bytes })
     }
 
-    /// Call the allocator below, which has its data outside blocks.
+    /// Calls the allocator below, which has its data outside blocks.
     fn unreported<R>(&mut self, act: impl FnOnce(&mut Dlmalloc<Once>) -> R) -> R {
         match &self.guards {
             Some(guards) => guards.marks.unreported(|| act(&mut self.heap)),
@@ -263,7 +263,7 @@ impl Allocator {
         }
     }
 
-    /// Mark the bytes between blocks.
+    /// Marks the bytes between blocks.
     fn each_gap(&self, mark: fn(&Marks, *const u8, usize)) {
         let Some(Guards { marks, .. }) = &self.guards else { return };
         let mut gap = self.base;

@@ -70,7 +70,7 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
     if first < end { first..end } else { range.end..range.end }
 }
 
-/// Let mapped memory consist of huge pages: `range`, which is one of [`whole`] ones. All of it
+/// Lets mapped memory consist of huge pages: `range`, which is one of [`whole`] ones. All of it
 /// takes memory afterwards; contents stay, and anybody may access it meanwhile. It ends early when
 /// the kernel needs more than `limit` for each page, and a moment.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
@@ -99,7 +99,7 @@ fn collapse_part(part: Range<usize>) -> Result<(), Errno> {
     advise(part, libc::MADV_COLLAPSE)
 }
 
-/// Let a range have no huge pages, whatever the administrator has chosen for all memory.
+/// Lets a range have no huge pages, whatever the administrator has chosen for all memory.
 pub fn forbid(range: Range<usize>) {
     // Refused where the kernel has none.
     let _ = advise(range, libc::MADV_NOHUGEPAGE);

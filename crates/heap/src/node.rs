@@ -41,7 +41,7 @@ unsafe impl Send for NodeMemory {}
 unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
-    /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
+    /// Maps the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
     /// memfd that all PEs of the node inherited; without one this process makes its own. The first
     /// PE can publish `published_bytes`. `peers` has for each of the PEs where its `statics` are in
     /// shared memory, if they are, as that PE says. The slices come to the addresses
@@ -145,7 +145,7 @@ impl NodeMemory {
         if local == self.local { Some(0) } else { self.statics.delta(local) }
     }
 
-    /// Publish bytes for all PEs of the node.
+    /// Publishes bytes for all PEs of the node.
     ///
     /// # Panics
     /// When this is not the first PE of the node, or there is no room for them.
@@ -164,8 +164,8 @@ impl NodeMemory {
         self.published.wait()
     }
 
-    /// Let the pages of this PE's slice come from the memory of NUMA node `node`, also those that a
-    /// peer touches first. What is there already stays where it is.
+    /// Lets the pages of this PE's slice come from the memory of NUMA node `node`, also those that
+    /// a peer touches first. What is there already stays where it is.
     ///
     /// # Errors
     /// Many containers refuse it; everything works without, at the speed of memory farther away.
@@ -224,7 +224,7 @@ fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
     Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(WHAT, e))
 }
 
-/// Map `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved
+/// Maps `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved
 /// for it.
 ///
 /// # Panics

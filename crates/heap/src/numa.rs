@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 /// Bits of a word of the kernel's node masks.
 const WORD: u32 = c_ulong::BITS;
 
-/// Let pages of a mapped range come from the memory of NUMA node `node` from now on, whichever
+/// Lets pages of a mapped range come from the memory of NUMA node `node` from now on, whichever
 /// process touches them first, and from other nodes where that is full. Contents and pages that are
 /// there stay.
 ///

@@ -48,7 +48,7 @@ impl Call {
         self.0.name
     }
 
-    /// End the job with status 1 and one message: PE, call, `why`. What the program has printed
+    /// Ends the job with status 1 and one message: PE, call, `why`. What the program has printed
     /// comes before it. In a child process of a PE it ends that process alone. A thread that comes
     /// while another one does this waits for the end, since one message is enough.
     #[cold]
@@ -99,7 +99,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// Exit without running code of the program in the middle of a failed call. A launcher that was
+/// Exits without running code of the program in the middle of a failed call. A launcher that was
 /// requested to end the job ends this process; the time limit covers a launcher that is gone.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {

@@ -110,7 +110,7 @@ fn inherited(call: Call) -> &'static Job {
     }
 }
 
-/// End a child process that called the library; the job continues.
+/// Ends a child process that called the library; the job continues.
 #[cold]
 pub(crate) fn refuse_child(call: Call) -> ! {
     // Cause: a child of `fork` calls. Remedy: exchange data in the parent.

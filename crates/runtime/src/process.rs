@@ -26,7 +26,7 @@ static STARTS: AtomicBool = AtomicBool::new(false);
 /// All PEs of the job have come to their exit without finalize.
 static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Record that this PE and all others are at their exit.
+/// Records that this PE and all others are at their exit.
 pub(crate) fn end_job() {
     JOB_HAS_ENDED.store(true, Ordering::Release);
 }
@@ -37,7 +37,7 @@ pub(crate) fn job_has_ended() -> bool {
     JOB_HAS_ENDED.load(Ordering::Acquire)
 }
 
-/// Record that this process is a child of the PE, in which the library is not initialized.
+/// Records that this process is a child of the PE, in which the library is not initialized.
 pub(crate) fn become_child() {
     IS_CHILD.store(true, Ordering::Release);
     INITS.store(0, Ordering::Release);
@@ -48,7 +48,7 @@ pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
 }
 
-/// Record that a thread begins to initialize the library, or has done so.
+/// Records that a thread begins to initialize the library, or has done so.
 pub(crate) fn set_starts(starts: bool) {
     STARTS.store(starts, Ordering::Relaxed);
 }
@@ -63,17 +63,17 @@ pub(crate) fn inits() -> u32 {
     INITS.load(Ordering::Acquire)
 }
 
-/// Count an init.
+/// Counts an init.
 pub(crate) fn increment_inits() {
     INITS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Count a finalize.
+/// Counts a finalize.
 pub(crate) fn decrement_inits() {
     INITS.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Set the number of this PE and how it ends the job.
+/// Sets the number of this PE and how it ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_log::identify(me.0);
     not_forked::mark();
@@ -103,7 +103,7 @@ pub(crate) fn pe_for_messages() -> String {
     }
 }
 
-/// Lock data that no panic can leave inconsistent.
+/// Locks data that no panic can leave inconsistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -232,7 +232,7 @@ impl Settings {
         self.check != Checks::No
     }
 
-    /// Append rows for the algorithms that the user forces.
+    /// Appends rows for the algorithms that the user forces.
     pub(crate) fn force(&self, table: &mut Table) {
         table.force(self.sync_algorithm);
         table.force(self.broadcast_algorithm);

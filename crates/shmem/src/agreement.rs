@@ -46,7 +46,7 @@ impl EnteredStep {
         EnteredStep { call, number }
     }
 
-    /// End the job with this message unless the next PE does the same. Once all PEs have met in a
+    /// Ends the job with this message unless the next PE does the same. Once all PEs have met in a
     /// further barrier, all do.
     pub(crate) fn compare(self, step: AgreementStep, mistake: &str) {
         let EnteredStep { call, number } = self;
@@ -76,8 +76,8 @@ impl Barrier {
         Barrier(StepPosition { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
     }
 
-    /// Wait until `flag` has `value` or more. Ends the job with a message if the PE before this one
-    /// does something else.
+    /// Waits until `flag` has `value` or more. Ends the job with a message if the PE before this
+    /// one does something else.
     ///
     /// # Safety
     /// `flag` is an aligned word of symmetric memory.

@@ -37,7 +37,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { amo::fetch(call!("fetch"), self.handle(), at, number(pe)) }
     }
 
-    /// Write `value` on `pe` if `condition` is there, and return what was there
+    /// Writes `value` on `pe` if `condition` is there, and returns what was there
     /// (`shmem_atomic_compare_swap`, §9.7.1.3).
     #[inline]
     pub fn compare_swap<'a, T: AtomicInteger>(
@@ -87,13 +87,13 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         fetch_xor: AtomicInteger -> T;
     }
 
-    /// Add one on `pe` (`shmem_atomic_inc`, §9.7.1.6).
+    /// Adds one on `pe` (`shmem_atomic_inc`, §9.7.1.6).
     #[inline]
     pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: u32) {
         self.add(dest, T::ONE, pe);
     }
 
-    /// Add one on `pe` and return what was there (`shmem_atomic_fetch_inc`, §9.7.1.5).
+    /// Adds one on `pe` and returns what was there (`shmem_atomic_fetch_inc`, §9.7.1.5).
     #[inline]
     pub fn fetch_inc<'a, T: AtomicInteger>(
         &self,

@@ -14,7 +14,7 @@ use crate::thread_level::ThreadLevel;
 use rushmem_runtime::setup;
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
+    /// Allocates one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
     /// Collective. The job ends with a message as that of [`array`](Self::array).
     ///
     /// ```standalone_crate
@@ -30,7 +30,7 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocate as many atomic elements on each PE as there are `values`, which they have there
+    /// Allocates as many atomic elements on each PE as there are `values`, which they have there
     /// (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as that of
     /// [`array`](Self::array), for example if another PE has another number of values.
     ///
@@ -68,7 +68,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         });
     }
 
-    /// Write `values` to as many elements on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
+    /// Writes `values` to as many elements on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -94,7 +94,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         }
     }
 
-    /// Write `value` to each element on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
+    /// Writes `value` to each element on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -114,9 +114,9 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 }
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Fetch this PE's elements, and combine those of all members element by element (§9.10.9). All
-    /// members call with as many elements. An element that others update meanwhile has a value of
-    /// some moment.
+    /// Fetches this PE's elements, and combines those of all members element by element (§9.10.9).
+    /// All members call with as many elements. An element that others update meanwhile has a value
+    /// of some moment.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

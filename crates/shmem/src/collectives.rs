@@ -30,7 +30,7 @@ pub struct Blocks<'a> {
 }
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Copy `source` of member `root` to `dest` of all (`shmem_broadcast`, §9.10.7).
+    /// Copies `source` of member `root` to `dest` of all (`shmem_broadcast`, §9.10.7).
     #[track_caller]
     pub fn broadcast<'a, T: Pod>(
         &self,
@@ -47,9 +47,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root as i32) };
     }
 
-    /// Copy `source` of all members, whose lengths may differ, one after the other to `dest` of all
-    /// (`shmem_collect`, §9.10.8). Returns how many elements these are; the job ends with a message
-    /// if `dest` has fewer.
+    /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
+    /// all (`shmem_collect`, §9.10.8). Returns how many elements these are; the job ends with a
+    /// message if `dest` has fewer.
     #[track_caller]
     pub fn collect<'a, T: Pod>(
         &self,
@@ -68,7 +68,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         elements_of::<T>(nbytes)
     }
 
-    /// Copy `source` of all members, which has as many elements on each, one after the other to
+    /// Copies `source` of all members, which has as many elements on each, one after the other to
     /// `dest` of all (`shmem_fcollect`, §9.10.8).
     #[track_caller]
     pub fn fcollect<'a, T: Pod>(
@@ -215,7 +215,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         [offsets, counts].map(|numbers| numbers.iter().map(|&n| in_bytes::<T>(n)).collect())
     }
 
-    /// Combine `source` of all members element by element, and store the result in `dest` of all
+    /// Combines `source` of all members element by element, and stores the result in `dest` of all
     /// (`shmem_and_reduce` and others, §9.10.9).
     ///
     /// ```standalone_crate
@@ -240,7 +240,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
     }
 
-    /// Add up `source` of the members up to this one element by element (`shmem_sum_inscan`,
+    /// Adds up `source` of the members up to this one element by element (`shmem_sum_inscan`,
     /// §9.10.10).
     #[track_caller]
     pub fn inscan<'a, T: Pod + Arithmetic>(
@@ -257,7 +257,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::inscan(call, team, to, from, source.len(), sum::<T>()) };
     }
 
-    /// Add up `source` of the members before this one element by element; zero on the first
+    /// Adds up `source` of the members before this one element by element; zero on the first
     /// (`shmem_sum_exscan`, §9.10.10).
     #[track_caller]
     pub fn exscan<'a, T: Pod + Arithmetic>(
@@ -296,7 +296,7 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
     nbytes.checked_div(size_of::<T>()).unwrap_or(0)
 }
 
-/// End the job unless both are the same elements, or have none in common.
+/// Ends the job unless both are the same elements, or have none in common.
 #[track_caller]
 pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
@@ -310,8 +310,8 @@ pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<
     }
 }
 
-/// End the job unless blocks of `bsize` elements, `stride` elements apart, are in an array of `len`
-/// elements.
+/// Ends the job unless blocks of `bsize` elements, `stride` elements apart, are in an array of
+/// `len` elements.
 #[inline]
 #[track_caller]
 pub(crate) fn in_span(

@@ -118,14 +118,14 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         K::handle(&self.owned)
     }
 
-    /// Order the puts, atomic operations and signals that this context has issued before those that
-    /// it will issue, towards each PE (`shmem_ctx_fence`, §9.12.1).
+    /// Orders the puts, atomic operations and signals that this context has issued before those
+    /// that it will issue, towards each PE (`shmem_ctx_fence`, §9.12.1).
     #[inline]
     pub fn fence(&self) {
         order::fence(call!("Context::fence"), self.handle());
     }
 
-    /// Complete everything that this context has issued, at its targets, too (`shmem_ctx_quiet`,
+    /// Completes everything that this context has issued, at its targets, too (`shmem_ctx_quiet`,
     /// §9.12.2).
     #[inline]
     pub fn quiet(&self) {
@@ -175,7 +175,7 @@ pub struct SessionConfig {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Start a session (`shmem_ctx_session_start`, §9.9.2).
+    /// Starts a session (`shmem_ctx_session_start`, §9.9.2).
     pub fn session(&self) -> Session<'_, K, L> {
         self.session_with(SessionConfig::default())
     }
@@ -198,7 +198,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
-    /// Stop it (`shmem_ctx_session_stop`, §9.9.3).
+    /// Stops it (`shmem_ctx_session_stop`, §9.9.3).
     fn drop(&mut self) {
         ctx::session_stop(call!("Session::drop"), self.0.handle().handle());
     }

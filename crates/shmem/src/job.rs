@@ -75,7 +75,7 @@ fn name(level: i32) -> &'static str {
     }
 }
 
-/// Initialize the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
+/// Initializes the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
 ///
 /// The job ends with a message if another thread has a handle of this kind.
 pub fn init() -> Shmem {
@@ -83,7 +83,7 @@ pub fn init() -> Shmem {
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
-/// Initialize the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
+/// Initializes the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
 /// over all PEs.
 ///
 /// At [`Single`] this is [`init`].
@@ -156,14 +156,14 @@ impl<L: ThreadLevel> Shmem<L> {
         Team::borrowed(TeamHandle::NODE)
     }
 
-    /// Wait for all PEs, and complete what was issued on their default contexts
+    /// Waits for all PEs, and completes what was issued on their default contexts
     /// (`shmem_barrier_all`, §9.10.1).
     #[inline]
     pub fn barrier_all(&self) {
         collectives::barrier_all(call!("Shmem::barrier_all"));
     }
 
-    /// Wait for all PEs, and complete nothing (`shmem_sync_all`, §9.10.4).
+    /// Waits for all PEs, and completes nothing (`shmem_sync_all`, §9.10.4).
     #[inline]
     pub fn sync_all(&self) {
         collectives::sync_all(call!("Shmem::sync_all"));
@@ -180,11 +180,11 @@ impl<L: ThreadLevel> Shmem<L> {
         setup::pe_accessible(call!("Shmem::is_pe_accessible"), pe as i32) != 0
     }
 
-    /// Ask a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15). The
-    /// library itself does nothing.
+    /// Asks a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15).
+    /// The library itself does nothing.
     pub fn pcontrol(&self, _level: i32) {}
 
-    /// End the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
+    /// Ends the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
     pub fn global_exit(&self, status: i32) -> ! {
         setup::global_exit(call!("Shmem::global_exit"), status)
     }
@@ -199,7 +199,7 @@ impl<L: ThreadLevel> Deref for Shmem<L> {
 }
 
 impl<L: ThreadLevel> Drop for Shmem<L> {
-    /// Finalize (`shmem_finalize`, §9.1.4).
+    /// Finalizes (`shmem_finalize`, §9.1.4).
     fn drop(&mut self) {
         end_if_panicking();
         let mut single = single();
@@ -222,7 +222,7 @@ fn finalize(call: Call) {
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
 
-/// End the job if this PE panics: it will not take part in the collective calls for which the
+/// Ends the job if this PE panics: it will not take part in the collective calls for which the
 /// others wait.
 pub(crate) fn end_if_panicking() {
     if thread::panicking() {

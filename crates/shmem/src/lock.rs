@@ -44,8 +44,8 @@ pub struct LockGuard<'a> {
 }
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Wait for a lock and take it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends the
-    /// job with a message if this PE holds it already.
+    /// Waits for a lock and takes it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends
+    /// the job with a message if this PE holds it already.
     pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which lock routines alone access; it was zero.
@@ -53,7 +53,7 @@ impl<L: ThreadLevel> Shmem<L> {
         LockGuard { lock, thread: PhantomData }
     }
 
-    /// Take a lock if it is free (`shmem_test_lock`, §9.13.1).
+    /// Takes a lock if it is free (`shmem_test_lock`, §9.13.1).
     pub fn try_lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> Option<LockGuard<'a>> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which only lock routines access.

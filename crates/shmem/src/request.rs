@@ -32,7 +32,7 @@ pub struct CollectiveRequest<'a, R = ()> {
 }
 
 impl<R> CollectiveRequest<'_, R> {
-    /// Wait until it is done (`shmemx_req_wait`).
+    /// Waits until it is done (`shmemx_req_wait`).
     #[track_caller]
     pub fn wait(mut self) -> R {
         (self.result)(self.complete())
@@ -68,14 +68,14 @@ impl<R> Drop for CollectiveRequest<'_, R> {
 }
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Start a sync of the members (`shmemx_team_sync_nb`).
+    /// Starts a sync of the members (`shmemx_team_sync_nb`).
     #[track_caller]
     pub fn sync_nb(&self) -> CollectiveRequest<'_> {
         let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
         self.start(call!("Team::sync_nb"), NonblockingCollective::Sync, nothing, |_| ())
     }
 
-    /// Start a [`broadcast`](Team::broadcast).
+    /// Starts a [`broadcast`](Team::broadcast).
     #[track_caller]
     pub fn broadcast_nb<'a, T: Pod>(
         &self,
@@ -90,7 +90,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.start(call, NonblockingCollective::Broadcast { root }, vectors, |_| ())
     }
 
-    /// Start a [`collect`](Team::collect).
+    /// Starts a [`collect`](Team::collect).
     #[track_caller]
     pub fn collect_nb<'a, T: Pod>(
         &self,
@@ -104,7 +104,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.start(call, collective, vectors, elements_of::<T>)
     }
 
-    /// Start an [`fcollect`](Team::fcollect).
+    /// Starts an [`fcollect`](Team::fcollect).
     #[track_caller]
     pub fn fcollect_nb<'a, T: Pod>(
         &self,
@@ -120,7 +120,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.start(call, NonblockingCollective::Fcollect, vectors, |_| ())
     }
 
-    /// Start an [`alltoall`](Team::alltoall).
+    /// Starts an [`alltoall`](Team::alltoall).
     #[track_caller]
     pub fn alltoall_nb<'a, T: Pod>(
         &self,
@@ -137,7 +137,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
     }
 
-    /// Start a [`reduce`](Team::reduce).
+    /// Starts a [`reduce`](Team::reduce).
     ///
     /// ```standalone_crate
     /// # use shmem::Max;
@@ -157,7 +157,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.combine(call!("Team::reduce_nb"), collective, dest.into(), source.into())
     }
 
-    /// Start an [`inscan`](Team::inscan).
+    /// Starts an [`inscan`](Team::inscan).
     #[track_caller]
     pub fn inscan_nb<'a, T: Pod + Arithmetic>(
         &self,
@@ -168,7 +168,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.combine(call!("Team::inscan_nb"), collective, dest.into(), source.into())
     }
 
-    /// Start an [`exscan`](Team::exscan).
+    /// Starts an [`exscan`](Team::exscan).
     #[track_caller]
     pub fn exscan_nb<'a, T: Pod + Arithmetic>(
         &self,

@@ -74,7 +74,7 @@ macro_rules! symmetric {
 symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T> }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copy `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The
+    /// Copies `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The
     /// source may be reused on return; the data are at `pe` after a [`quiet`](Context::quiet).
     ///
     /// The job ends with a message if the lengths differ or there is no such PE, as with all
@@ -89,7 +89,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, number(pe)) }
     }
 
-    /// Copy `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
+    /// Copies `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
     #[inline]
     #[track_caller]
     pub fn get<'a, T: Pod>(
@@ -105,7 +105,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, number(pe)) }
     }
 
-    /// Write `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).
+    /// Writes `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).
     #[inline]
     pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: u32) {
         let to = dest.into().as_ptr().cast();
@@ -122,7 +122,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-/// End the job unless both sides of a transfer have as many elements.
+/// Ends the job unless both sides of a transfer have as many elements.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn same_length(name: Call, dest: usize, source: usize) {

@@ -35,7 +35,7 @@ impl<K: ContextKind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
 }
 
 impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
-    /// Call `f`, which issues non-blocking operations, and complete them (`shmem_ctx_quiet`,
+    /// Calls `f`, which issues non-blocking operations, and completes them (`shmem_ctx_quiet`,
     /// §9.12.2) before this returns, by a panic, too. Until then they borrow their buffers.
     ///
     /// ```standalone_crate

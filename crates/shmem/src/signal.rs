@@ -54,7 +54,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
     }
 
-    /// Update a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
+    /// Updates a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
     #[inline]
     pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: u32) {
         let at = signal.into().as_ptr().cast();
@@ -74,7 +74,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { signal::fetch(call!("signal_fetch"), signal.into().as_ptr().cast()) }
     }
 
-    /// Wait until this PE's signal compares so, and return it (`shmem_signal_wait_until`,
+    /// Waits until this PE's signal compares so, and returns it (`shmem_signal_wait_until`,
     /// §9.11.15).
     pub fn signal_wait_until<'a>(
         &self,

@@ -25,7 +25,7 @@ impl fmt::Display for SplitError {
 impl std::error::Error for SplitError {}
 
 impl<'s, L: ThreadLevel> Team<'s, L> {
-    /// Split off the members `start`, `start + stride`, ... , `size` of them
+    /// Splits off the members `start`, `start + stride`, ... , `size` of them
     /// (`shmem_team_split_strided`, §9.4.6). Not a team for those that are not among them.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         made.map(own).ok_or(SplitError)
     }
 
-    /// Lay the members out in rows of `xrange`: the teams of this PE's row and of its column
+    /// Lays the members out in rows of `xrange`: the teams of this PE's row and of its column
     /// (`shmem_team_split_2d`, §9.4.7).
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         Ok((Team::split_off(row), Team::split_off(column)))
     }
 
-    /// Split off the members that give the same color, in the order of their keys, and of their
+    /// Splits off the members that give the same color, in the order of their keys, and of their
     /// numbers where these are equal (`shmemx_team_split`, an extension of Cray's). Not a team for
     /// those without a color.
     ///
@@ -100,7 +100,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         own(team::split_color(call, self.handle(), color, key))
     }
 
-    /// Lay the members out in a grid of these ranges, whose first dimension varies fastest: for
+    /// Lays the members out in a grid of these ranges, whose first dimension varies fastest: for
     /// each dimension the team of those that have the same place in the others
     /// (`shmemx_team_split_2d` and `_3d`, extensions of Cray's). Not a team for members that are
     /// beyond the grid, and for none if a range is 0; the last places of the grid may be empty.

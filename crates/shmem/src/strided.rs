@@ -28,7 +28,7 @@ pub struct Strides {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copy `nelems` elements of `source` to `dest` on `pe`, each so far from the one before
+    /// Copies `nelems` elements of `source` to `dest` on `pe`, each so far from the one before
     /// (`shmem_iput`, §9.6.1.3).
     #[inline]
     #[track_caller]
@@ -69,7 +69,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { rma::ibput(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }
 
-    /// Copy `nelems` elements of `source` on `pe` to `dest`, each so far from the one before
+    /// Copies `nelems` elements of `source` on `pe` to `dest`, each so far from the one before
     /// (`shmem_iget`, §9.6.1.7).
     #[inline]
     #[track_caller]

@@ -54,12 +54,12 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
     }
 
-    /// Wait for all members, and complete nothing (`shmem_team_sync`, §9.10.3).
+    /// Waits for all members, and completes nothing (`shmem_team_sync`, §9.10.3).
     pub fn sync(&self) {
         collectives::sync(call!("Team::sync"), self.handle().into());
     }
 
-    /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
+    /// Creates a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
     /// collective. Ends the job with a message if there are too many.
     pub fn context<K: ContextKind + Created>(&self) -> Context<'_, K, L> {
         self.context_with(ContextConfig::default())

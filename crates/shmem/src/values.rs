@@ -12,7 +12,7 @@ use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::private::{self, ReductionKind};
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Combine a value of each member (§9.10.9, of one element).
+    /// Combines a value of each member (§9.10.9, of one element).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -30,7 +30,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Combine vectors of the members element by element, and leave the result on each (§9.10.9).
+    /// Combines vectors of the members element by element, and leaves the result on each (§9.10.9).
     /// They have as many elements each.
     pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, _op: O, values: &mut [T]) {
         let (call, team) = (call!("Team::reduce_in_place"), self.handle());
@@ -44,7 +44,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         result
     }
 
-    /// Add up a value of the members up to this one (§9.10.10, of one element).
+    /// Adds up a value of the members up to this one (§9.10.10, of one element).
     pub fn inscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (call!("Team::inscan_value"), self.handle());
         private::combine(
@@ -57,8 +57,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Add up a value of the members before this one; zero on the first (§9.10.10, of one element):
-    /// where this member's elements begin, if the value is their number.
+    /// Adds up a value of the members before this one; zero on the first (§9.10.10, of one
+    /// element): where this member's elements begin, if the value is their number.
     pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (call!("Team::exscan_value"), self.handle());
         private::combine(
@@ -78,7 +78,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Copy the values of member `root` to those of the others, which have as many elements
+    /// Copies the values of member `root` to those of the others, which have as many elements
     /// (§9.10.7).
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
         let (call, team) = (call!("Team::broadcast_in_place"), self.handle());

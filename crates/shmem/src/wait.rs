@@ -73,7 +73,7 @@ impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Wait until this PE's element compares so with `value` (`shmem_wait_until`, §9.11.1). What
+    /// Waits until this PE's element compares so with `value` (`shmem_wait_until`, §9.11.1). What
     /// its writer ordered before is visible then.
     pub fn wait_until<'a, T: Awaited>(
         &self,

@@ -69,7 +69,7 @@ pub(crate) fn ready<R>(
     }
 }
 
-/// Wait for a future on this thread, which needs no executor. This has no form in the standard.
+/// Waits for a future on this thread, which needs no executor. This has no form in the standard.
 ///
 /// It is polled again when it has requested that: immediately at first, later at longer intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {

@@ -59,7 +59,7 @@ shmem::test!(contexts_of_threads_are_used_beside_epochs_and_drops, pes = 2, || {
     shmem.barrier_all();
 });
 
-/// Keep the process in its exit over a network, until the library refuses a call of a thread and
+/// Keeps the process in its exit over a network, until the library refuses a call of a thread and
 /// ends it; on a node no call is refused. Registered before the first init, it runs after the
 /// library.
 fn stay_in_the_exit() {

@@ -104,7 +104,7 @@ impl Loaded {
         Ok(Loaded { hwloc, handle })
     }
 
-    /// Load what was set, or this machine. Objects exist only afterwards.
+    /// Loads what was set, or this machine. Objects exist only afterwards.
     fn load(&mut self) -> io::Result<()> {
         // SAFETY: a topology that is not loaded yet; every caller loads once.
         match unsafe { self.hwloc.hwloc_topology_load(self.handle) } {

@@ -83,7 +83,7 @@ impl Network {
         }
     }
 
-    /// Send a message. Returns the channel if it can act now and could not before.
+    /// Sends a message. Returns the channel if it can act now and could not before.
     pub fn send(
         &mut self,
         from: u32,

@@ -44,7 +44,7 @@ impl Schedule {
         }
     }
 
-    /// Take one out of the schedule.
+    /// Takes one out of the schedule.
     pub fn take(&mut self) -> Option<Actor> {
         let ready = if self.favored.is_empty() { &mut self.starved } else { &mut self.favored };
         if ready.is_empty() || self.random.next() % 256 < self.run_on_of_256 {

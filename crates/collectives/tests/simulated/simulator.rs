@@ -26,7 +26,7 @@ pub struct Team<'a> {
     pub clocks: bool,
 }
 
-/// Run a program as it should be. Returns the longest chain of messages.
+/// Runs a program as it should be. Returns the longest chain of messages.
 pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, String> {
     let team = Team {
         n,
@@ -39,7 +39,7 @@ pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, Str
 }
 
 impl Team<'_> {
-    /// Run to the end under the schedule of `seed`. Returns the longest chain of messages.
+    /// Runs to the end under the schedule of `seed`. Returns the longest chain of messages.
     pub fn run(&self, seed: u64) -> Result<u32, String> {
         let mut simulation = Simulation::new(self, seed);
         while let Some(actor) = simulation.schedule.take() {
@@ -147,7 +147,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Let a member act. Returns whether it can act again.
+    /// Lets a member act. Returns whether it can act again.
     fn act(&mut self, me: u32) -> Result<bool, String> {
         let member = &mut self.members[me as usize];
         member.now = member.clock.tick(me);
@@ -160,7 +160,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Let a channel deliver a message. Returns whether it can act again.
+    /// Lets a channel deliver a message. Returns whether it can act again.
     fn deliver(&mut self, index: usize) -> Result<bool, String> {
         let delivery = self.network.deliver(index);
         let to = delivery.to as usize;
@@ -193,7 +193,7 @@ impl<'a> Simulation<'a> {
         true
     }
 
-    /// Take a step. Returns whether that was possible.
+    /// Takes a step. Returns whether that was possible.
     fn execute(&mut self, me: u32, step: Step) -> Result<bool, String> {
         match step {
             Step::Put { peer, from, to, count } => {
@@ -305,7 +305,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combine a part of the sources of all, and store it in the destinations of all.
+    /// Combines a part of the sources of all, and stores it in the destinations of all.
     fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
         let n = self.team.n;
         let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Buffer::Source.at(part), 1)?[0]));
@@ -332,7 +332,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Check what the call must have achieved for `me`, and leave it.
+    /// Checks what the call must have achieved for `me`, and leaves it.
     fn leave(&mut self, me: u32) -> Result<(), String> {
         let n = self.team.n;
         let index = self.members[me as usize].call;
@@ -470,7 +470,7 @@ impl<'a> Simulation<'a> {
         self.memories[owner as usize].place(data.area, &data.values, data.issued)
     }
 
-    /// Announce that `me` writes to `owner`; the data can be placed from now on.
+    /// Announces that `me` writes to `owner`; the data can be placed from now on.
     fn write(
         &mut self,
         me: u32,

@@ -17,7 +17,7 @@ fn expected(address: usize) -> u8 {
     WORD[address % WORD.len()]
 }
 
-/// Write the guard at `start`.
+/// Writes the guard at `start`.
 ///
 /// # Safety
 /// `start` is valid for writes of [`GUARD`] bytes.

@@ -78,7 +78,7 @@ impl Marks {
         }
     }
 
-    /// Do what accesses bytes that nobody else may: this thread's errors are not reported
+    /// Does what accesses bytes that nobody else may: this thread's errors are not reported
     /// meanwhile.
     pub(super) fn unreported<R>(&self, act: impl FnOnce() -> R) -> R {
         if self.valgrind {

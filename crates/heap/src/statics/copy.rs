@@ -80,8 +80,8 @@ impl StaticsCopy {
         Ok(copy)
     }
 
-    /// Copy a run of pages of a part, in huge pages as far as whole ones are in it: more would take
-    /// memory that the static data do not take. The advice is always one for all of the part,
+    /// Copies a run of pages of a part, in huge pages as far as whole ones are in it: more would
+    /// take memory that the static data do not take. The advice is always one for all of the part,
     /// because kernels before 6.17 move no range in which it differs.
     fn fill(
         &self,
@@ -113,7 +113,7 @@ impl StaticsCopy {
         }
     }
 
-    /// Have the kernel make many pages at once, instead of one at each fault.
+    /// Has the kernel make many pages at once, instead of one at each fault.
     fn populate(&self, run: Range<usize>) {
         if run.is_empty() {
             return;
@@ -147,7 +147,7 @@ impl StaticsCopy {
         Ok(())
     }
 
-    /// Put the copy in the place of the static data: system calls alone, since variables of the C
+    /// Puts the copy in the place of the static data: system calls alone, since variables of the C
     /// library may be among them.
     ///
     /// # Errors

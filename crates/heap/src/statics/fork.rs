@@ -73,7 +73,7 @@ impl ForkHandlers {
     }
 }
 
-/// Register the handlers, before the static data are shared: it takes memory. `memory` is kept
+/// Registers the handlers, before the static data are shared: it takes memory. `memory` is kept
 /// open.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
     let identity = identity(&memory)?;

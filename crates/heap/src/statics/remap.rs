@@ -89,8 +89,8 @@ impl fmt::Display for NotRemapped {
 }
 
 impl Statics {
-    /// Put the slot of the PE with number `local` on its node, in the node's `memory`, in the place
-    /// of the static data. Its own thread is the only one, or it refuses.
+    /// Puts the slot of the PE with number `local` on its node, in the node's `memory`, in the
+    /// place of the static data. Its own thread is the only one, or it refuses.
     ///
     /// # Errors
     /// When it cannot be done; everything is as it was then.
@@ -112,7 +112,7 @@ impl Statics {
         Ok(Remapped { in_slot, in_node_memory: Some(slot + in_slot), file: None })
     }
 
-    /// Put a new memfd of this PE alone in the place of the static data. The calling thread is the
+    /// Puts a new memfd of this PE alone in the place of the static data. The calling thread is the
     /// only one, or it refuses.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Statics {
         Ok(())
     }
 
-    /// Write the pages that are in use to the file.
+    /// Writes the pages that are in use to the file.
     fn copy(
         &self,
         memory: BorrowedFd<'_>,
@@ -278,7 +278,7 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     }
 }
 
-/// Write bytes of this process to a place in the file, by system calls alone.
+/// Writes bytes of this process to a place in the file, by system calls alone.
 fn write(
     memory: BorrowedFd<'_>,
     mut at: u64,

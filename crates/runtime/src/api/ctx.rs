@@ -44,7 +44,7 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     endpoints::forget(ctx);
 }
 
-/// Destroy the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones
+/// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones
 /// are their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
     for (ctx, is_private) in contexts::of_team(team) {

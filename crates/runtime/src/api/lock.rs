@@ -75,7 +75,7 @@ impl<T: LockWord> LockHandle<T> {
         self.word.addr()
     }
 
-    /// Ask for this PE's node, before other threads of the PE that ask later.
+    /// Asks for this PE's node, before other threads of the PE that ask later.
     fn take_turn(&self, wait: bool) -> TurnResult {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         turns::take(self.address(), size_of::<T>(), threads, wait)
@@ -95,7 +95,7 @@ impl<T: LockWord> LockHandle<T> {
         unsafe { T::node(self.word) }
     }
 
-    /// Clear what the last time in the queue left in this PE's node. No other PE changes it now.
+    /// Clears what the last time in the queue left in this PE's node. No other PE changes it now.
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
@@ -112,21 +112,21 @@ impl<T: LockWord> LockHandle<T> {
         self.other(self.node() & !T::GRANTED, self.job.me())
     }
 
-    /// Make this PE the last of the queue; who was it before.
+    /// Makes this PE the last of the queue; who was it before.
     fn enqueue(&self) -> Option<Pe> {
         // SAFETY: the lock was checked to be symmetric and aligned.
         let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
         self.other(last, Pe(self.home as u32))
     }
 
-    /// Change the last of the queue from one to the other, each a number in a field; the number
+    /// Changes the last of the queue from one to the other, each a number in a field; the number
     /// that was found.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
     }
 
-    /// Take the lock with this PE's node, or pass that on if the lock is not free.
+    /// Takes the lock with this PE's node, or passes that on if the lock is not free.
     fn take_if_free(&self) -> bool {
         self.prepare();
         let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
@@ -143,7 +143,7 @@ impl<T: LockWord> LockHandle<T> {
         observers::report(|| event.of(self.word, size_of::<T>()));
     }
 
-    /// Leave the queue if this PE is the last of it; whether it was.
+    /// Leaves the queue if this PE is the last of it; whether it was.
     fn retire(&self) -> bool {
         let last = self.replace_last(self.name(), 0);
         if last == self.name() {
@@ -178,14 +178,14 @@ impl<T: LockWord> LockHandle<T> {
         )
     }
 
-    /// Set bits in the node of another PE of the queue, and wake that PE if it sleeps.
+    /// Sets bits in the node of another PE of the queue, and wakes that PE if it sleeps.
     fn add_to_node(&self, pe: Pe, bits: u32) {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::add_to_node(self.on(pe.0 as c_int), bits) };
         flags::area().ring(pe);
     }
 
-    /// Wait for another PE to set bits of this PE's node: the one before it in the queue, where it
+    /// Waits for another PE to set bits of this PE's node: the one before it in the queue, where it
     /// is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || {
@@ -308,7 +308,7 @@ pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
     turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
 }
 
-/// Forget the locks in memory that is freed, or all of them.
+/// Forgets the locks in memory that is freed, or all of them.
 pub(crate) fn forget(block: Range<usize>) {
     turns::forget(block);
 }

@@ -307,7 +307,7 @@ pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
 }
 
-/// Copy elements, or bytes whose type is not known.
+/// Copies elements, or bytes whose type is not known.
 ///
 /// # Safety
 /// Both are valid for `nelems` elements; what else the source is, `L` says.

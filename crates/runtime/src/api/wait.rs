@@ -63,7 +63,7 @@ fn unknown_comparison(call: Call, cmp: c_int) -> ! {
     fail!(call, "argument cmp is {cmp}, which is none of the SHMEM_CMP_ constants")
 }
 
-/// Wait for one word and return the value that satisfied the comparison.
+/// Waits for one word and returns the value that satisfied the comparison.
 ///
 /// # Safety
 /// `ivar` is valid for reads.
@@ -278,7 +278,7 @@ impl<T: WaitWord> WaitSet<T> {
         self.report(included);
     }
 
-    /// Write all satisfied indices to `indices`, return how many.
+    /// Writes all satisfied indices to `indices`, returns how many.
     ///
     /// # Safety
     /// As `is_empty`; `indices` is valid for writes of `nelems` indices.

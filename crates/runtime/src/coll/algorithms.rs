@@ -101,7 +101,7 @@ impl<'a> Executor<'a> {
         internal.shown(self.members().world_pes(), at)
     }
 
-    /// Keep those that write in a broadcast on an active set from overtaking those they write to.
+    /// Keeps those that write in a broadcast on an active set from overtaking those they write to.
     /// While the same broadcast is repeated, a writer hears of an entry in its next call on the
     /// set, so that who alternates between two destinations has done with the one that comes next.
     pub(crate) fn keep_up(&mut self, root: u32) {
@@ -122,7 +122,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Wait until those to which this PE writes in its last broadcast have entered it, unless that
+    /// Waits until those to which this PE writes in its last broadcast have entered it, unless that
     /// is known.
     pub(crate) fn hear_of_receivers(&mut self) {
         let Some(root) = self.signals.unconfirmed_root.take() else { return };
@@ -133,7 +133,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Combine vectors element by element over all members, to all.
+    /// Combines vectors element by element over all members, to all.
     pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
         let (n, me, parts) = (self.n(), self.me(), vector_parts(vectors.nbytes()));
         match self.choose(vectors.nbytes()) {
@@ -166,9 +166,9 @@ impl<'a> Executor<'a> {
         self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
     }
 
-    /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same
-    /// array on some member, which is `in_place` there, the plan uses a copy, once all members have
-    /// theirs: from then on peers may write to `dest`.
+    /// Carries out a plan that moves parts of every member's `source` to `dest`. If they are the
+    /// same array on some member, which is `in_place` there, the plan uses a copy, once all members
+    /// have theirs: from then on peers may write to `dest`.
     pub(crate) fn exchange(
         &mut self,
         arrays: PlanArrays<'_>,
@@ -184,8 +184,8 @@ impl<'a> Executor<'a> {
         });
     }
 
-    /// Combine vectors element by element over the members up to each one, to that one; without its
-    /// own contribution if that is left out, and then the first one gets nothing.
+    /// Combines vectors element by element over the members up to each one, to that one; without
+    /// its own contribution if that is left out, and then the first one gets nothing.
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {
@@ -209,7 +209,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Carry out a plan that combines the parts of vectors where they are.
+    /// Carries out a plan that combines the parts of vectors where they are.
     fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
         let Vectors { source, dest, op } = vectors;
         self.execute(
@@ -218,7 +218,7 @@ impl<'a> Executor<'a> {
         );
     }
 
-    /// Carry out a plan for each piece of two vectors that fits a receive buffer; the accumulator
+    /// Carries out a plan for each piece of two vectors that fits a receive buffer; the accumulator
     /// of a piece is its place in `dest`. Of the two copies of receive buffers it uses one after
     /// the other.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(

@@ -89,7 +89,7 @@ impl Combine {
         Self { elem_bytes: size_of::<T>(), f: combine::<T, O> }
     }
 
-    /// Combine `left` and `right` element by element into `dest`; it may be one of them.
+    /// Combines `left` and `right` element by element into `dest`; it may be one of them.
     ///
     /// # Panics
     /// When an operand is shorter than `dest`.

@@ -19,7 +19,7 @@ const FETCHED_BLOCK: usize = 512 << 10;
 /// ...unless those of all members were more than this.
 const FETCHED: usize = 4 << 20;
 
-/// Combine `source` of all members, of which `me` is one, in their order, and store the result in
+/// Combines `source` of all members, of which `me` is one, in their order, and stores the result in
 /// `dest` of all.
 pub(crate) fn reduce(
     members: &Members,
@@ -87,8 +87,8 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
     complete_copies();
 }
 
-/// Combine `source` of the members from the first to each one, or to the one before it if that is
-/// left out, and store the result in `dest` of that one. Nothing is stored at the first member if
+/// Combines `source` of the members from the first to each one, or to the one before it if that is
+/// left out, and stores the result in `dest` of that one. Nothing is stored at the first member if
 /// it is left out.
 pub(crate) fn scan(
     members: &Members,
@@ -134,7 +134,7 @@ pub(crate) fn scan(
     }
 }
 
-/// Combine `source` of `pe` with an operand of this PE, which is on the left or not, into `dest`.
+/// Combines `source` of `pe` with an operand of this PE, which is on the left or not, into `dest`.
 pub(crate) fn combine_with(
     pe: Pe,
     source: SymmetricRange,
@@ -158,8 +158,8 @@ pub(crate) fn combine_with(
     }
 }
 
-/// Combine `nbytes` bytes of the operand of each of `n` members block by block, in `accumulator` or
-/// in scratch memory, and store each block's result at its place.
+/// Combines `nbytes` bytes of the operand of each of `n` members block by block, in `accumulator`
+/// or in scratch memory, and stores each block's result at its place.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,

@@ -116,17 +116,17 @@ impl Drop for Executor<'_> {
 }
 
 impl Executor<'_> {
-    /// Signal a member.
+    /// Signals a member.
     pub(crate) fn signal(&mut self, peer: Partner) {
         self.signals.signal(peer);
     }
 
-    /// Wait for the next signal of a member.
+    /// Waits for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Partner) {
         self.signals.wait(&self.collective, self.job, peer);
     }
 
-    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes
+    /// Carries out a plan. The plan calls for each step, since asking a plan for the next one takes
     /// as long as a short step.
     pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
         let members = self.collective.team.members();
@@ -206,7 +206,7 @@ impl Executor<'_> {
         });
     }
 
-    /// Give the accumulator to the counter of member `at`; the last member combines what all have
+    /// Gives the accumulator to the counter of member `at`; the last member combines what all have
     /// given.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, at: u32) {
         let (slot, areas) = (self.signals.slot(), flags::area().areas());
@@ -288,7 +288,7 @@ impl PlanArrays<'_> {
         self.combine.expect("a reduction or scan has an operator")
     }
 
-    /// Copy parts of a member to the own ones, or combine them with an operand into these.
+    /// Copies parts of a member to the own ones, or combines them with an operand into these.
     fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let (source, dest) = (self.own(from.buffer), self.own(to.buffer));
         let (source, dest) = self
@@ -336,7 +336,7 @@ impl PlanArrays<'_> {
         Some((source.part(source_at, nbytes), dest.part(dest_at, nbytes)))
     }
 
-    /// Copy `count` strided parts from an own place to a place on `pe`.
+    /// Copies `count` strided parts from an own place to a place on `pe`.
     fn copy_strided(
         &self,
         pe: Pe,

@@ -37,7 +37,7 @@ pub enum ReductionKind {
     ExclusiveScan,
 }
 
-/// Combine the elements that are in `memory` of all members, and leave each one's result there.
+/// Combines the elements that are in `memory` of all members, and leaves each one's result there.
 pub fn combine(
     call: Call,
     team: TeamHandle,
@@ -110,7 +110,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Combine a word or an element at a time, which the members show each other.
+    /// Combines a word or an element at a time, which the members show each other.
     #[cold]
     fn combine_shown(&mut self, memory: SymmetricRange, op: &Combine, kind: ReductionKind) {
         let me = self.me() as usize;

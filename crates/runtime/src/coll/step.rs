@@ -58,7 +58,7 @@ fn next(job: &Job) -> Pe {
     Pe((job.me().0 + 1) % job.n_pes)
 }
 
-/// Wait in a barrier of the caller's own until `flag` has `value` or more.
+/// Waits in a barrier of the caller's own until `flag` has `value` or more.
 ///
 /// # Errors
 /// The PE before this one, if it is at a further step without having entered the barrier, which
@@ -87,7 +87,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
 }
 
-/// Show what this PE does as its step `number`, meet all PEs, and return the next PE and what it
+/// Shows what this PE does as its step `number`, meets all PEs, and returns the next PE and what it
 /// shows as its latest step of that parity. Another barrier follows before the next step but one.
 pub fn of_next_pe(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);

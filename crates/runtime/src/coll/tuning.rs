@@ -13,8 +13,8 @@ pub fn facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     CollectiveEntry::new(call, &team::find(call, "team", team)).1.facts()
 }
 
-/// Use `table` for all further collectives, which all PEs must do between the same two. Returns the
-/// former one.
+/// Uses `table` for all further collectives, which all PEs must do between the same two. Returns
+/// the former one.
 pub fn replace(call: Call, table: &'static Table) -> &'static Table {
     job::require(call).algorithms.replace(table)
 }

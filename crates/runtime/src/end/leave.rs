@@ -41,7 +41,7 @@ unsafe extern "C" {
 /// Set by a global exit: nothing is synchronized any more.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
-/// Record that a global exit begins.
+/// Records that a global exit begins.
 pub(crate) fn begin_exit() {
     EXITING.store(true, Ordering::Release);
 }
@@ -54,14 +54,14 @@ pub(crate) fn is_exiting() -> bool {
 /// A function that runs when the program exits, given the status.
 type Handler = extern "C" fn(c_int, *mut c_void);
 
-/// Register a handler, which runs before those that were registered earlier.
+/// Registers a handler, which runs before those that were registered earlier.
 fn register(handler: Handler) {
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the
     // launcher then takes the exit for a failure.
     unsafe { on_exit(handler, std::ptr::null_mut()) };
 }
 
-/// Register the handler of every PE that a launcher started.
+/// Registers the handler of every PE that a launcher started.
 pub(crate) fn at_exit() {
     register(leave);
 }
@@ -91,14 +91,14 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 /// The number of these uses that this PE has counted as ended, on PE 0.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Record that `start_pes` begins to use the library; `handler` runs at the exit.
+/// Records that `start_pes` begins to use the library; `handler` runs at the exit.
 pub(crate) fn starts(handler: Handler) {
     if STARTED.fetch_add(1, Ordering::Relaxed) == 0 {
         register(handler);
     }
 }
 
-/// Count this PE as one that finalizes or exits, if `start_pes` has begun.
+/// Counts this PE as one that finalizes or exits, if `start_pes` has begun.
 pub(crate) fn ends() {
     let started = STARTED.load(Ordering::Relaxed);
     if ENDED.swap(started, Ordering::Relaxed) < started {
@@ -128,7 +128,7 @@ pub(crate) fn may_finalize(status: c_int) -> bool {
     may
 }
 
-/// End the job because this PE exits while others go on.
+/// Ends the job because this PE exits while others go on.
 fn give_up(job: &Job, status: c_int) {
     let me = job.me.0;
     let message = format!(
@@ -180,7 +180,7 @@ fn all_exit(job: &'static Job) -> bool {
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
 }
 
-/// Report to the launcher that this exit is no failure. The library stays initialized: an exit
+/// Reports to the launcher that this exit is no failure. The library stays initialized: an exit
 /// handler of the program that runs later may still call finalize, which must not wait for the
 /// other PEs, because they may have ended.
 fn end_unfinalized(job: &Job) {

@@ -30,7 +30,7 @@ struct OsThread {
     started: u64,
 }
 
-/// Call a function that may start threads of the library. New threads that block all signals count
+/// Calls a function that may start threads of the library. New threads that block all signals count
 /// as such: a thread that the program starts at the same time does not block all of them.
 pub(crate) fn noting<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();

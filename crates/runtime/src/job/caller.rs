@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Warn of something undefined but harmless here, once for each call.
+/// Warns of something undefined but harmless here, once for each call.
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.name(), why)) {

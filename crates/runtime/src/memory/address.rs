@@ -461,7 +461,7 @@ fn is_pe(pe: c_int) -> bool {
     (pe as u32 as usize) < MAP.n_pes.load(Relaxed)
 }
 
-/// Say why an access cannot be.
+/// Says why an access cannot be.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse(

@@ -49,7 +49,7 @@ impl SymmetricRange {
         SymmetricRange { segment: Some(segment), offset, start, nbytes }
     }
 
-    /// Call `f` with a private copy of the bytes, to read them from until `f` returns.
+    /// Calls `f` with a private copy of the bytes, to read them from until `f` returns.
     pub(crate) fn with_copy<R>(self, f: impl FnOnce(SymmetricRange) -> R) -> R {
         // Aligned like the largest elements of a strided copy.
         let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
@@ -59,7 +59,7 @@ impl SymmetricRange {
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
-    /// Call `f` with uninitialized private memory of the same size, which it may use until it
+    /// Calls `f` with uninitialized private memory of the same size, which it may use until it
     /// returns. At most [`SCRATCH`] bytes.
     pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
@@ -73,7 +73,7 @@ impl SymmetricRange {
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }
 
-    /// Copy the bytes to `dest` here, which may be private memory.
+    /// Copies the bytes to `dest` here, which may be private memory.
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
         // SAFETY: symmetric memory that is mapped here, or private memory.
@@ -132,7 +132,7 @@ impl SymmetricRange {
         self.part(at, self.nbytes - at)
     }
 
-    /// Set the bytes, of which there are as many.
+    /// Sets the bytes, of which there are as many.
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.nbytes, "bytes that are written");
         // SAFETY: symmetric memory of this PE, and private memory.
@@ -152,7 +152,7 @@ impl SymmetricRange {
         word
     }
 
-    /// Set all bytes to zero.
+    /// Sets all bytes to zero.
     pub(crate) fn clear(self) {
         if self.nbytes > 0 {
             // SAFETY: symmetric memory of this PE.

@@ -3,13 +3,13 @@
 
 use crate::memory::primitive::{Ordering, fence};
 
-/// Order earlier accesses before later stores: a fence.
+/// Orders earlier accesses before later stores: a fence.
 #[inline(always)]
 pub(crate) fn release() {
     fence(Ordering::Release);
 }
 
-/// Order earlier stores before later loads as well: a quiet.
+/// Orders earlier stores before later loads as well: a quiet.
 #[inline(always)]
 pub(crate) fn complete() {
     fence(Ordering::SeqCst);

@@ -157,7 +157,7 @@ fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     known.unwrap_or_else(|| number_checked(call, handle, pe))
 }
 
-/// Check that there is such a context; the registry is queried if the slot does not know.
+/// Checks that there is such a context; the registry is queried if the slot does not know.
 #[inline(never)]
 fn is_known(call: Call, handle: ContextHandle) -> bool {
     let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
@@ -246,7 +246,7 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     entry.members
 }
 
-/// Check that a handle that reaches a network for the first time is that of a context.
+/// Checks that a handle that reaches a network for the first time is that of a context.
 pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
     if handle != ContextHandle::DEFAULT {
         require(call, handle);
@@ -276,7 +276,7 @@ impl Registry {
         Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))
     }
 
-    /// Remove a context; whether there was one.
+    /// Removes a context; whether there was one.
     fn remove(&mut self, handle: ContextHandle) -> bool {
         let known = self.alive.remove(&handle).is_some();
         if known && let Some(slot) = slot_of(handle) {
@@ -330,7 +330,7 @@ pub(crate) fn n_indices() -> usize {
     with_registry(|registry| registry.used as usize)
 }
 
-/// Remove a context: its handle is invalid from now on.
+/// Removes a context: its handle is invalid from now on.
 pub(crate) fn remove(ctx: ContextHandle) {
     with_registry(|registry| registry.remove(ctx));
 }

@@ -12,7 +12,7 @@ use rushmem_transport::{
 use std::mem::MaybeUninit;
 
 impl SymmetricRange {
-    /// Copy the bytes to `dest` on `pe`, which may be this PE.
+    /// Copies the bytes to `dest` on `pe`, which may be this PE.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         observers::moved(pe.index(), self.nbytes());
@@ -26,7 +26,7 @@ impl SymmetricRange {
         }
     }
 
-    /// Copy the image of `source` on `pe` to these bytes.
+    /// Copies the image of `source` on `pe` to these bytes.
     pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
@@ -64,8 +64,8 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the
-    /// other.
+    /// Copies the image on each of `pes`, which are not mapped here, to private memory, one after
+    /// the other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
@@ -87,8 +87,8 @@ impl SymmetricRange {
         }
     }
 
-    /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest`
-    /// on `pe`.
+    /// Copies `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at
+    /// `dest` on `pe`.
     pub(crate) fn copy_strided_to(
         self,
         pe: Pe,
@@ -151,14 +151,14 @@ impl SymmetricRange {
     }
 }
 
-/// Wait until the copies that were started are complete, locally and remotely.
+/// Waits until the copies that were started are complete, locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
         endpoints::on_library(|endpoint| endpoint.quiet());
     }
 }
 
-/// Copy to memory of `pe` that is not mapped here.
+/// Copies to memory of `pe` that is not mapped here.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes.

@@ -38,7 +38,7 @@ pub(crate) fn print_line_by_line() {
     unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
-/// Write what is held back. A stream is locked while a thread reads from it, forever if nothing
+/// Writes what is held back. A stream is locked while a thread reads from it, forever if nothing
 /// comes, and the caller itself may have locked one; so this is done in a thread of its own and
 /// waited for no longer than [`LIMIT`]. In a child of the PE nothing is written: what it holds back
 /// is a copy of what the PE will write.

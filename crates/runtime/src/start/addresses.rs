@@ -16,7 +16,7 @@ pub(super) fn of_heap(records: &Records<StartupRecord>) -> Option<usize> {
     records[0].reserved.iter().copied().find(on_all)
 }
 
-/// Keep the agreed reservation alone.
+/// Keeps the agreed reservation alone.
 pub(super) fn keep(reserved: Vec<Reservation>, agreed: Option<usize>) -> Option<Reservation> {
     reserved.into_iter().find(|reservation| Some(reservation.slice()) == agreed)
 }
@@ -26,7 +26,7 @@ pub(super) fn are_shown() -> bool {
     rushmem_log::is_wanted!(DEBUG)
 }
 
-/// Print with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.
+/// Prints with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.
 pub(super) fn report(me: Pe, records: &Records<StartupRecord>, heap: Option<usize>) {
     if me != Pe(0) || records.n_pes() == 1 {
         return;

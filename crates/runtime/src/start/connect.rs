@@ -65,7 +65,7 @@ const CALLBACKS: Callbacks = Callbacks {
     ends_wait: status::ends_wait_for_operations,
 };
 
-/// Connect this PE with all PEs whose memory it does not share, if there are any.
+/// Connects this PE with all PEs whose memory it does not share, if there are any.
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let providers: Vec<&Provider> = possible(providers).collect();
     let requested = job.settings.transport.as_deref();
@@ -177,7 +177,7 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     offer
 }
 
-/// Send data to all PEs, and receive theirs.
+/// Sends data to all PEs, and receive theirs.
 fn exchange<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
@@ -203,7 +203,7 @@ fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) ->
 /// The outcome of a step on one PE, with why it failed.
 type StepResult = Result<(), String>;
 
-/// End a step on all PEs. The own result, once all have succeeded.
+/// Ends a step on all PEs. The own result, once all have succeeded.
 ///
 /// # Errors
 /// When some PEs failed; which ones, and why.
@@ -326,7 +326,7 @@ fn with_first_way(
     Err(whys.join("; with atomic operations by the CPU of the target: "))
 }
 
-/// Open a provider's transport, connect, and test it.
+/// Opens a provider's transport, connect, and test it.
 ///
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
@@ -398,7 +398,7 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
     }
 }
 
-/// Open a provider's transport and register the segments.
+/// Opens a provider's transport and register the segments.
 fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport, Error> {
     let mut transport = without_signals(|| (provider.open)(with))?;
     let layout = job.memory.layout();
@@ -436,7 +436,7 @@ fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport,
     Ok(OpenTransport { transport, announced })
 }
 
-/// Connect to all PEs, and make the library's endpoint.
+/// Connects to all PEs, and makes the endpoint of the library.
 fn connected(
     transport: &mut dyn Transport,
     directory: Arc<Directory>,
@@ -445,7 +445,7 @@ fn connected(
     transport.internal_endpoint().map_err(|error| error.to_string())
 }
 
-/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows
+/// Moves data to the next PE whose memory is not mapped here. All PEs are connected: one that knows
 /// no peers answers none.
 fn probed(
     call: Call,
@@ -475,7 +475,7 @@ fn probe_limit(job: &Job) -> Duration {
     3 * job.settings.host_limit + turns
 }
 
-/// Warn of transports that were tried and do not work, since another one may be slower.
+/// Warns of transports that were tried and do not work, since another one may be slower.
 fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     for (place, why) in tried.iter().filter(|_| job.me == Pe(0)) {
         let name = providers[*place].name;
@@ -485,7 +485,7 @@ fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     }
 }
 
-/// Warn if the chosen transport, at this place, uses no RDMA device although a PE has one: for
+/// Warns if the chosen transport, at this place, uses no RDMA device although a PE has one: for
 /// example, because another PE has none, or because a library is not installed.
 fn warn_of_unused_devices(
     job: &Job,
@@ -511,7 +511,7 @@ fn warn_of_unused_devices(
     );
 }
 
-/// Print with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.
+/// Prints with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.
 fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[(usize, String)]) {
     if job.me != Pe(0) || !rushmem_log::is_on(rushmem_log::Level::DEBUG) {
         return;

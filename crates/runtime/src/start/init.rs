@@ -51,7 +51,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     leave::starts(finalize_at_exit);
 }
 
-/// Count an init; the first one joins the job, the first one after a last finalize returns to it.
+/// Counts an init; the first one joins the job, the first one after a last finalize returns to it.
 fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
     if process::is_child() {
         job::refuse_child(call);
@@ -94,7 +94,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     job
 }
 
-/// Join the job, or return to it, and connect to its PEs.
+/// Joins the job, or returns to it, and connects to its PEs.
 fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
     let job = match job::known() {
         Some(job) => {

@@ -11,7 +11,7 @@ use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
 use rushmem_transport::NicName;
 
-/// Allocate the pages of this PE's slice on its NUMA node, if it is bound to one.
+/// Allocates the pages of this PE's slice on its NUMA node, if it is bound to one.
 pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
     let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else { return };
     match memory.prefer_numa_node(node) {

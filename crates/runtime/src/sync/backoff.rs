@@ -36,7 +36,7 @@ const YIELDS: u32 = 20;
 /// Longest sleep before a user's word is polled again.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// Wait until `ready`, which reads words that the library writes and rings for. `describe` says
+/// Waits until `ready`, which reads words that the library writes and rings for. `describe` says
 /// what for, if it takes long.
 #[inline]
 pub(crate) fn until_rung(
@@ -61,8 +61,8 @@ fn sleep_until_rung(describe: impl Fn() -> WaitDescription, ready: impl FnMut() 
     flags::area().sleep_until(ready, |word, heard| wait.sleep(word, heard));
 }
 
-/// Wait until `ready`, which reads words that any store may change. `describe` says what for, if it
-/// takes long.
+/// Waits until `ready`, which reads words that any store may change. `describe` says what for, if
+/// it takes long.
 #[inline]
 pub(crate) fn until_seen(
     job: &Job,
@@ -109,8 +109,8 @@ fn sleep_limit(job: &Job) -> Duration {
     }
 }
 
-/// Wait until `ready` and serve peers in the meantime: poll as long as there is work for them, then
-/// sleep for `at_most` at a time until there is more.
+/// Waits until `ready` and serve peers in the meantime: poll as long as there is work for them,
+/// then sleep for `at_most` at a time until there is more.
 #[cold]
 fn wait_in_network(
     job: &Job,
@@ -135,7 +135,7 @@ fn wait_in_network(
     }
 }
 
-/// Wait until a word is set by another thread of this PE, which may need the CPU meanwhile.
+/// Waits until a word is set by another thread of this PE, which may need the CPU meanwhile.
 /// `describe` says what for, if it takes long.
 pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
     let mut is_set = || word.load(Ordering::Acquire) != 0;

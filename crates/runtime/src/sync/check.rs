@@ -155,7 +155,7 @@ fn in_request_of(
     others.iter().any(is_silent).then_some((pe, message))
 }
 
-/// Receive from members that have not sent anything yet.
+/// Receives from members that have not sent anything yet.
 fn listen(job: &Job, others: &mut [Other], tag: u64) {
     for other in others.iter_mut().filter(|other| other.said.is_none()) {
         other.said = mailboxes().take(job, other.pe, tag).map(|message| message[0]);

@@ -18,7 +18,7 @@ pub(crate) struct Doorbell<'a> {
 }
 
 impl Doorbell<'_> {
-    /// Wake sleepers, after the change for which they may wait was stored. `wake` wakes all that
+    /// Wakes sleepers, after the change for which they may wait was stored. `wake` wakes all that
     /// sleep on the word.
     #[inline]
     pub(crate) fn ring(&self, wake: impl FnOnce(&AtomicU32)) {
@@ -29,7 +29,7 @@ impl Doorbell<'_> {
         }
     }
 
-    /// Sleep until `ready`, which is called again after every ring. `sleep` returns when the word
+    /// Sleeps until `ready`, which is called again after every ring. `sleep` returns when the word
     /// no longer has the given value, or at any time before.
     pub(crate) fn sleep_until(
         &self,

@@ -36,7 +36,7 @@ pub(crate) fn set(area: FlagArea) {
     let _ = AREA.set(area);
 }
 
-/// Wake sleepers of this PE: a transport has changed its memory.
+/// Wakes sleepers of this PE: a transport has changed its memory.
 pub(crate) fn ring_own() {
     if let Some(area) = AREA.get() {
         area.own_bell().ring(wake);
@@ -68,7 +68,7 @@ impl FlagArea {
         &self.areas
     }
 
-    /// Write a flag of `pe`, after everything that was written before, and wake PEs that wait for
+    /// Writes a flag of `pe`, after everything that was written before, and wakes PEs that wait for
     /// it.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
@@ -77,8 +77,8 @@ impl FlagArea {
         }
     }
 
-    /// Write a flag of `pe`, after everything that was written before. Whether the caller still has
-    /// to [ring](FlagArea::ring) before it waits for long.
+    /// Writes a flag of `pe`, after everything that was written before. Whether the caller still
+    /// has to [ring](FlagArea::ring) before it waits for long.
     #[inline]
     pub(crate) fn raise_unrung(&self, pe: Pe, at: usize, value: u64) -> bool {
         match self.delta(pe) {
@@ -93,8 +93,8 @@ impl FlagArea {
         }
     }
 
-    /// Add one to the word `at` of `pe`, or, if the network does it, to the word `by_network`,
-    /// after everything that was written before, and wake PEs that wait for it.
+    /// Adds one to the word `at` of `pe`, or, if the network does it, to the word `by_network`,
+    /// after everything that was written before, and wakes PEs that wait for it.
     pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
@@ -105,7 +105,7 @@ impl FlagArea {
         }
     }
 
-    /// Copy `source` to `dest` on `pe`, then [`count`](FlagArea::count) there.
+    /// Copies `source` to `dest` on `pe`, then [`count`](FlagArea::count) there.
     pub(crate) fn put_and_count(
         &self,
         pe: Pe,
@@ -121,8 +121,8 @@ impl FlagArea {
         }
     }
 
-    /// Copy `source` to `dest` on `pe`, then do as [`raise_unrung`](FlagArea::raise_unrung) with a
-    /// flag there.
+    /// Copies `source` to `dest` on `pe`, then does as [`raise_unrung`](FlagArea::raise_unrung)
+    /// with a flag there.
     #[inline]
     pub(crate) fn put_and_raise_unrung(
         &self,
@@ -140,7 +140,7 @@ impl FlagArea {
         }
     }
 
-    /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after
+    /// Counts this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after
     /// which the counter has its former value.
     pub(crate) fn count_in(&self, pe: Pe, at: usize, n: u32) -> bool {
         let counter = self.word(self.mapped(pe), at);
@@ -163,13 +163,13 @@ impl FlagArea {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Write a flag of the mapped `pe`, after everything that was written before; without waking
+    /// Writes a flag of the mapped `pe`, after everything that was written before; without waking
     /// a thread.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
         self.word(self.mapped(pe), at).store(value, Ordering::Release);
     }
 
-    /// Read a flag of the mapped `pe`; what its writer wrote before is visible afterwards.
+    /// Reads a flag of the mapped `pe`; what its writer wrote before is visible afterwards.
     #[inline]
     pub(crate) fn flag_of(&self, pe: Pe, at: usize) -> u64 {
         self.word(self.mapped(pe), at).load(Ordering::Acquire)
@@ -179,7 +179,7 @@ impl FlagArea {
         self.delta(pe).expect("a counter is used by PEs that share memory")
     }
 
-    /// Wake sleepers of `pe`, after a word was changed for which they may wait. If `pe` is not
+    /// Wakes sleepers of `pe`, after a word was changed for which they may wait. If `pe` is not
     /// mapped, the transport does so itself.
     #[inline]
     pub(crate) fn ring(&self, pe: Pe) {
@@ -188,13 +188,13 @@ impl FlagArea {
         }
     }
 
-    /// Read an own flag; what its writer wrote before is visible afterwards.
+    /// Reads an own flag; what its writer wrote before is visible afterwards.
     #[inline]
     pub(crate) fn flag(&self, at: usize) -> u64 {
         self.own_word(at).load(Ordering::Acquire)
     }
 
-    /// Write words of `pe`'s area that a flag will announce.
+    /// Writes words of `pe`'s area that a flag will announce.
     pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {
         match self.delta(pe) {
             Some(delta) => {
@@ -211,7 +211,7 @@ impl FlagArea {
         }
     }
 
-    /// Read own words that a flag announced.
+    /// Reads own words that a flag announced.
     pub(crate) fn read(&self, at: usize, words: &mut [u64]) {
         for (i, word) in words.iter_mut().enumerate() {
             *word = self.own_word(at + i * 8).load(Ordering::Relaxed);
@@ -261,7 +261,7 @@ impl FlagArea {
         bytes
     }
 
-    /// Sleep until `ready`, which reads own flags. `sleep` returns when the word no longer has the
+    /// Sleeps until `ready`, which reads own flags. `sleep` returns when the word no longer has the
     /// given value, or at any time before.
     pub(crate) fn sleep_until(
         &self,
@@ -271,7 +271,7 @@ impl FlagArea {
         self.own_bell().sleep_until(ready, sleep);
     }
 
-    /// Write the status of this PE, from its second word on; the first one shows a reader that it
+    /// Writes the status of this PE, from its second word on; the first one shows a reader that it
     /// is being written.
     pub(crate) fn write_status(&self, words: &[u64]) {
         let at = self.areas.status();
@@ -297,7 +297,7 @@ impl FlagArea {
         unsafe { SymmetricRange::new(Segment::Internal, at, self.own(at, nbytes), nbytes) }
     }
 
-    /// Write own words that a plan sends on.
+    /// Writes own words that a plan sends on.
     pub(crate) fn write_own(&self, at: usize, words: &[u64]) {
         for (i, &word) in words.iter().enumerate() {
             self.own_word(at + i * 8).store(word, Ordering::Relaxed);
@@ -343,7 +343,7 @@ impl FlagArea {
     }
 }
 
-/// Wake all that sleep on a word.
+/// Wakes all that sleep on a word.
 pub(crate) fn wake(word: &AtomicU32) {
     // A failed wake-up means that the address is not mapped, which `word` proves it is.
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);

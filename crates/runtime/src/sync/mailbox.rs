@@ -50,7 +50,7 @@ struct State {
 }
 
 impl Mailboxes {
-    /// Send `message` to `dest`, once its mailbox is free.
+    /// Sends `message` to `dest`, once its mailbox is free.
     pub(crate) fn send(
         &self,
         describe: DescribeWait<'_>,
@@ -92,7 +92,7 @@ impl Mailboxes {
         }
     }
 
-    /// Wait for the next message of `source` with this tag. `None` when it sent one with another
+    /// Waits for the next message of `source` with this tag. `None` when it sent one with another
     /// tag instead and only one thread of any PE is in the library at a time: a source that is in
     /// another agreement with this PE waits there for this PE, so that both would wait forever.
     pub(crate) fn receive(
@@ -159,7 +159,7 @@ impl State {
         self.kept.keys().any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
     }
 
-    /// Take the message in the mailbox of `source`, if there is one.
+    /// Takes the message in the mailbox of `source`, if there is one.
     fn empty(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
         let at = internal.areas().mailbox(source);
         let taken = self.taken.entry(source).or_default();

@@ -155,7 +155,7 @@ impl TeamSignals {
         self.generation + (max >> COUNT_BITS)
     }
 
-    /// Leave nothing to a later team in the same slot but counters below those of its generation.
+    /// Leaves nothing to a later team in the same slot but counters below those of its generation.
     pub(crate) fn retire(&self) {
         let (area, slot) = (flags::area(), self.slot);
         for (parity, by_network) in [(0, false), (1, false), (0, true), (1, true)] {
@@ -176,7 +176,7 @@ impl TeamSignals {
         flags::area().areas().shown(self.slot, self.shown % 2)
     }
 
-    /// Count this member in at the counter of member `at`; the last one does what is to be done
+    /// Counts this member in at the counter of member `at`; the last one does what is to be done
     /// then, and releases all.
     pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
@@ -189,7 +189,7 @@ impl TeamSignals {
         }
     }
 
-    /// Wait until the counter of member `at` releases the members.
+    /// Waits until the counter of member `at` releases the members.
     pub(crate) fn await_release(&mut self, by: &impl OngoingCollective, job: &Job, at: u32) {
         self.releases += 1;
         self.ring();
@@ -244,7 +244,7 @@ impl TeamSignals {
         area.range(at, nbytes)
     }
 
-    /// Signal a member, after everything that was written to it before.
+    /// Signals a member, after everything that was written to it before.
     #[inline]
     pub(crate) fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
@@ -257,7 +257,7 @@ impl TeamSignals {
         }
     }
 
-    /// Copy `source` to the same place of `dest` at a member, then signal it.
+    /// Copies `source` to the same place of `dest` at a member, then signals it.
     pub(crate) fn put_signal(
         &mut self,
         peer: Partner,
@@ -276,8 +276,8 @@ impl TeamSignals {
         }
     }
 
-    /// Change a flag of `pe`. If that is a store, its effect need not be awaited before this member
-    /// looks at its own flags, as it must be before one can know whether the PE sleeps.
+    /// Changes a flag of `pe`. If that is a store, its effect need not be awaited before this
+    /// member looks at its own flags, as it must be before one can know whether the PE sleeps.
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();
@@ -286,7 +286,7 @@ impl TeamSignals {
         }
     }
 
-    /// Wake the PE that was signaled last, if it sleeps.
+    /// Wakes the PE that was signaled last, if it sleeps.
     #[inline]
     pub(crate) fn ring(&mut self) {
         if let Some(pe) = self.unnotified.take() {
@@ -294,7 +294,7 @@ impl TeamSignals {
         }
     }
 
-    /// Wait for the next signal of a member.
+    /// Waits for the next signal of a member.
     #[inline]
     pub(crate) fn wait(&mut self, by: &impl OngoingCollective, job: &Job, peer: Partner) {
         let source = self.world_pe(peer);
@@ -354,7 +354,7 @@ impl TeamSignals {
         }
     }
 
-    /// Wait until one more message of whichever member has come.
+    /// Waits until one more message of whichever member has come.
     fn wait_for_any(&mut self, by: &impl OngoingCollective, job: &Job) {
         let peers = u64::from(self.members.n - 1);
         let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
@@ -422,7 +422,7 @@ pub(crate) fn next_collective_of_job(set: u8) -> usize {
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Wait until `ready`, and wake a PE that was signaled if that takes a while; otherwise it is
+/// Waits until `ready`, and wakes a PE that was signaled if that takes a while; otherwise it is
 /// returned.
 #[inline]
 fn until(

@@ -48,7 +48,7 @@ pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> Hel
     kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
 }
 
-/// Forget the teams that were kept, with all others of the program.
+/// Forgets the teams that were kept, with all others of the program.
 pub(crate) fn clear() {
     kept().clear();
 }

@@ -169,7 +169,7 @@ impl Slots {
         state.generation = state.generation.max(generation);
     }
 
-    /// Give a slot back.
+    /// Gives a slot back.
     pub(crate) fn release(&self, Slot { number, receive_buffers }: Slot) {
         let number = number as usize;
         let mut state = self.state();
@@ -188,7 +188,7 @@ impl Slots {
         Proposal { free, generation, able, arguments, alike: true, offered, keeps, receive_buffers }
     }
 
-    /// Take the lowest `count` slots that all members have free in `window`, if that many exist
+    /// Takes the lowest `count` slots that all members have free in `window`, if that many exist
     /// and a team is made at all. Taken before the window can be offered again, so that no two
     /// agreements of this PE get the same.
     fn take_slots(
@@ -229,7 +229,7 @@ impl Slots {
     }
 }
 
-/// Agree with all `members`, every one of which calls this.
+/// Agrees with all `members`, every one of which calls this.
 pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
     agree_in(call, &mailbox::of_message(call), job, members, request)
 }
@@ -273,7 +273,7 @@ pub(crate) fn agree_in(
     Agreed::Refused
 }
 
-/// Carry out the plan of an all-reduce with messages for its puts. The error is a peer that is in
+/// Carries out the plan of an all-reduce with messages for its puts. The error is a peer that is in
 /// another agreement.
 fn all_reduce(
     call: Call,
@@ -321,7 +321,7 @@ fn receive_buffer_of(span: Span) -> u8 {
     }
 }
 
-/// End the job: the calling PE and `peer` make different teams of each other.
+/// Ends the job: the calling PE and `peer` make different teams of each other.
 pub(crate) fn elsewhere(call: Call, peer: Pe) -> ! {
     // Cause: PEs split teams in different orders. Remedy: make the same splits in the same order on
     // all.

@@ -228,7 +228,7 @@ impl Team {
         self.config
     }
 
-    /// Give its slot back. A later team there takes no counter that this one left for its own.
+    /// Gives its slot back. A later team there takes no counter that this one left for its own.
     pub(crate) fn retire(&self) {
         let signals = process::lock(&self.signals);
         signals.retire();
@@ -461,7 +461,7 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Forget every team but the predefined ones, those of active sets too, and give their slots
+    /// Forgets every team but the predefined ones, those of active sets too, and gives their slots
     /// back.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);

@@ -44,7 +44,7 @@ impl fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
+    /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
     /// The job ends with a message if there is no room, or if another PE allocates something else.
     pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
         self.try_array(len)
@@ -105,7 +105,7 @@ impl<T: Symmetric> SymArray<'_, T> {
 }
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// Change the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
+    /// Changes the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
     /// further ones are zero. Collective; completes what this PE has issued. Both the old and the
     /// new elements need room meanwhile.
     ///

@@ -74,7 +74,7 @@ impl<'s> SymBlock<'s> {
         order::local_complete(call);
     }
 
-    /// Complete what this PE has issued on any context, and wait until all PEs have done so for
+    /// Completes what this PE has issued on any context, and waits until all PEs have done so for
     /// this block.
     pub(crate) fn barrier(&mut self, call: Call) {
         self.complete(call);

@@ -12,7 +12,7 @@ use bytemuck::Pod;
 pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate one element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
+    /// Allocates one element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
     /// Collective. The job ends with a message as that of [`array`](Self::array).
     pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed();
@@ -21,8 +21,8 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocate one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends with
-    /// a message as that of [`array`](Self::array).
+    /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends
+    /// with a message as that of [`array`](Self::array).
     pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))
     }
@@ -46,7 +46,7 @@ impl<T: Symmetric> SymBox<'_, T> {
         self.element().load()
     }
 
-    /// Write to this PE's copy.
+    /// Writes to this PE's copy.
     #[inline(always)]
     pub fn store(&self, value: T)
     where

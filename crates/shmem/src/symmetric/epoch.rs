@@ -6,7 +6,7 @@ use crate::job::end_if_panicking;
 use crate::symmetric::array::SymArray;
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned
+    /// Calls `f` with this PE's elements, which no other PE can reach until all PEs have returned
     /// from their `f`. Collective over all PEs, so one thread of a PE at a time.
     ///
     /// All of them wait for each other before and after it. A PE that is in it has the array

@@ -169,7 +169,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         self.at(index).load()
     }
 
-    /// Write to this PE's copy of the element at an index.
+    /// Writes to this PE's copy of the element at an index.
     #[inline]
     #[track_caller]
     pub fn store(self, index: usize, value: T)
@@ -179,8 +179,8 @@ impl<T: Symmetric> SymSlice<'_, T> {
         self.at(index).store(value);
     }
 
-    /// Copy this PE's elements to `dest`, which has as many; the job ends with a message if it has
-    /// not.
+    /// Copies this PE's elements to `dest`, which has as many; the job ends with a message if it
+    /// has not.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, dest: &mut [T])
@@ -200,7 +200,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         }
     }
 
-    /// Copy `source`, which has as many elements, to this PE's elements; the job ends with a
+    /// Copies `source`, which has as many elements, to this PE's elements; the job ends with a
     /// message if it has not.
     #[inline]
     #[track_caller]
@@ -221,7 +221,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         }
     }
 
-    /// Write `value` to each of this PE's elements.
+    /// Writes `value` to each of this PE's elements.
     pub fn fill(self, value: T)
     where
         T: PlainData,
@@ -271,7 +271,7 @@ impl<T: Symmetric> SymRef<'_, T> {
         unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
     }
 
-    /// Write to this PE's copy.
+    /// Writes to this PE's copy.
     #[inline(always)]
     pub fn store(self, value: T)
     where

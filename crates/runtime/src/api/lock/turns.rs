@@ -50,7 +50,7 @@ pub(super) enum TurnResult {
     Own,
 }
 
-/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
+/// Asks for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
 /// `wait` no answer is [`TurnResult::Taken`]; where other threads may call at the same time
 /// (`threads`), the caller waits for its turn then.
 pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> TurnResult {
@@ -111,7 +111,7 @@ pub(super) fn held() -> Vec<(usize, usize)> {
     turns.iter().filter(|turn| turn.held).map(|turn| (turn.lock, turn.nbytes)).collect()
 }
 
-/// Forget the locks in memory that is freed, but for those that threads wait for.
+/// Forgets the locks in memory that is freed, but for those that threads wait for.
 pub(super) fn forget(block: Range<usize>) {
     // One more than the owner; between two owners, the next one has not looked yet.
     let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());

@@ -18,7 +18,7 @@ impl<'a> Executor<'a> {
         self.execute(&PlanArrays::NONE, two_level::sync(self.levels()));
     }
 
-    /// Combine vectors element by element over all members, to all.
+    /// Combines vectors element by element over all members, to all.
     pub(in crate::coll) fn all_reduce_over_nodes(&mut self, vectors: Vectors) {
         let (levels, nbytes) = (self.levels(), vectors.nbytes());
         let Vectors { source, dest, op } = vectors;

@@ -16,7 +16,7 @@ pub const PAUSE: Duration = Duration::from_millis(200);
 
 /// The memory that the PEs of a node share.
 pub trait SharedMemory {
-    /// Copies the bytes at this offset. Returns false if they cannot be read.
+    /// Copies the bytes at this offset. Returns false on failure.
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool;
 
     /// Copies bytes of a static variable of the PE with this local number. Returns false if they

@@ -151,8 +151,7 @@ impl<'a> Graph<'a> {
         AwaitedNodes { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
     }
 
-    /// Adds what a wait is for. A wait of less than a second is no evidence that the PE cannot
-    /// continue.
+    /// Adds what a wait is for. A wait of less than a second proves nothing.
     fn add_wait(&mut self, awaited: &AwaitedNodes, pe: u32, wait: &Wait, values: &[Option<u64>]) {
         let job = self.job;
         let is_long = job.pes[pe as usize].is_long(wait);

@@ -44,8 +44,7 @@ pub fn pid_namespace() -> Option<u64> {
     Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 
-/// Reads the process without its threads, which is enough for its state. `None` if there is no
-/// such process.
+/// Reads the process without its threads, which is enough for its state. `None` if there is none.
 pub fn read_stat(pid: u32) -> Option<ProcessStat> {
     stat(&pid.to_string())
 }

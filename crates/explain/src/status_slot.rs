@@ -34,8 +34,7 @@ pub fn fits(status: &Status) -> bool {
     status.encode().len() <= ROOM
 }
 
-/// Returns the words of the slot from word 1 on. A status that is too large loses the ends of its
-/// lists.
+/// Returns the words of the slot from word 1 on. A status that is too large loses ends of lists.
 pub fn encode(status: &Status) -> Vec<u64> {
     let mut bytes = status.encode();
     let mut shorter = status.clone();

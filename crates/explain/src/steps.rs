@@ -150,8 +150,7 @@ fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
     }
 }
 
-/// Returns true if the members leave the collective at the same time: it transfers no data of the
-/// user's.
+/// Returns true if the members leave the collective at the same time: it transfers no user data.
 fn is_left_together(call: &str) -> bool {
     let call = call.to_lowercase();
     let parts = ["barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_"];

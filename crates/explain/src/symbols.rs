@@ -35,8 +35,7 @@ pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)
     }
 }
 
-/// Returns the addresses of static variables that a snapshot mentions, and the size of what is
-/// there.
+/// Returns the addresses of static variables that a snapshot mentions, and their sizes.
 fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
     let mut addresses = BTreeMap::new();
     let mut add = |location: &SymmetricLocation, nbytes: u64| {

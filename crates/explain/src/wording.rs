@@ -93,7 +93,7 @@ fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> S
     }
 }
 
-/// Returns the name of the static variable at a location, if it is known, or its position in the
+/// Returns the name of the static variable at a location, if it is known, or its offset in the
 /// heap.
 pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
     match location {

@@ -10,8 +10,8 @@ pub fn words_of(wait: &Wait) -> Option<&Words> {
     }
 }
 
-/// Returns whether the value of a word compares as it is waited for; `None` for an unknown
-/// comparison.
+/// Returns whether the value of a word compares as it is waited for; `None` if the comparison is
+/// unknown.
 pub fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
     let ordering = if word.signed {
         signed(word, value).cmp(&signed(word, word.wanted))

@@ -109,8 +109,8 @@ impl LastWrite {
     }
 }
 
-/// Returns the writes in a ring that its PE may be writing, of which `copy` makes copies; `None` if
-/// it records none.
+/// Returns the writes in a ring that its PE may be writing, of which `copy` makes copies; `None`
+/// without a record.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
     let mut words = || -> Option<Vec<u64>> {
         let bytes = copy()?;

@@ -26,8 +26,7 @@ pub struct Call(pub &'static CallName);
 pub struct CallName {
     /// Its name, such as `shmem_long_put`.
     pub name: &'static str,
-    /// True if numbers and counts of PEs are unsigned there, as in Rust; C and Fortran have signed
-    /// ones.
+    /// True if numbers and counts of PEs are unsigned there, as in Rust, signed in C and Fortran.
     pub is_unsigned: bool,
 }
 

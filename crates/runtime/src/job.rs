@@ -92,8 +92,7 @@ fn not_initialized(call: Call) -> ! {
     }
 }
 
-/// Returns the job for a call that queries the identity of this PE, which child processes may do
-/// too.
+/// Returns the job for a call that queries the identity of this PE, also from a child process.
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {

@@ -1,5 +1,4 @@
-//! This process: which PE it is, whether it is a child of the PE, and how often the library was
-//! initialized.
+//! This process: which PE it is, whether it is a child of the PE, and the number of inits.
 //!
 //! Messages and the end of a job need this before the job is known, and in processes that have left
 //! it. It must know nothing else of the job.
@@ -81,8 +80,7 @@ pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 
-/// Returns true if this process is the PE, and not a child of it, whose exit does not matter to the
-/// job.
+/// Returns true if this process is the PE, and not a child of it, whose exit does not matter.
 pub(crate) fn is_this_process() -> bool {
     not_forked::is_marked()
         || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())

@@ -248,8 +248,7 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
     if value == "auto" { Some(None) } else { A::named(value).map(Some) }
 }
 
-/// Returns the value of a setting of the runtime or of a provider in this process, and where it
-/// comes from.
+/// Returns the value of a setting of the runtime or of a provider in this process, and its origin.
 pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
     row.now(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }
@@ -403,8 +402,7 @@ impl VirtualNodes {
 
 /// Returns a size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction,
 /// then an optional suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed
-/// in integers, so that no size loses a byte. `None` for anything else, and for what exceeds 64
-/// bits.
+/// in integers, so that no size loses a byte. `None` for anything else.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();

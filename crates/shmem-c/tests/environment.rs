@@ -4,8 +4,8 @@ use std::path::Path;
 
 use testkit::{Job, Outcome, compile_text, program};
 
-/// Runs a job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves that
-/// out.
+/// Runs a job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves
+/// that out.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
     let job = Job::new(program!("heap_size.c")).n(2).arg(possible).arg(impossible);
     variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()

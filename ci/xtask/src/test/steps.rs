@@ -162,8 +162,8 @@ pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
-/// Runs the suite of the networks with other versions of their libraries, those in the folders that a
-/// variable names, separated by colons.
+/// Runs the suite of the networks with other versions of their libraries, those in the folders that
+/// a variable names, separated by colons.
 pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());
@@ -218,18 +218,20 @@ pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
-/// Runs the programs over libfabric with the rules of fabrics that are not here, each over one of them.
+/// Runs the programs over libfabric with the rules of fabrics that are not here, each over one of
+/// them.
 pub fn strict_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_sample::")
 }
 
-/// Runs the programs over libfabric with the rules of fabrics that are not here, each over all of them.
+/// Runs the programs over libfabric with the rules of fabrics that are not here, each over all of
+/// them.
 pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }
 
-/// Runs the suite over every provider of libfabric that is here, also those of the library in the folder
-/// that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
+/// Runs the suite over every provider of libfabric that is here, also those of the library in the
+/// folder that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
 pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));

@@ -32,8 +32,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     causes
 }
 
-/// Returns the cycles among nodes that cannot continue, except those that wait for another cause
-/// anyway.
+/// Returns the cycles among nodes that cannot continue, except those that wait for another cause.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());

@@ -1,5 +1,4 @@
-//! Finds the PEs that last wrote the words for which PEs wait, and what those that should write
-//! them wrote since.
+//! Finds the PEs that last wrote the words for which PEs wait, and what their writers wrote since.
 
 use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};

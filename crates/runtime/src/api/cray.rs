@@ -56,8 +56,7 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     find(call, "parent_team", handle)
 }
 
-/// Returns the members of a triplet, whose start is its lowest PE; ends the job with an error when
-/// it is not valid.
+/// Returns the members of a triplet, whose start is its lowest PE; ends the job if it is not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {

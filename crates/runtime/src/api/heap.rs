@@ -58,7 +58,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null and no barrier when
+/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null, without a barrier, if
 /// either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     zeroed(call, ALIGNMENT, count.saturating_mul(nbytes))

@@ -112,15 +112,15 @@ impl<T: LockWord> LockHandle<T> {
         self.other(self.node() & !T::GRANTED, self.job.me())
     }
 
-    /// Makes this PE the last of the queue; who was it before.
+    /// Makes this PE the last of the queue. Returns the former last.
     fn enqueue(&self) -> Option<Pe> {
         // SAFETY: the lock was checked to be symmetric and aligned.
         let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
         self.other(last, Pe(self.home as u32))
     }
 
-    /// Changes the last of the queue from one to the other, each a number in a field; the number
-    /// that was found.
+    /// Changes the last of the queue from one number of a field to the other. Returns the number
+    /// found.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
@@ -143,7 +143,7 @@ impl<T: LockWord> LockHandle<T> {
         observers::report(|| event.of(self.word, size_of::<T>()));
     }
 
-    /// Leaves the queue if this PE is the last of it; whether it was.
+    /// Leaves the queue if this PE is the last of it. Returns true if it was.
     fn retire(&self) -> bool {
         let last = self.replace_last(self.name(), 0);
         if last == self.name() {
@@ -185,8 +185,7 @@ impl<T: LockWord> LockHandle<T> {
         flags::area().ring(pe);
     }
 
-    /// Waits for another PE to set bits of this PE's node: the one before it in the queue, where it
-    /// is known.
+    /// Waits for another PE to set bits of this PE's node: the one before it, if that is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || {
             let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;

@@ -20,8 +20,7 @@ pub fn n_pes(call: Call) -> c_int {
     job::require_or_inherited(call).n_pes as c_int
 }
 
-/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it
-/// cannot.
+/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; otherwise null.
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
     address::loadable(dest, pe).unwrap_or(std::ptr::null_mut())

@@ -326,8 +326,7 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     }
 }
 
-/// Returns the bytes from the first to the end of the last block, at the destination and at the
-/// source.
+/// Returns the bytes from the first to the end of the last block, at `dest` and at `source`.
 fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
     let one = |name: &str, stride: isize| {
         if stride < 1 || (stride as usize) < bsize {

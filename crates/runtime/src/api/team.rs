@@ -51,8 +51,7 @@ pub fn translate_pe(
 }
 
 /// `shmem_team_destroy` (§9.4.8): collective; the invalid team is left alone. Every signal to this
-/// member was taken by the collectives that it was meant for, so no PE writes to the slot any
-/// more.
+/// member was taken by the collectives that it was meant for, so no PE still writes to the slot.
 pub fn destroy(call: Call, team: TeamHandle) {
     job::require(call);
     match team {

@@ -71,7 +71,7 @@ pub(crate) fn add_request() {
     REQUESTS.fetch_add(1, Relaxed);
 }
 
-/// Returns true if threads of the library work beside the program. What they did is visible
+/// Returns true if threads of the library work beside the program. Their work is visible
 /// afterwards.
 pub(crate) fn has_requests() -> bool {
     REQUESTS.load(Acquire) > 0

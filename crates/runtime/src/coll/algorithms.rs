@@ -122,8 +122,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Waits until those to which this PE writes in its last broadcast have entered it, unless that
-    /// is known.
+    /// Waits until those to which this PE writes in its last broadcast have entered it, unless
+    /// known.
     pub(crate) fn hear_of_receivers(&mut self) {
         let Some(root) = self.signals.unconfirmed_root.take() else { return };
         for step in binomial::arrivals(self.n(), self.me(), root) {
@@ -219,8 +219,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Carries out a plan for each piece of two vectors that fits a receive buffer; the accumulator
-    /// of a piece is its place in `dest`. Of the two copies of receive buffers it uses one after
-    /// the other.
+    /// of a piece is its place in `dest`. It uses the two copies of receive buffers in turn.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         vectors: Vectors,

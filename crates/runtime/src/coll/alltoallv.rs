@@ -36,8 +36,7 @@ pub struct SourceBlocks {
 pub struct TargetBlocks {
     /// The symmetric array.
     pub target: *mut u8,
-    /// The number of bytes of it that may be written, on any PE; `usize::MAX` if the caller does
-    /// not say.
+    /// The number of bytes of it that may be written, on any PE; `usize::MAX` if unknown.
     pub nbytes: usize,
 }
 
@@ -74,8 +73,7 @@ pub unsafe fn alltoallv(
 }
 
 /// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the
-/// other, here in the order of the members; returns how many bytes they are, which are at most
-/// `target_len`.
+/// other, here in the order of the members; returns their bytes, at most `target_len`.
 ///
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.

@@ -19,8 +19,7 @@ const FETCHED_BLOCK: usize = 512 << 10;
 /// ...unless those of all members were more than this.
 const FETCHED: usize = 4 << 20;
 
-/// Combines `source` of all members, of which `me` is one, in their order, and stores the result in
-/// `dest` of all.
+/// Combines `source` of all members, of which `me` is one, in their order, into `dest` of all.
 pub(crate) fn reduce(
     members: &Members,
     me: Pe,
@@ -88,8 +87,7 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
 }
 
 /// Combines `source` of the members from the first to each one, or to the one before it if that is
-/// left out, and stores the result in `dest` of that one. Nothing is stored at the first member if
-/// it is left out.
+/// left out, and stores the result in `dest` of that one. The first member then gets nothing.
 pub(crate) fn scan(
     members: &Members,
     source: SymmetricRange,

@@ -162,8 +162,7 @@ impl<'a> CollectiveEntry<'a> {
         (entry, Executor { collective, job, signals })
     }
 
-    /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
-    /// arguments.
+    /// With `SHMEM_CHECK`, ends the job unless all members are here with the same arguments.
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;

@@ -206,8 +206,7 @@ impl Executor<'_> {
         });
     }
 
-    /// Gives the accumulator to the counter of member `at`; the last member combines what all have
-    /// given.
+    /// Gives the accumulator to the counter of member `at`; the last member combines all.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, at: u32) {
         let (slot, areas) = (self.signals.slot(), flags::area().areas());
         let nbytes = arrays.accumulator.nbytes();

@@ -41,7 +41,7 @@ pub enum NonblockingCollective {
 }
 
 impl NonblockingCollective {
-    /// Returns the bytes of `n` bytes, or elements where there is an operator.
+    /// Returns the bytes of `n` bytes, or elements if there is an operator.
     fn nbytes(self, n: usize) -> usize {
         match self {
             Self::Reduce(op) | Self::Inscan(op) | Self::Exscan(op) => {

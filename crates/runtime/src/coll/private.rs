@@ -73,8 +73,7 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
 
 fn private(memory: &mut [u8]) -> SymmetricRange {
     let memory: *mut [u8] = memory;
-    // SAFETY: the same bytes, borrowed exclusively as before; a range is written bytes that have
-    // values.
+    // SAFETY: the same bytes, borrowed exclusively as before; a range is bytes with values.
     SymmetricRange::of_private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 

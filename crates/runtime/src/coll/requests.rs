@@ -4,8 +4,7 @@
 //! Each team that has requests has one of these threads, which takes them in the order of the
 //! calls. So requests of one team follow each other on all members, and those of different teams
 //! never wait for each other, in whatever order PEs make them. A blocking collective first waits
-//! for the requests of its team. A thread ends with its team, or if it had nothing to do for a
-//! while.
+//! for the requests of its team. A thread ends with its team, or if it was idle for a while.
 //!
 //! Several collectives of a PE are then in progress at once, as with `SHMEM_THREAD_MULTIPLE`: those
 //! of requests use no buffer that teams share. They communicate by the library's own endpoint,

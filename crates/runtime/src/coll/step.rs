@@ -1,8 +1,7 @@
-//! The step number that a PE shows to the PE before it, for languages that have to prove that all
-//! PEs do the same.
+//! The step number that a PE shows to the PE before it, for languages that prove that all PEs do
+//! the same.
 //!
-//! It is shown in the internal area, which no routine of a program reaches: a program cannot forge
-//! it.
+//! It is shown in the internal area, which no routine of a program reaches.
 
 #![allow(unsafe_code)]
 
@@ -60,9 +59,8 @@ fn next(job: &Job) -> Pe {
 
 /// Waits in a barrier of the caller's own until `flag` has `value` or more.
 ///
-/// # Errors
-/// The PE before this one, if it is at a further step without having entered the barrier, which
-/// then has no end.
+/// # Errors The PE before this one, if it is at a further step without having entered the barrier,
+/// which never ends.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.

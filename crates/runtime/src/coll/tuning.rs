@@ -1,5 +1,4 @@
-//! For a program that measures algorithms: the facts of a team, and another table in the middle of
-//! a job.
+//! For a program that measures algorithms: the facts of a team, and a change of the table.
 
 use crate::call::Call;
 use crate::coll::entry::CollectiveEntry;
@@ -14,7 +13,7 @@ pub fn facts(call: Call, team: TeamHandle) -> ChoiceFacts {
 }
 
 /// Uses `table` for all further collectives, which all PEs must do between the same two. Returns
-/// the former one.
+/// the former.
 pub fn replace(call: Call, table: &'static Table) -> &'static Table {
     job::require(call).algorithms.replace(table)
 }

@@ -78,7 +78,7 @@ pub(crate) fn close(call: Call) {
     ctx::destroy_of(call, None);
     rushmem_log::debug!("every PE finalizes");
     if network::is_open() {
-        // No PE leaves while others still complete operations on its memory, including the flags of
+        // No PE leaves while others still complete operations on its memory, also on the flags of
         // the barrier.
         endpoints::complete(call);
         let waits = status::show(nanoseconds(), (call, Subject::Exit));

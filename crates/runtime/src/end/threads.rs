@@ -42,8 +42,7 @@ pub(crate) fn noting<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Arrange that [`initializer_ends`] is called when this thread ends, but not when the process
-/// exits.
+/// Arrange that [`initializer_ends`] is called when this thread ends, but not at exit.
 fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {

@@ -36,8 +36,7 @@ pub(crate) fn initialized_here() {
 }
 
 /// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
-/// has run in it, or a signal handler does. Warns if the thread level does not allow the calling
-/// thread to call.
+/// has run in it, or a signal handler does. Warns if the thread level does not allow this call.
 pub(crate) fn check(call: Call, job: &Job) {
     if !job.settings.checks() {
         return;

@@ -124,8 +124,8 @@ impl Members {
     }
 
     /// Returns the members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6,
-    /// §9.4.6); `None` unless all of them are members and the stride is not 0. With one member any
-    /// stride will do.
+    /// §9.4.6); `None` unless all of them are members and the stride is not 0. One member may have
+    /// any stride.
     pub(crate) fn subset(&self, start: i32, stride: i32, size: i32) -> Option<Members> {
         let stride = if size == 1 { 1 } else { stride };
         let last = i64::from(start) + (i64::from(size) - 1) * i64::from(stride);

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The size in bytes of the smallest unit in which the kernel protects memory.
 const PAGE: usize = 4096;
-/// The number of pages that are remembered, those of 64 MiB that are contiguous; each has one
-/// place.
+/// The number of pages that are remembered, those of 64 MiB that are contiguous, one place each.
 const REMEMBERED: usize = 1 << 14;
 
 /// The pages, each as its number and 1, with a low bit: 1 if it can be written. They take no memory
@@ -18,8 +17,7 @@ const REMEMBERED: usize = 1 << 14;
 static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
 /// Returns whether the pages of the first and the last byte have been queried already. Otherwise
-/// they count as found from now on: the caller queries them, and ends the job if one is not
-/// accessible.
+/// they count as found from now on: the caller queries them, and ends the job if one is not.
 pub(super) fn is_known(access: LocalAccess, local: LocalBuf) -> bool {
     let (first, last) = (local.base.addr(), local.base.addr().wrapping_add(local.nbytes - 1));
     let first_is_known = is_known_page(access, first / PAGE);

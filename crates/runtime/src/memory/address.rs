@@ -118,8 +118,7 @@ impl OwnSegment {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// Returns the number to add to an address in the segment to get that on `pe`, if it is mapped
-    /// here.
+    /// Returns the number to add to an address in the segment to get that on `pe`, if mapped.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
         look_up(&self.deltas, pe)
@@ -327,8 +326,7 @@ pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Op
     Some(here.wrapping_byte_offset(delta(segment, pe)?))
 }
 
-/// Returns where this PE can load and store PE `pe`'s copy of a byte, whether it is allocated or
-/// not.
+/// Returns where this PE can load and store PE `pe`'s copy of a byte, allocated or not.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     let observed = || mapped_if_observed(address.addr(), locate(address.addr(), 1)?.0, pe);
     mapped(address, 1, pe).or_else(|| Some(observed()?.cast()))
@@ -350,8 +348,7 @@ pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped_word`] for an atomic operation: no word is mapped where the network carries
-/// these out.
+/// Works as [`mapped_word`] for an atomic operation: none where the network carries these out.
 #[inline(always)]
 pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)

@@ -3,7 +3,8 @@
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits |
 //! per source PE: mailbox, pair line, acknowledgment | lines of source PEs |
-//! slot per team | table | receive buffers | steps | status | last writes | receive buffers of single teams |
+//! slot per team | table | receive buffers | steps | status | last writes |
+//! receive buffers of single teams |
 //! keys of heap blocks
 //! ```
 //!
@@ -159,7 +160,7 @@ impl Areas {
         3 * WORD
     }
 
-    /// Returns how many PEs of this PE's node have crashed; used on the node's first PE alone.
+    /// Returns how many PEs of this PE's node have crashed; used on the node's first PE.
     pub(crate) fn crashes(&self) -> usize {
         4 * WORD
     }
@@ -246,7 +247,7 @@ impl Areas {
         self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
     }
 
-    /// Returns the counter at which members of the team are counted in, and after it the flag that
+    /// Returns the counter at which members of the team are counted in, and then the flag that
     /// releases them.
     pub(crate) fn counter(&self, slot: u16) -> usize {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
@@ -287,8 +288,8 @@ impl Areas {
         }
     }
 
-    /// Returns a receive buffer of a set, for the team whose collective this PE is in. There are
-    /// two copies.
+    /// Returns a receive buffer of a set, for the team whose collective this PE is in. It has two
+    /// copies.
     pub(crate) fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
         self.receive_buffer_set(set.into())
             + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()

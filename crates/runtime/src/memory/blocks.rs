@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last two blocks that this thread found, each as its start and end, and [`ENDED`] at that
-    /// time.
+    /// The last two blocks that this thread found, each as its start and end, and [`ENDED`] then.
     static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 

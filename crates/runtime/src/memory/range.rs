@@ -12,8 +12,7 @@ use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// The largest scratch memory: it fits a first-level cache together with the data that are read
-/// into it.
+/// The largest scratch memory: it fits a first-level cache with the data that are read into it.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.

@@ -86,8 +86,7 @@ struct ContextSlot {
     /// Its team is `SHMEM_TEAM_SHARED` or comes from it by splits.
     of_shared: AtomicBool,
     /// It has an entry for each PE of the job, is made at first use and never freed, so it also
-    /// serves any later team. Until then it is null: slots that are zero take no room in a
-    /// program's file.
+    /// serves any later team. Until then it is null: zero slots take no room in a file.
     list: AtomicPtr<AtomicU32>,
 }
 

@@ -64,8 +64,8 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copies the image on each of `pes`, which are not mapped here, to private memory, one after
-    /// the other.
+    /// Copies the image on each of `pes`, which are not mapped here, to private memory, in
+    /// sequence.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
@@ -144,7 +144,7 @@ impl SymmetricRange {
                 let from = self.start().wrapping_add(from);
                 let to = start.wrapping_add(to);
                 // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped
-                // one.
+                // PE.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, elem_bytes) }
             }),
         }

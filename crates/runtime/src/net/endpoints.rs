@@ -215,8 +215,7 @@ impl ContextEndpoint {
         unsafe { self.endpoint(Some(guard)) }
     }
 
-    /// Returns the endpoint that the context of this entry uses, which may be that of another
-    /// entry.
+    /// Returns the endpoint that the context of this entry uses, perhaps that of another.
     #[inline(never)]
     fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {

@@ -37,15 +37,13 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Opens the network over a transport that is connected to its peers and whose library endpoint is
-/// set.
+/// Opens the network over a transport that is connected to its peers with the library's endpoint.
 pub(crate) fn open(transport: Box<dyn Transport>) {
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
 
-/// From now on calls find no network: it is being closed, or the parent process has its connections
-/// and threads.
+/// From now on calls find no network: it is being closed, or is the parent process's.
 pub(crate) fn refuse_calls() {
     OPEN.store(false, Ordering::Release);
 }
@@ -101,8 +99,7 @@ pub(crate) fn activity() -> Option<NetworkActivity> {
     transport.as_ref().map(|transport| transport.activity())
 }
 
-/// Reports that this thread no longer makes the network progress, but sleeps until the doorbell
-/// rings.
+/// Reports that this thread no longer makes the network progress, but sleeps on the doorbell.
 pub(crate) fn hand_over() {
     with(LIBRARY, |transport| {
         transport.hand_over();

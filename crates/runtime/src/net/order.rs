@@ -3,8 +3,7 @@
 //! On-node, an access has been performed when its call returns; only the processor and the compiler
 //! may still reorder it. A fence is a release, which pairs with the acquire of waits and tests. A
 //! quiet is sequentially consistent, since `put; quiet; get` needs the store ordered before the
-//! load, even on x86-64. With a network, the endpoint of the context does the same for its
-//! operations.
+//! load, even on x86-64. With a network, the endpoint of the context does so for its operations.
 #![allow(unsafe_code)]
 
 use crate::call::Call;

@@ -53,8 +53,7 @@ pub(crate) fn tested(successful: bool) {
     }
 }
 
-/// Counts an access that found `value` at `addr` on `pe`, unless the thread found another one there
-/// before.
+/// Counts an access that found `value` at `addr` on `pe`, unless another one was there before.
 #[inline(always)]
 pub(crate) fn found(addr: usize, pe: c_int, value: u64) {
     if address::are_polls_counted() {

@@ -104,8 +104,7 @@ pub(crate) fn get() -> Option<&'static Counters> {
     COUNTERS.get()
 }
 
-/// Counts from now on, for the life of the process; for each PE of the job whether it is on this
-/// node.
+/// Counts from now on, for the life of the process; for each PE, if it is on this node.
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
     COUNTERS.get_or_init(|| Counters {
         peers: on_node.map(|on_node| PeerCounters { on_node, traffic: Tally::default() }).collect(),

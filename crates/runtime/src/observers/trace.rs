@@ -66,8 +66,7 @@ pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&
 }
 
 impl Ring {
-    /// Writes what is to be added to times of this PE from now on, at the begin or the end of the
-    /// job.
+    /// Writes what is to be added to times of this PE from now on, at the begin or end of the job.
     pub(crate) fn set_clock(&self, at_end: bool, offset: i64) {
         let at = header::CLOCKS + 2 * usize::from(at_end);
         self.words[at + 1].store(offset.cast_unsigned(), Relaxed);

@@ -58,8 +58,8 @@ impl Observer for RecordingWrites {
     }
 }
 
-/// Writes the entry of a write, unless another thread writes it, or has done so, a whole round of
-/// the ring later.
+/// Writes the entry of a write, unless another thread writes it, or has done so, a round of the
+/// ring later.
 fn record(event: &Event, address: usize, nbytes: usize) {
     let location = symmetric_location::of_bytes(address, nbytes);
     let words = writes::encode(

@@ -16,16 +16,14 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// Writes what another language holds back.
 static MORE: OnceLock<fn()> = OnceLock::new();
 
-/// Before the library ends the process, `flush` is called beside C's `fflush`, from a thread of its
-/// own.
+/// Before the library ends the process, `flush` is called beside C's `fflush`, from its own thread.
 pub fn also_flush(flush: fn()) {
     // It is the same one whenever the program initializes the library.
     let _ = MORE.set(flush);
 }
 
 /// A launcher's pipe makes the C library hold back what the program prints until there is a lot of
-/// it, and whatever it holds is lost when another PE ends the job. So lines leave as they are
-/// printed.
+/// it, and whatever it holds is lost when another PE ends the job. So lines leave at once.
 pub(crate) fn print_line_by_line() {
     unsafe extern "C" {
         #[link_name = "stdout"]

@@ -30,8 +30,7 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     Ok(table)
 }
 
-/// Returns the text of a regular file. Another kind of file may block the PE forever or have no
-/// end.
+/// Returns the text of a regular file. Another kind of file may block forever or have no end.
 fn read(file: &str) -> io::Result<String> {
     // Opening a FIFO without this flag waits for a writer.
     let mut options = File::options();

@@ -351,8 +351,8 @@ fn attempt(
         Ok(Some(records)) => {
             let records: Records<Announced> = decoded(call, ANNOUNCED, records);
             let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
-            // SAFETY: transports that read what was published before are closed on all PEs that are
-            // at this step.
+            // SAFETY: transports that read what was published before are closed on all PEs at this
+            // step.
             unsafe { job.memory.publish(&bytes) };
         }
         Ok(None) => {}

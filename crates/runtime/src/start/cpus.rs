@@ -1,5 +1,4 @@
-//! Counts the CPUs that the PEs of a node may use together, which decides whether a waiting PE may
-//! spin.
+//! Counts the CPUs that the PEs of a node may use together, which decides if a PE may spin.
 
 /// The CPUs that one PE may use.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -18,8 +18,7 @@ pub struct Diagnosed {
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 
-/// Returns what a provider says of this machine, for a job of several. If it has parts, only `part`
-/// is opened.
+/// Returns what a provider says of this machine, for a job of several. Opens only `part`, if any.
 pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) -> Diagnosed {
     let with = Open {
         pe: Pe(0),

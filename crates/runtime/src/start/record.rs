@@ -1,8 +1,8 @@
 //! The record that each PE sends to all others when it joins the job: what must be equal, and what
 //! only this PE knows.
 //!
-//! Equal records take no room on their way, so a record has a value of its own only where another
-//! PE needs it.
+//! Equal records take no room on their way, so a record has a value of its own only if another PE
+//! needs it.
 
 use super::cpus::Cpus;
 use crate::job::digest::digest;

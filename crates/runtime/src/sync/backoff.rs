@@ -24,8 +24,8 @@ const NETWORK_POLLS: u32 = 5_000;
 /// wants the CPU, and PEs that do not know of each other, such as those of two containers, may
 /// share one.
 const POLLS_PER_YIELD: u32 = 128;
-/// Longest sleep in the network if only a message, which ends the sleep, can change the words that
-/// are waited for.
+/// Longest sleep in the network if only a message, which ends the sleep, can change the awaited
+/// words.
 const NETWORK_SLEEP: Duration = Duration::from_millis(10);
 /// The maximum sleep if other threads of this PE may change the words.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
@@ -37,7 +37,7 @@ const YIELDS: u32 = 20;
 const SLEEP: Duration = Duration::from_micros(50);
 
 /// Waits until `ready`, which reads words that the library writes and rings for. `describe` says
-/// what for, if it takes long.
+/// what for.
 #[inline]
 pub(crate) fn until_rung(
     job: &Job,

@@ -4,8 +4,7 @@
 //! sleepers. A PE that changes a word of the library on another PE stores the word first and then
 //! rings. A PE that waits for such a word announces itself, checks the word once more, and sleeps.
 //! Either the ringer sees the sleeper or the sleeper sees the change: the two sequentially
-//! consistent fences exclude that both miss (Dekker's protocol; the models in `ci/loom` try every
-//! order).
+//! consistent fences exclude that both miss (Dekker's protocol, modeled in `ci/loom`).
 
 use crate::memory::primitive::{AtomicU32, Ordering, fence};
 

@@ -163,8 +163,7 @@ impl FlagArea {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Writes a flag of the mapped `pe`, after everything that was written before; without waking
-    /// a thread.
+    /// Writes a flag of the mapped `pe`, after everything that was written before; wakes no thread.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
         self.word(self.mapped(pe), at).store(value, Ordering::Release);
     }
@@ -271,8 +270,8 @@ impl FlagArea {
         self.own_bell().sleep_until(ready, sleep);
     }
 
-    /// Writes the status of this PE, from its second word on; the first one shows a reader that it
-    /// is being written.
+    /// Writes the status of this PE, from its second word on; the first one shows that it is being
+    /// written.
     pub(crate) fn write_status(&self, words: &[u64]) {
         let at = self.areas.status();
         let sequence = self.own_word(at);

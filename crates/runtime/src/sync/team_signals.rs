@@ -422,8 +422,7 @@ pub(crate) fn next_collective_of_job(set: u8) -> usize {
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Waits until `ready`, and wakes a PE that was signaled if that takes a while; otherwise it is
-/// returned.
+/// Waits until `ready`, and wakes a PE that was signaled if that takes a while, or else returns it.
 #[inline]
 fn until(
     unnotified: Option<Pe>,

@@ -145,8 +145,7 @@ struct SlotState {
     /// Windows that an agreement in progress has on offer.
     offered: [bool; WINDOWS],
     generation: u64,
-    /// Sets of receive buffers that are free, by bits, but for those that an agreement in progress
-    /// offers.
+    /// Sets of receive buffers that are free, by bits, without those that an agreement offers.
     receive_buffers: u64,
 }
 

@@ -461,8 +461,8 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Forgets every team but the predefined ones, those of active sets too, and gives their slots
-    /// back.
+    /// Forgets every team but the predefined ones, those of active sets too, and returns their
+    /// slots.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());

@@ -24,8 +24,7 @@ struct LockTurn {
     lock: usize,
     /// Bytes of its word.
     nbytes: usize,
-    /// The thread that took the turn, `None` between two; any thread of the PE may give the lock
-    /// back.
+    /// The thread that took the turn, `None` between two; any thread may give the lock back.
     owner: Option<ThreadNumber>,
     /// True if the PE has the lock.
     held: bool,

@@ -20,8 +20,7 @@ use std::path::Path;
 
 /// Records that a ring has at least.
 const MIN_RECORDS: usize = 16;
-/// Records of all PEs of which PE 0 makes the trace of the job: it has them in memory, and takes
-/// some seconds.
+/// Records of all PEs of which PE 0 makes the trace of the job, in memory, in some seconds.
 const MAX_RECORDS: u64 = 4 << 20;
 /// The number of times that a PE queries the clock of PE 0.
 const QUESTIONS: u64 = 32;

@@ -148,7 +148,7 @@ pub(super) fn parts(
     if agreed.is_empty() { Err(whys.join("; ")) } else { Ok(agreed) }
 }
 
-/// Which PEs met which obstacle, as text; `None` if none did. PEs with the same obstacle are named
+/// Which PEs met which obstacle, as text; `None` if none did. PEs with one obstacle are named
 /// together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
     let mut whys: Vec<&String> = Vec::new();

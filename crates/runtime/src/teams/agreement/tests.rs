@@ -8,7 +8,7 @@ const REQUEST: AgreementRequest =
 /// Returns what one PE alone agrees on in a window.
 fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
     let proposal = slots.offer(window, REQUEST);
-    let settled = slots.settle(window, proposal, proposal, count)?;
+    let settled = slots.take_slots(window, proposal, proposal, count)?;
     Some(settled.iter().map(|slot| slot.number).collect())
 }
 
@@ -28,7 +28,7 @@ fn a_window_on_offer_is_empty_for_others() {
     let slots = Slots::new(0, 0);
     let first = slots.offer(3, REQUEST);
     assert_eq!(settled(&slots, 3, 1), None);
-    let agreed = slots.settle(3, first, first, 1);
+    let agreed = slots.take_slots(3, first, first, 1);
     assert_eq!(agreed, Some(vec![Slot { number: 3 * WINDOW as u16, receive_buffers: None }]));
 }
 
@@ -45,11 +45,11 @@ fn no_two_teams_have_a_set_of_receive_buffers() {
         (0b1100, 0),
         "the other one has them"
     );
-    assert_eq!(sets(slots.settle(1, beside, beside, 1)), [None]);
+    assert_eq!(sets(slots.take_slots(1, beside, beside, 1)), [None]);
     let agreed = Proposal { receive_buffers: 0b1000, ..first };
-    assert_eq!(sets(slots.settle(0, first, agreed, 1)), [Some(3)], "others lack the second");
+    assert_eq!(sets(slots.take_slots(0, first, agreed, 1)), [Some(3)], "others lack the second");
     let two = slots.offer(0, REQUEST);
-    assert_eq!(sets(slots.settle(0, two, two, 2)), [Some(2), None]);
+    assert_eq!(sets(slots.take_slots(0, two, two, 2)), [Some(2), None]);
     slots.release(Slot { number: 0, receive_buffers: Some(3) });
     assert_eq!(slots.offer(0, REQUEST).receive_buffers, 0b1000);
 }
@@ -58,9 +58,9 @@ fn no_two_teams_have_a_set_of_receive_buffers() {
 fn what_is_refused_takes_nothing() {
     let slots = Slots::new(0, 0);
     let proposal = slots.offer(0, AgreementRequest { able: false, ..REQUEST });
-    assert_eq!(slots.settle(0, proposal, proposal, 1), None);
+    assert_eq!(slots.take_slots(0, proposal, proposal, 1), None);
     let proposal = slots.offer(0, REQUEST);
-    assert_eq!(slots.settle(0, proposal, Proposal { alike: false, ..proposal }, 1), None);
+    assert_eq!(slots.take_slots(0, proposal, Proposal { alike: false, ..proposal }, 1), None);
     assert_eq!(settled(&slots, 0, 1), Some(vec![0]));
 }
 
@@ -79,7 +79,7 @@ fn messages_carry_all_that_is_proposed() {
 fn generations_never_return() {
     let slots = Slots::new(0, 0);
     let first = slots.offer(0, REQUEST);
-    slots.settle(0, first, Proposal { generation: 40, ..first }, 1);
+    slots.take_slots(0, first, Proposal { generation: 40, ..first }, 1);
     assert_eq!(slots.offer(0, REQUEST).generation, 41);
     slots.reached(50);
     slots.reached(49);

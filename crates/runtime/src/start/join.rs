@@ -218,14 +218,16 @@ impl Identified {
     }
 }
 
-/// The settings that must be equal on all PEs.
-const EQUAL_SETTINGS: [(&str, fn(&StartupRecord) -> SettingValue<'_>); 5] = [
-    ("SHMEM_SYMMETRIC_SIZE", |record| SettingValue::Bytes(record.symmetric_size)),
-    ("SHMEM_CHECK", |record| SettingValue::Text(&record.check)),
-    ("SHMEM_STATS", |record| SettingValue::IsSet(record.statistics)),
-    ("SHMEM_TRACE", |record| SettingValue::IsSet(record.traced)),
-    ("SHMEM_HUGE_PAGES", |record| SettingValue::Text(&record.huge_pages)),
-];
+/// Returns the settings that must be equal on all PEs.
+fn equal_settings(record: &StartupRecord) -> [(&str, SettingValue<'_>); 5] {
+    [
+        ("SHMEM_SYMMETRIC_SIZE", SettingValue::Bytes(record.symmetric_size)),
+        ("SHMEM_CHECK", SettingValue::Text(&record.check)),
+        ("SHMEM_STATS", SettingValue::IsSet(record.statistics)),
+        ("SHMEM_TRACE", SettingValue::IsSet(record.traced)),
+        ("SHMEM_HUGE_PAGES", SettingValue::Text(&record.huge_pages)),
+    ]
+}
 
 /// The value of a setting in a record.
 #[derive(PartialEq)]
@@ -260,16 +262,13 @@ impl Exchanged {
         let Exchanged { identified, reserved, pages, records } = self;
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.0];
-        for (name, value) in EQUAL_SETTINGS {
-            let here = value(own);
-            if let Some(pe) = records.position(|record| value(record) != here) {
-                let there = value(&records[pe]);
-                // Cause: the launcher does not pass the variable to all PEs.
-                fail!(
-                    call,
-                    "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
-                );
-            }
+        let here = equal_settings(own);
+        if let Some(pe) = records.position(|record| equal_settings(record) != here) {
+            let there = equal_settings(&records[pe]);
+            let mut pairs = here.iter().zip(&there);
+            let ((name, here), (_, there)) = pairs.find(|(a, b)| a != b).expect("one differs");
+            // Cause: the launcher does not pass the variable to all PEs.
+            fail!(call, "{name} is {here} here and {there} on PE {pe}; it must be the same on all");
         }
         let differing = |digest: fn(&StartupRecord) -> u64| {
             records.position(|record| digest(record) != digest(own))

@@ -107,8 +107,7 @@ fn counted(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
     Ok(counts)
 }
 
-/// Returns the program that calls operations of the Rust interface, which is small when it is
-/// stripped.
+/// Returns the program that calls operations of the Rust interface, small when stripped.
 fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     let program = workspace.target.join("counts-in-rust");
     let stripped = workspace.target.join("counts-in-rust.stripped");

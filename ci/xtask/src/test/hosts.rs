@@ -36,8 +36,7 @@ pub fn over_ssh(session: &TestSession) -> Result<StepOutcome> {
     run.run()
 }
 
-/// Returns the system's sshd, or one in `folder`, with the folder of libraries that it needs
-/// besides.
+/// Returns the system's sshd, or one in `folder`, with the folder of its libraries.
 fn sshd(folder: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
     if let Some(sshd) = system.into_iter().find(|file| file.exists()) {

@@ -218,14 +218,12 @@ pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
-/// Runs the programs over libfabric with the rules of fabrics that are not here, each over one of
-/// them.
+/// Runs each program over libfabric with the rules of one fabric that is not here.
 pub fn strict_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_sample::")
 }
 
-/// Runs the programs over libfabric with the rules of fabrics that are not here, each over all of
-/// them.
+/// Runs each program over libfabric with the rules of all fabrics that are not here.
 pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }

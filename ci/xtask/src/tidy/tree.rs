@@ -24,8 +24,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the folder of its crate and its path in `src`, if it is a source of a crate and no
-    /// test.
+    /// Returns the folder of its crate and its path in `src`, if it is a source and no test.
     pub fn source(&self) -> Option<(&str, &str)> {
         let source = self.path.split_once("/src/").filter(|_| self.is_rust());
         source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))

@@ -183,6 +183,9 @@ pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test>
     };
     let mut tests: Vec<Test> = CASES.iter().map(test(usual)).collect();
     tests.extend(TINY_CASES.iter().map(test(tiny)));
+    // A message that is longer than its target's buffers is carried out or refused.
+    let oversized = Case { sizes: &[2], ..case(MIB, malformed::oversized) };
+    tests.push(test(malformed::opener(usual, tiny))(&("oversized_messages", oversized)));
     let limit = Duration::from_secs(300);
     let huge = Case { sizes: &[2], limit, ..case(1 << 30, rma::large) };
     tests.push(test(usual)(&("huge", huge)).ignored("takes 6 GiB of memory"));

@@ -1,14 +1,17 @@
-//! Requests that no PE sends: their target says what is wrong and who sent it, and none of them is
-//! taken for complete. A runtime ends the job then.
+//! Requests that no PE sends, and messages longer than the target's buffers: their target says what
+//! is wrong and who sent it, and none of them is taken for complete. A runtime ends the job then.
 //!
-//! Their origin takes the target's segment for larger than it is: the target publishes the key of a
-//! larger one, of a second transport that nobody uses.
+//! The origin of the former takes the target's segment for larger than it is: the target publishes
+//! the key of a larger one, of a second transport that nobody uses. That of the latter is not tuned
+//! as its target is.
 #![allow(unsafe_code)]
 
-use crate::Member;
+use crate::member::heap;
+use crate::{Member, Opener, job};
+use rushmem_transport::mem::Amo;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Directory, Endpoint, Error, OldValue, Pe, PeRecord, RemoteAddr,
-    Segment, Transport,
+    AmoOp, AmoRequest, AmoWidth, Completion, Directory, Endpoint, Error, Follows, LocalBuf,
+    OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate, StridedBlocks, Transport,
 };
 use std::process::exit;
 use std::sync::Arc;
@@ -17,64 +20,143 @@ use std::thread;
 const ORIGIN: Pe = Pe(0);
 const TARGET: Pe = Pe(1);
 /// Bytes of a heap, and of what it is taken for.
-const HEAP: usize = 4096;
+const HEAP: usize = 1 << 16;
 const PUBLISHED: usize = 1 << 20;
 /// A word that is not there.
 const BEYOND: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: PUBLISHED as u64 / 2 };
+/// A word of the target's heap over the case's own transport, by which the origin reports in which
+/// round it had an error.
+const REPORTED: usize = 0;
 
-/// Opens a transport with memory that is never freed; its key.
-fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, Vec<u8>) {
+/// Opens a transport with memory that is never freed. Returns it, the memory, and its key.
+fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, *mut u64, Vec<u8>) {
     let mut transport = member.open_beside(member.n_pes() as u32);
-    let heap = vec![0u64; nbytes / 8].leak();
+    let heap = vec![0u64; nbytes / 8].leak().as_mut_ptr();
     // SAFETY: it is never freed.
-    let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), nbytes) };
-    (transport, key.expect("memory").0)
+    let key = unsafe { transport.register(Segment::Heap, heap.cast(), nbytes) };
+    (transport, heap, key.expect("memory").0)
 }
 
-/// Returns a transport by which the PEs take each other's heaps for larger than they are.
-fn connected(member: &Member) -> Box<dyn Transport> {
-    let (mut transport, _) = open(member, HEAP);
-    let (unused, key) = open(member, PUBLISHED);
-    std::mem::forget(unused);
-    let (addresses, keys) = (member.exchange(&transport.address()), member.exchange(&key));
+/// Returns a transport and its heap. The PEs access each other's by this key, or else by its own.
+fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut u64) {
+    let (mut transport, heap, own_key) = open(member, HEAP);
+    let (addresses, keys) =
+        (member.exchange(&transport.address()), member.exchange(&key.unwrap_or(own_key)));
     let records = addresses.iter().zip(&keys);
     let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
     let directory = Directory::new(Directory::encode(records));
     transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();
-    transport
+    (transport, heap)
 }
 
-/// Starts an addition to the word that is not there. An old value that it fetches goes to memory
-/// that is never freed.
-fn add(endpoint: &mut dyn Endpoint, fetches: bool) -> Result<(), Error> {
-    let fetched = Box::leak(Box::new(0u64));
-    let old = match fetches {
-        true => OldValue::AtQuiet((&raw mut *fetched).cast()),
-        false => OldValue::Ignored,
-    };
-    let (width, op) = (AmoWidth::Eight, AmoOp::Add);
-    let request = AmoRequest { dest: BEYOND, width, op, operand: 1, condition: 0, old };
-    // SAFETY: the old value goes to memory that is never freed.
-    unsafe { endpoint.amo(TARGET, request) }.map(|_| ())
+/// Returns a transport by which the PEs take each other's heaps for larger than they are.
+fn misled(member: &Member) -> Box<dyn Transport> {
+    let (unused, _, key) = open(member, PUBLISHED);
+    std::mem::forget(unused);
+    connected(member, Some(key)).0
+}
+
+/// A request that cannot be carried out.
+#[derive(Clone, Copy, Debug)]
+enum Malformed {
+    /// An addition to the word that is not there.
+    Add,
+    /// One that fetches the old value.
+    FetchAdd,
+    /// Data of this many bytes, all of them beyond the segment, and a signal there.
+    Data(usize),
+}
+
+impl Malformed {
+    /// Starts it. Memory that it uses is never freed.
+    fn start(self, endpoint: &mut dyn Endpoint) -> Result<(), Error> {
+        let (width, op) = (AmoWidth::Eight, AmoOp::Add);
+        let old = match self {
+            Malformed::Data(nbytes) => return signal(endpoint, BEYOND, nbytes, BEYOND),
+            Malformed::Add => OldValue::Ignored,
+            Malformed::FetchAdd => OldValue::AtQuiet(Box::leak(Box::new([0u8; 8])).as_mut_ptr()),
+        };
+        let request = AmoRequest { dest: BEYOND, width, op, operand: 1, condition: 0, old };
+        // SAFETY: the old value goes to memory that is never freed.
+        unsafe { endpoint.amo(TARGET, request) }.map(|_| ())
+    }
+}
+
+/// Starts to put data of this many bytes, and to add one to a word after them.
+fn signal(
+    endpoint: &mut dyn Endpoint,
+    dest: RemoteAddr,
+    nbytes: usize,
+    word: RemoteAddr,
+) -> Result<(), Error> {
+    let source = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
+    let put = Put { dest, source, completion: Completion::AtQuiet };
+    let signal = SignalUpdate { dest: word, op: AmoOp::Add, value: 1, follows: Follows::Data };
+    // SAFETY: memory that is never freed.
+    unsafe { endpoint.put_signal(TARGET, put, signal) }
 }
 
 /// Returns the target's error, once it has one.
 fn until_lost(transport: &dyn Transport) -> Error {
-    loop {
+    let decided = until_decided(transport, || false);
+    decided.expect("decided by nothing else")
+}
+
+/// Returns the target's error, unless something else `is_decided` first.
+fn until_decided(transport: &dyn Transport, is_decided: impl Fn() -> bool) -> Option<Error> {
+    while !is_decided() {
         if let Err(error) = transport.progress() {
-            return error;
+            return Some(error);
         }
         thread::yield_now();
     }
+    None
 }
 
-fn check_message(error: &Error) {
-    assert!(matches!(error, Error::Lost(ORIGIN, _)), "{error}");
-    let text = error.to_string();
-    let said = ["invalid offset", "damaged batch"].iter().any(|what| text.contains(what));
-    assert!(said && text.contains("from PE 1 on ") && text.contains(" to PE 0 on "), "{text}");
+/// The error of PE `me` is the loss of the other one for one of these reasons.
+fn check_message(error: &Error, (me, lost): (Pe, Pe), reasons: &[&str]) {
+    assert!(matches!(error, Error::Lost(pe, _) if *pe == lost), "{error}");
+    let (text, between) =
+        (error.to_string(), (format!("from PE {me} on "), format!(" to PE {lost} on ")));
+    let said = reasons.iter().any(|reason| text.contains(reason));
+    assert!(said && text.contains(&between.0) && text.contains(&between.1), "{text}");
 }
+
+/// The reasons for which a request beyond the segment is refused.
+const BEYOND_SEGMENT: &[&str] = &["invalid offset", "damaged batch"];
+
+/// The origin's part in a round: it polls until the target has decided, and takes what it `issued`
+/// for complete only if the target has carried it out. If it has an error first, it reports that.
+fn check_origin(
+    member: &Member,
+    mut endpoint: Box<dyn Endpoint>,
+    issued: Result<(), Error>,
+    round: u64,
+) {
+    let (mut is_quiet, mut is_reported) = (issued.map(|()| false), false);
+    member.poll_until_barrier(|| match is_quiet {
+        Ok(false) => is_quiet = endpoint.is_quiet(),
+        Err(_) if !is_reported => {
+            let mut usual = member.endpoint();
+            usual.put_word(TARGET.index(), REPORTED, round);
+            usual.quiet();
+            is_reported = true;
+        }
+        Ok(true) | Err(_) => {}
+    });
+    let is_carried_out = member.exchange(&[])[TARGET.index()] == [CARRIED_OUT];
+    match is_quiet {
+        Ok(is_quiet) => assert!(!is_quiet || is_carried_out, "a request was lost"),
+        Err(error) => check_message(&error, (ORIGIN, TARGET), &[""]),
+    }
+    // To complete what was refused would take forever.
+    std::mem::forget(endpoint);
+}
+
+/// The decisions on a request.
+const REFUSED: u8 = 1;
+const CARRIED_OUT: u8 = 2;
 
 /// Each request is refused, whether it travels alone, in a batch or in a session.
 pub(crate) fn requests(member: &Member) {
@@ -82,35 +164,91 @@ pub(crate) fn requests(member: &Member) {
         // The network carries them out, and no message goes to the target's CPU.
         return;
     }
-    for (fetches, in_session) in [(false, false), (true, false), (true, true)] {
-        let transport = connected(member);
+    let kinds =
+        [Malformed::Add, Malformed::FetchAdd, Malformed::Data(8), Malformed::Data(32 << 10)];
+    let rounds = kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
+    for (round, (malformed, in_session)) in (1..).zip(rounds) {
+        let transport = misled(member);
         if member.me() == TARGET.index() {
-            let error = until_lost(&*transport);
-            check_message(&error);
-            assert_eq!(transport.progress(), Err(error), "from now on");
+            // A network that moves long data finds them first, and the origin reports that.
+            let is_reported = || member.fetch::<u64>(REPORTED) == round;
+            if let Some(error) = until_decided(&*transport, is_reported) {
+                check_message(&error, (TARGET, ORIGIN), BEYOND_SEGMENT);
+                assert_eq!(transport.progress(), Err(error), "from now on");
+            }
             member.barrier();
+            member.exchange(&[REFUSED]);
         } else {
             let mut endpoint = transport.endpoint().expect("an endpoint");
             endpoint.session(in_session).expect("an endpoint that is quiet");
             // The second one finds that more are to follow, so that they are gathered.
-            let added = (0..2).try_for_each(|_| add(&mut *endpoint, fetches));
-            let mut is_quiet = added.and_then(|()| endpoint.is_quiet());
-            member.poll_until_barrier(|| {
-                if is_quiet == Ok(false) {
-                    is_quiet = endpoint.is_quiet();
-                }
-            });
-            match is_quiet {
-                Ok(quiet) => assert!(!quiet, "a request was lost"),
-                Err(error) => assert!(matches!(error, Error::Lost(TARGET, _)), "{error}"),
-            }
-            // To complete what was issued would take forever.
-            std::mem::forget(endpoint);
+            let issued = (0..2).try_for_each(|_| malformed.start(&mut *endpoint));
+            check_origin(member, endpoint, issued, round);
         }
         std::mem::forget(transport);
     }
     member.barrier();
     exit(0);
+}
+
+/// Opens the target with tiny limits, and its origin with the usual ones.
+pub(crate) fn opener(usual: Opener, tiny: Opener) -> Opener {
+    let is_target = |position: job::Position| Pe(position.pe) == TARGET;
+    if job::position().is_some_and(is_target) { tiny } else { usual }
+}
+
+/// Words that are put as blocks, which travel in one batch, if in any.
+const WORDS: usize = 384;
+/// A word of the target's heap that is signaled, and the place of the data.
+const SIGNALED: usize = 0;
+const DATA: usize = 4096;
+
+/// A batch, and data with their signal: each is carried out or refused.
+pub(crate) fn oversized(member: &Member) {
+    for (round, is_batch) in [(1, true), (2, false)] {
+        let (transport, heap_words) = connected(member, None);
+        if member.me() == TARGET.index() {
+            let is_reported = || member.fetch::<u64>(REPORTED) == round;
+            // SAFETY: a word of memory that is never freed.
+            let is_signaled = || unsafe { u64::fetch(heap_words.wrapping_add(SIGNALED / 8)) } == 1;
+            let decided = until_decided(&*transport, || is_reported() || is_signaled());
+            match &decided {
+                // A provider of libfabric may keep nothing of a message, not even its sender.
+                Some(Error::Lost(TARGET, text)) => {
+                    assert!(text.contains("PE 1 on ") && text.contains("kept nothing"), "{text}");
+                }
+                // libfabric's shm does not say how long it was.
+                Some(error) => {
+                    let reasons = ["it sent a message of ", "Truncation error, of a message"];
+                    check_message(error, (TARGET, ORIGIN), &reasons);
+                }
+                None => {}
+            }
+            member.barrier();
+            let is_carried_out = decided.is_none() && is_signaled();
+            member.exchange(&[if is_carried_out { CARRIED_OUT } else { REFUSED }]);
+        } else {
+            let mut endpoint = transport.endpoint().expect("an endpoint");
+            let batched = if is_batch { put_words(&mut *endpoint) } else { Ok(()) };
+            let nbytes = if is_batch { 8 } else { HEAP - DATA };
+            let issued =
+                batched.and_then(|()| signal(&mut *endpoint, heap(DATA), nbytes, heap(SIGNALED)));
+            check_origin(member, endpoint, issued, round);
+        }
+        std::mem::forget(transport);
+    }
+    member.barrier();
+    exit(0);
+}
+
+/// Puts words, every second one at the target.
+fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
+    let words = vec![1u64; WORDS].leak().as_mut_ptr().cast();
+    let local = LocalBuf { base: words, nbytes: 8 };
+    let (remote_stride, local_stride, n) = (16, 8, WORDS);
+    let blocks = StridedBlocks { remote: heap(DATA), local, remote_stride, local_stride, n };
+    // SAFETY: memory that is never freed.
+    unsafe { endpoint.put_strided(TARGET, blocks) }
 }
 
 /// The target ends after its message, as a runtime has it do: a call of the origin that waits
@@ -119,13 +257,13 @@ pub(crate) fn requests(member: &Member) {
 /// # Panics
 /// If the target has another error, or the origin none.
 pub fn target_ends(member: &Member) {
-    let transport = connected(member);
+    let transport = misled(member);
     if member.me() == TARGET.index() {
-        check_message(&until_lost(&*transport));
+        check_message(&until_lost(&*transport), (TARGET, ORIGIN), BEYOND_SEGMENT);
         exit(0);
     }
     let mut endpoint = transport.endpoint().expect("an endpoint");
-    let added = (0..2).try_for_each(|_| add(&mut *endpoint, true));
+    let added = (0..2).try_for_each(|_| Malformed::FetchAdd.start(&mut *endpoint));
     let error = added.and_then(|()| endpoint.quiet()).expect_err("a loss");
     assert!(matches!(error, Error::Lost(TARGET, _)), "{error}");
     exit(0);

@@ -1,240 +1,507 @@
-//! Which of libfabric's providers and domains can carry this job, in the order in which it offers
-//! them.
-#![allow(unsafe_code)]
+//! Which of libfabric's providers and domains carry a job: those that fit what the user and the job
+//! request, in which order, and why others do not.
 
-use crate::facts::{FabricNic, InfoFacts, ORDERS, READS};
-use crate::hints::{Hints, text};
-use crate::quirks;
-use crate::settings::{DOMAIN, FABRIC};
-use crate::wish::Wish;
+use crate::fabric;
+use crate::info::{ANY_REGISTRATION, FiInfo, InfoList, installed};
+use crate::quirks::{self, Quirk};
+use crate::settings::{DOMAIN, FABRIC, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::MANY_PAIRS;
+use rushmem_transport::{Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict, device};
 
-/// A list of libfabric's.
-pub(crate) struct InfoList {
-    library: &'static Libfabric,
-    first: *mut fi::fi_info,
+/// Providers of the list that are layers above others, or only log their calls.
+const LAYERS: &str = "ofi_";
+
+/// The requests of the user, empty where there are none, and what the job is.
+#[derive(Clone, Debug)]
+struct Request {
+    provider: String,
+    domain: String,
+    fabric: String,
+    /// The party that carries out atomic operations.
+    amos: Amos,
+    /// All PEs run on this machine.
+    one_machine: bool,
+    /// The interfaces that sockets may use; none is any.
+    interfaces: Vec<String>,
+    /// The NIC that this PE should prefer.
+    near: Option<NicName>,
+    /// Pairs of PEs that the busiest node would connect.
+    pairs_of_node: u64,
 }
 
-// SAFETY: owned memory that libfabric does not share. It is not `Sync`, since code that has its
-// pointer may change it.
-unsafe impl Send for InfoList {}
+impl Request {
+    fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Request {
+        let variable = |name| host.variable(name).unwrap_or_default();
+        let interfaces = variable("SHMEM_TCP_INTERFACE");
+        let interfaces = interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Request {
+            provider: variable(PROVIDER),
+            domain: variable(DOMAIN),
+            fabric: variable(FABRIC),
+            amos,
+            one_machine,
+            interfaces: interfaces.map(str::to_owned).collect(),
+            near: host.nic(),
+            pairs_of_node: host.pairs_of_node(),
+        }
+    }
 
-impl Drop for InfoList {
-    fn drop(&mut self) {
-        // SAFETY: owned, and made by this library.
-        unsafe { self.library.freeinfo(self.first) };
+    /// Returns what a provider must offer, with completions that cover the target's memory if
+    /// `delivery`.
+    fn hints(&self, delivery: bool) -> FiInfo {
+        let mut caps = fi::FI_MSG | fi::FI_RMA;
+        if self.amos == Amos::Network {
+            caps |= fi::FI_ATOMIC;
+        }
+        if !self.one_machine {
+            caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
+        }
+        FiInfo {
+            provider: self.provider.clone(),
+            domain: self.domain.clone(),
+            fabric: self.fabric.clone(),
+            caps,
+            mode: fi::FI_CONTEXT | fi::FI_CONTEXT2,
+            type_: fi::FI_EP_RDM,
+            threading: fi::FI_THREAD_SAFE,
+            // A thread that waits polls, and the service thread does while no thread waits: no
+            // thread of the provider's own need compete with them.
+            control_progress: fi::FI_PROGRESS_MANUAL,
+            data_progress: fi::FI_PROGRESS_MANUAL,
+            resource_mgmt: fi::FI_RM_ENABLED,
+            mr_mode: fi::FI_MR_LOCAL
+                | fi::FI_MR_VIRT_ADDR
+                | fi::FI_MR_ALLOCATED
+                | fi::FI_MR_PROV_KEY
+                | fi::FI_MR_RAW
+                | fi::FI_MR_ENDPOINT
+                | fi::FI_MR_RMA_EVENT,
+            delivery,
+            ..FiInfo::default()
+        }
+    }
+
+    /// Why an entry that libfabric offers for what a job requires is not taken.
+    fn why_not(&self, info: &FiInfo) -> Option<String> {
+        // Not every provider looks at the domain and the fabric that are requested.
+        let names = [
+            ("domain", &info.domain, DOMAIN, &self.domain),
+            ("fabric", &info.fabric, FABRIC, &self.fabric),
+        ];
+        for (what, own, variable, named) in names {
+            if !named.is_empty() && named != own {
+                return Some(format!("its {what} is {own}, but {variable} is {named}"));
+            }
+        }
+        if info.sockets && !self.interfaces.is_empty() && !self.interfaces.contains(&info.domain) {
+            let (own, named) = (&info.domain, self.interfaces.join(","));
+            return Some(format!("its interface is {own}, but SHMEM_TCP_INTERFACE is {named}"));
+        }
+        let short = || (info.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
+        quirks::defect(&info.provider, self.amos).or_else(short)
+    }
+
+    /// Returns true if a node would connect too many pairs of PEs.
+    fn avoids_connections(&self) -> bool {
+        self.pairs_of_node > MANY_PAIRS
+    }
+
+    /// Puts what needs no connections first in jobs that would make too many; then, among the
+    /// domains of a provider, what only this machine reaches if all PEs are on it, and the NIC that
+    /// this PE should prefer.
+    fn sort<T>(&self, fitting: &mut [(T, FiInfo)]) {
+        let first =
+            |fitting: &[(T, FiInfo)]| fitting.first().map(|(_, info)| info.provider.clone());
+        if self.avoids_connections() {
+            let before = first(fitting);
+            fitting.sort_by_key(|(_, info)| !info.scales());
+            if let (Some(before), Some(provider)) = (before, first(fitting))
+                && before != provider
+            {
+                let n = self.pairs_of_node;
+                rushmem_log::info!(
+                    "provider {provider} goes ahead of {before}, since a node would connect {n} pairs of PEs"
+                );
+            }
+        }
+        if !self.one_machine && self.near.is_none() {
+            return;
+        }
+        let is_near = |domain: &str| {
+            let near = self.near.as_ref();
+            near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
+        };
+        let providers: Vec<String> =
+            fitting.iter().map(|(_, info)| info.provider.clone()).collect();
+        fitting.sort_by_key(|(_, info)| {
+            let rank = providers.iter().position(|name| *name == info.provider);
+            (rank, self.one_machine && !info.loopback, !is_near(&info.domain))
+        });
     }
 }
 
-impl InfoList {
-    /// A copy of one entry.
-    pub(crate) fn of(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
-        // SAFETY: an entry of a list that lives.
-        let first = unsafe { library.dupinfo(entry) };
-        (!first.is_null()).then_some(InfoList { library, first })
-    }
+/// Returns the entries that fit a job, best first; of one provider if it is the part to be opened.
+///
+/// # Errors
+/// When nothing fits; the text says why not, and what to do.
+pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
+    let request = Request::of(&*with.host, with.amos, with.one_machine);
+    let mut fitting = some_fitting(fabric::library()?, &request)?;
+    fitting.retain(|(_, info)| with.part.as_ref().is_none_or(|part| *part == info.provider));
+    Ok(fitting)
+}
 
-    pub(crate) fn first(&self) -> *mut fi::fi_info {
-        self.first
-    }
+/// Returns what libfabric is here, and whether a device that reads and writes memory by itself is
+/// behind it. It is queried for its devices only where the kernel shows some.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
+    let library = fabric::library()?;
+    let version = library.version();
+    let version = format!("libfabric {}.{}", version >> 16, version & 0xFFFF);
+    let devices = device::active();
+    let fitting = match devices.is_empty() {
+        true => Vec::new(),
+        false => some_fitting(library, &Request::of(host, Amos::Software, false))?,
+    };
+    let infos: Vec<FiInfo> = fitting.into_iter().map(|(_, info)| info).collect();
+    Ok(device_of(&version, &infos, &devices))
+}
 
-    /// The entries.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
-        // SAFETY: the list lives as long as the borrow, and nothing changes it.
-        let entry = |at: *mut fi::fi_info| unsafe { at.as_ref() };
-        std::iter::successors(entry(self.first), move |info| entry(info.next))
+/// Returns the report on each provider: those that fit in the order in which they are tried, then
+/// the others. None is opened, unless the arguments name one: then the result is the diagnosis of
+/// that one alone, by opening it.
+pub(crate) fn diagnose(
+    with: &Open,
+    open: fn(&Open, InfoList, FiInfo) -> Result<(), String>,
+) -> Vec<Diagnosis> {
+    let library = match fabric::library() {
+        Ok(library) => library,
+        Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Absent, why)],
+    };
+    let request = Request::of(&*with.host, with.amos, with.one_machine);
+    let mut all: Vec<Diagnosis> = Vec::new();
+    for (list, info) in fitting(library, &request).unwrap_or_default() {
+        let (name, domain) = (info.provider.clone(), info.domain.clone());
+        if with.part.as_ref().is_some_and(|part| *part != name) {
+            continue;
+        }
+        let known = |one: &&mut Diagnosis| one.name == name && one.verdict == Verdict::Usable;
+        if let Some(known) = all.iter_mut().find(known) {
+            known.reason += &format!(", {domain}");
+            continue;
+        }
+        let peers = match (info.connects, info.scales() && request.avoids_connections()) {
+            (true, _) => "connects each pair of PEs".to_owned(),
+            (false, false) => "connectionless".to_owned(),
+            (false, true) => format!(
+                "connectionless: preferred, since a node would connect {} pairs of PEs",
+                request.pairs_of_node
+            ),
+        };
+        let registrations = match info.registrations {
+            few @ 1.. if info.heap_in_blocks() => format!(", at most {few} registrations"),
+            _ => String::new(),
+        };
+        let is_for_many_pairs = info.scales();
+        let opened = if with.part.is_some() { open(with, list, info) } else { Ok(()) };
+        all.push(match opened {
+            Ok(()) => {
+                let reason = format!("{peers}{registrations}; {domain}");
+                Diagnosis { is_for_many_pairs, ..Diagnosis::new(name, Verdict::Usable, reason) }
+            }
+            Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
+                .remedy(fabric::LOG),
+        });
     }
+    if with.part.is_none() {
+        let fits: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
+        all.extend(refusals(library, &request, &fits));
+    }
+    all
 }
 
 /// All that fits, best first; perhaps nothing.
 ///
 /// # Errors
 /// When libfabric cannot be queried.
-pub(crate) fn fitting(
+fn fitting(
     library: &'static Libfabric,
-    wish: &Wish,
-) -> Result<Vec<(InfoList, InfoFacts)>, String> {
-    let mut found: Vec<(InfoList, InfoFacts)> = Vec::new();
+    request: &Request,
+) -> Result<Vec<(InfoList, FiInfo)>, String> {
+    let mut fitting: Vec<(InfoList, FiInfo)> = Vec::new();
     // An entry that has completions that cover the target's memory is taken with them.
     for delivery in [true, false] {
-        let Some(list) = list(library, &Hints::of(wish, delivery))? else { continue };
-        for info in list.iter() {
-            let facts = facts(info, delivery);
-            let known = |(_, other): &(InfoList, InfoFacts)| {
-                other.provider == facts.provider && other.domain == facts.domain
-            };
-            if why_not(&facts, wish).is_none()
-                && !found.iter().any(known)
-                && let Some(entry) = InfoList::of(library, info)
+        for entry in InfoList::of(library, &request.hints(delivery))?.iter() {
+            let info = FiInfo::of(entry, delivery);
+            let is_known = fitting
+                .iter()
+                .any(|(_, other)| other.provider == info.provider && other.domain == info.domain);
+            if !is_known
+                && request.why_not(&info).is_none()
+                && let Some(entry) = InfoList::copy(library, entry)
             {
-                found.push((entry, facts));
+                fitting.push((entry, info));
             }
         }
     }
-    order_by_connections(&mut found, wish);
-    order(&mut found, wish);
-    Ok(found)
+    request.sort(&mut fitting);
+    Ok(fitting)
 }
 
-/// Why an entry that libfabric offers for what a job requires is not taken.
-pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
-    // Not every provider looks at the domain and the fabric that are requested.
-    if let Some(domain) = wish.domain.as_ref().filter(|domain| **domain != facts.domain) {
-        return Some(format!("its domain is {}, but {DOMAIN} is {domain}", facts.domain));
-    }
-    if let Some(fabric) = wish.fabric.as_ref().filter(|fabric| **fabric != facts.fabric) {
-        return Some(format!("its fabric is {}, but {FABRIC} is {fabric}", facts.fabric));
-    }
-    if facts.sockets && !wish.may_use(&facts.domain) {
-        let (own, named) = (&facts.domain, wish.interfaces.join(","));
-        return Some(format!("its interface is {own}, but SHMEM_TCP_INTERFACE is {named}"));
-    }
-    let short = || (facts.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
-    quirks::of(&facts.provider, wish.amos).or_else(short)
-}
-
-/// Returns true if a node would connect too many pairs of PEs.
-pub(crate) fn avoids_connections(wish: &Wish) -> bool {
-    wish.pairs_of_node > MANY_PAIRS
-}
-
-/// Puts what needs no connections first in jobs that would make too many.
-fn order_by_connections<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
-    if !avoids_connections(wish) {
-        return;
-    }
-    let first = |found: &[(T, InfoFacts)]| found.first().map(|(_, facts)| facts.provider.clone());
-    let before = first(found);
-    found.sort_by_key(|(_, facts)| !facts.scales());
-    if let (Some(before), Some(provider)) = (before, first(found))
-        && before != provider
-    {
-        let n = wish.pairs_of_node;
-        rushmem_log::info!(
-            "provider {provider} goes ahead of {before}, since a node would connect {n} pairs of PEs"
-        );
-    }
-}
-
-/// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it,
-/// then the NIC that this PE should prefer.
-fn order<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
-    if !wish.one_machine && wish.near.is_none() {
-        return;
-    }
-    let is_near = |domain: &str| {
-        let near = wish.near.as_ref();
-        near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
-    };
-    let providers: Vec<String> = found.iter().map(|(_, facts)| facts.provider.clone()).collect();
-    found.sort_by_key(|(_, facts)| {
-        let rank = providers.iter().position(|name| *name == facts.provider);
-        (rank, wish.one_machine && !facts.loopback, !is_near(&facts.domain))
-    });
-}
-
-/// Returns what libfabric offers for these hints; `None` when that is nothing.
+/// As [`fitting`], but never nothing.
 ///
 /// # Errors
-/// When libfabric cannot be queried.
-pub(crate) fn list(library: &'static Libfabric, hints: &Hints) -> Result<Option<InfoList>, String> {
-    // SAFETY: null asks for an empty one.
-    let empty = unsafe { library.dupinfo(std::ptr::null()) };
-    if empty.is_null() {
-        return Err("libfabric has no memory for a query".to_owned());
-    }
-    let filled = InfoList { library, first: empty };
-    // SAFETY: owned, and its parts are there in an empty one too.
-    hints.fill(unsafe { &mut *filled.first })?;
-    let mut first = std::ptr::null_mut();
-    // SAFETY: valid hints.
-    match unsafe { library.getinfo(filled.first, &mut first) } {
-        0 => Ok(Some(InfoList { library, first })),
-        error if error == -fi::FI_ENODATA => Ok(None),
-        error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
+/// When nothing fits; the text says why not, and what to do.
+fn some_fitting(
+    library: &'static Libfabric,
+    request: &Request,
+) -> Result<Vec<(InfoList, FiInfo)>, String> {
+    match fitting(library, request)? {
+        none if none.is_empty() => Err(nothing_fits(library, request)),
+        some => Ok(some),
     }
 }
 
-/// The providers that are installed, by their own names, whether or not they have a device here.
-pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
-    let mut first = std::ptr::null_mut();
-    // SAFETY: the list is freed below.
-    if unsafe { library.installed(&mut first) } != 0 {
-        return Vec::new();
+/// What the first entry, which is the one that is opened, says of `devices`.
+fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
+    let is_device = |name: &String| devices.contains(name);
+    let has_device = |info: &&FiInfo| {
+        let nic = info.nic.as_ref();
+        is_device(&info.domain) || nic.is_some_and(|nic| nic.on_pci || is_device(&nic.name))
+    };
+    let device = infos.first().filter(has_device);
+    let description = match (infos.first(), device) {
+        (None, _) => format!("{version}: no RDMA device"),
+        (_, Some(FiInfo { provider, domain, .. })) => format!("{version}: {provider} on {domain}"),
+        (Some(_), None) => {
+            let mut others: Vec<&str> = infos.iter().map(|info| info.provider.as_str()).collect();
+            others.dedup();
+            format!("{version}: no RDMA device for it; {}", others.join(", "))
+        }
+    };
+    let hardware_amos = device.is_some_and(|info| info.has(Quirk::HardwareAmos));
+    Found { rdma: device.is_some(), hardware_amos, description }
+}
+
+/// Why nothing fits, and what to do: for a start that fails.
+fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
+    let provider = &request.provider;
+    let refused = refusals(library, request, &[]);
+    let is_said = |one: &&Diagnosis| match provider.is_empty() {
+        true => one.verdict == Verdict::Refused,
+        false => one.name == *provider,
+    };
+    let reasons: Vec<String> = refused.iter().filter(is_said).map(Diagnosis::to_string).collect();
+    let why = if !reasons.is_empty() {
+        reasons.join("; ")
+    } else if provider.is_empty() {
+        "no provider of it has a device here".to_owned()
+    } else if let Some(of) = provider_of_fabric(library, provider) {
+        format!(
+            "{PROVIDER} is {provider}, which is a fabric of the provider {of}: set {FABRIC} instead"
+        )
+    } else {
+        let here = refused.iter().filter(|one| one.verdict != Verdict::Absent);
+        let names: Vec<&str> = here.map(|one| one.name.as_str()).collect();
+        let names = names.join(", ");
+        format!("{PROVIDER} is {provider}, and there is no such provider: there are {names}")
+    };
+    let amos = if request.amos == Amos::Network { request.amos.to_string() } else { String::new() };
+    let restrictions = [
+        ("FI_PROVIDER", std::env::var("FI_PROVIDER").unwrap_or_default()),
+        (PROVIDER, provider.clone()),
+        (DOMAIN, request.domain.clone()),
+        (FABRIC, request.fabric.clone()),
+        ("SHMEM_TCP_INTERFACE", request.interfaces.join(",")),
+        ("SHMEM_AMOS", amos),
+    ];
+    let set = restrictions.iter().filter(|(_, value)| !value.is_empty());
+    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    let set = if set.is_empty() { String::new() } else { format!(" with {}", set.join(", ")) };
+    format!(
+        "libfabric has nothing that a job can use{set}: {why}; `shmem-info --doctor` explains all of its providers, \
+         and `fi_info` lists them"
+    )
+}
+
+/// The provider that has a fabric of this name.
+fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String> {
+    let all = InfoList::of(library, &FiInfo::any()).ok()?;
+    let found = all.iter().map(|entry| FiInfo::of(entry, false)).find(|info| info.fabric == name);
+    found.map(|info| info.provider)
+}
+
+/// Each provider that is not among those that fit, with the reason.
+fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> Vec<Diagnosis> {
+    let mut names: Vec<String> = Vec::new();
+    if let Ok(all) = InfoList::of(library, &FiInfo::any()) {
+        for FiInfo { provider, .. } in all.iter().map(|entry| FiInfo::of(entry, false)) {
+            if !names.contains(&provider) {
+                names.push(provider);
+            }
+        }
     }
-    let list = InfoList { library, first };
-    // SAFETY: these entries have this part.
-    list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
+    let refused = names.iter().filter(|name| !fits.contains(name));
+    let mut all: Vec<Diagnosis> = refused.map(|name| refusal(library, request, name)).collect();
+    let is_part = |part: &String| names.iter().any(|name| name.split(';').any(|of| of == part));
+    let idle = installed(library).into_iter();
+    let idle = idle.filter(|name| !name.starts_with(LAYERS) && !is_part(name));
+    all.extend(idle.map(|name| Diagnosis::new(name, Verdict::Absent, "no device of this kind")));
+    all
 }
 
-pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
-    // SAFETY: entries that libfabric returns have all parts.
-    let tx = unsafe { &*info.tx_attr };
-    // SAFETY: an entry has this part.
-    let rx = unsafe { &*info.rx_attr };
-    // SAFETY: an entry has this part.
-    let endpoint = unsafe { &*info.ep_attr };
-    // SAFETY: an entry has this part.
-    let domain = unsafe { &*info.domain_attr };
-    // SAFETY: an entry has this part.
-    let fabric = unsafe { &*info.fabric_attr };
-    let sockets =
-        matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
-    let provider = text(fabric.prov_name);
-    let sends_whole = quirks::sends_whole(&provider, fabric.prov_version);
-    InfoFacts {
-        sends_whole,
-        connects: endpoint.protocol == fi::FI_PROTO_RXM || connects(&provider),
-        provider,
-        domain: text(domain.name),
-        fabric: text(fabric.name),
-        mr_mode: domain.mr_mode as u64,
-        key_bytes: domain.mr_key_size,
-        registrations: domain.mr_cnt,
-        inject: tx.inject_size,
-        depth: tx.size,
-        receives: rx.size,
-        max_message: endpoint.max_msg_size,
-        ranges: tx.iov_limit,
-        ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
-            && endpoint.max_order_waw_size >= endpoint.max_msg_size,
-        reads_follow: tx.msg_order & rx.msg_order & READS != 0,
-        delivery,
-        sockets,
-        loopback: sockets && is_loopback(info),
-        nic: nic(info),
+/// Why a provider, which has something here, does not fit.
+fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagnosis {
+    let requested = &request.provider;
+    if !requested.is_empty() && requested != name {
+        return Diagnosis::new(name, Verdict::Unused, format!("{PROVIDER} is {requested}"));
     }
+    let hints = FiInfo { provider: name.to_owned(), ..request.hints(false) };
+    let offer = |hints: &FiInfo| {
+        let offers = InfoList::of(library, hints).ok()?;
+        offers.iter().map(|entry| FiInfo::of(entry, false)).find(|offer| offer.provider == name)
+    };
+    let why = offer(&hints).and_then(|info| request.why_not(&info));
+    let why = why.or_else(|| refused_hints(&hints, offer));
+    let why = why.unwrap_or_else(|| "refuses all that is required of it".to_owned());
+    Diagnosis::new(name, Verdict::Refused, why)
 }
 
-/// Returns true if a provider connects its endpoints, by the parts of its name.
-fn connects(provider: &str) -> bool {
-    provider.split(';').any(|part| ["ofi_rxm", "tcp", "sockets", "net"].contains(&part))
+/// A requirement that can be dropped: as the manual of libfabric calls it, the function that drops
+/// it, and the one that returns what the provider has instead, from the requirements and from an
+/// entry that it then offers; an empty text if it has nothing.
+type Relaxation = (&'static str, fn(&mut FiInfo), fn(&FiInfo, &FiInfo) -> String);
+
+/// All that can be dropped, in the order in which it is said.
+const RELAXATIONS: &[Relaxation] = &[
+    (
+        "FI_EP_RDM (reliable datagrams)",
+        |hints| hints.type_ = fi::FI_EP_UNSPEC,
+        |_, offer| named(ENDPOINTS, offer.type_),
+    ),
+    (
+        "FI_REMOTE_COMM (peers on other machines)",
+        |hints| hints.caps &= !(fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM),
+        nothing,
+    ),
+    ("FI_RMA (remote memory access)", |hints| hints.caps &= !fi::FI_RMA, nothing),
+    (
+        "FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)",
+        |hints| hints.caps &= !fi::FI_ATOMIC,
+        nothing,
+    ),
+    ("FI_MSG (messages)", |hints| hints.caps &= !fi::FI_MSG, nothing),
+    (
+        "FI_THREAD_SAFE",
+        |hints| hints.threading = fi::FI_THREAD_UNSPEC,
+        |_, offer| named(THREADING, offer.threading),
+    ),
+    (
+        "FI_PROGRESS_MANUAL of control operations",
+        |hints| hints.control_progress = fi::FI_PROGRESS_UNSPEC,
+        |_, offer| named(PROGRESS, offer.control_progress),
+    ),
+    (
+        "FI_PROGRESS_MANUAL of data transfers",
+        |hints| hints.data_progress = fi::FI_PROGRESS_UNSPEC,
+        |_, offer| named(PROGRESS, offer.data_progress),
+    ),
+    (
+        "FI_RM_ENABLED (queues that do not overrun)",
+        |hints| hints.resource_mgmt = fi::FI_RM_UNSPEC,
+        |_, offer| named(RESOURCES, offer.resource_mgmt),
+    ),
+    (
+        "registration as Rushmem knows it",
+        |hints| hints.mr_mode = ANY_REGISTRATION,
+        |hints, offer| flags(REGISTRATION, offer.mr_mode & !hints.mr_mode),
+    ),
+    (
+        "contexts as the only mode",
+        |hints| hints.mode = u64::MAX,
+        |hints, offer| flags(MODES, offer.mode & !hints.mode),
+    ),
+    (
+        "the domain of SHMEM_OFI_DOMAIN",
+        |hints| hints.domain.clear(),
+        |_, offer| offer.domain.clone(),
+    ),
+    (
+        "the fabric of SHMEM_OFI_FABRIC",
+        |hints| hints.fabric.clear(),
+        |_, offer| offer.fabric.clone(),
+    ),
+];
+
+const ENDPOINTS: &[(&str, u32)] =
+    &[("FI_EP_MSG", fi::FI_EP_MSG), ("FI_EP_DGRAM", fi::FI_EP_DGRAM), ("FI_EP_RDM", fi::FI_EP_RDM)];
+const THREADING: &[(&str, u32)] = &[
+    ("FI_THREAD_FID", fi::FI_THREAD_FID),
+    ("FI_THREAD_DOMAIN", fi::FI_THREAD_DOMAIN),
+    ("FI_THREAD_COMPLETION", fi::FI_THREAD_COMPLETION),
+    ("FI_THREAD_ENDPOINT", fi::FI_THREAD_ENDPOINT),
+];
+const PROGRESS: &[(&str, u32)] =
+    &[("FI_PROGRESS_AUTO", fi::FI_PROGRESS_AUTO), ("FI_PROGRESS_MANUAL", fi::FI_PROGRESS_MANUAL)];
+const RESOURCES: &[(&str, u32)] = &[("FI_RM_DISABLED", fi::FI_RM_DISABLED)];
+const REGISTRATION: &[(&str, u64)] = &[
+    ("FI_MR_MMU_NOTIFY", fi::FI_MR_MMU_NOTIFY),
+    ("FI_MR_HMEM", fi::FI_MR_HMEM),
+    ("FI_MR_COLLECTIVE", fi::FI_MR_COLLECTIVE),
+];
+const MODES: &[(&str, u64)] = &[
+    ("FI_MSG_PREFIX", fi::FI_MSG_PREFIX),
+    ("FI_ASYNC_IOV", fi::FI_ASYNC_IOV),
+    ("FI_RX_CQ_DATA", fi::FI_RX_CQ_DATA),
+    ("FI_LOCAL_MR", fi::FI_LOCAL_MR),
+    ("FI_NOTIFY_FLAGS_ONLY", fi::FI_NOTIFY_FLAGS_ONLY),
+    ("FI_RESTRICTED_COMP", fi::FI_RESTRICTED_COMP),
+    ("FI_BUFFERED_RECV", fi::FI_BUFFERED_RECV),
+];
+
+/// A provider without a capability has nothing instead.
+fn nothing(_: &FiInfo, _: &FiInfo) -> String {
+    String::new()
 }
 
-/// The NIC behind an entry, as far as libfabric says.
-fn nic(info: &fi::fi_info) -> Option<FabricNic> {
-    // SAFETY: null, or a part of an entry that lives.
-    let nic = unsafe { info.nic.as_ref() }?;
-    // SAFETY: null, or a part of an entry that lives.
-    let bus = unsafe { nic.bus_attr.as_ref() };
-    // SAFETY: null, or a part of an entry that lives.
-    let device = unsafe { nic.device_attr.as_ref() };
-    Some(FabricNic {
-        on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),
-        name: device.map(|device| text(device.name)).unwrap_or_default(),
-    })
+fn named(names: &[(&str, u32)], value: u32) -> String {
+    let known = names.iter().find(|(_, known)| *known == value);
+    known.map_or(String::new(), |(name, _)| (*name).to_owned())
 }
 
-fn is_loopback(info: &fi::fi_info) -> bool {
-    if info.src_addr.is_null() || info.src_addrlen < size_of::<libc::sockaddr_in>() {
-        return false;
+fn flags(names: &[(&str, u64)], value: u64) -> String {
+    let set = names.iter().filter(|(_, flag)| value & flag != 0);
+    set.map(|(name, _)| *name).collect::<Vec<_>>().join(" and ")
+}
+
+/// Why a provider refuses `hints`; `offer` is what it offers for other ones, if anything. Nothing
+/// if it refuses even when all is dropped. libfabric itself only says that it has nothing.
+fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> Option<String> {
+    let without = |dropped: &[&Relaxation]| {
+        let mut left = hints.clone();
+        dropped.iter().for_each(|(_, drop, _)| drop(&mut left));
+        left
+    };
+    // A requirement that is not there refuses nothing.
+    let mut dropped: Vec<&Relaxation> =
+        RELAXATIONS.iter().filter(|one| without(&[one]) != *hints).collect();
+    let mut offered = offer(&without(&dropped))?;
+    // What can be put back is not among what is refused.
+    for at in (0..dropped.len()).rev() {
+        let mut fewer = dropped.clone();
+        fewer.remove(at);
+        if let Some(offer) = offer(&without(&fewer)) {
+            (dropped, offered) = (fewer, offer);
+        }
     }
-    // SAFETY: a socket address of at least this size, by its format.
-    let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
-    i32::from(address.sin_family) == libc::AF_INET
-        && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
+    let said = dropped.iter().map(|(name, _, instead)| match instead(hints, &offered) {
+        none if none.is_empty() => (*name).to_owned(),
+        instead => format!("{name}: with {instead} it would do"),
+    });
+    Some(format!("refuses {}", said.collect::<Vec<_>>().join("; and ")))
 }
 
 #[cfg(test)]

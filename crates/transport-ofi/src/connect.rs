@@ -191,7 +191,7 @@ impl Peer {
 /// The error when libfabric refuses something of a PE.
 fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
     move |code| {
-        let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
+        let (own, why) = (&fabric.info.provider, fabric.library.strerror(code));
         Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
     }
 }

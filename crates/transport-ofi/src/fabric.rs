@@ -1,10 +1,8 @@
 //! An open domain of libfabric, and what is opened in it.
 #![allow(unsafe_code)]
 
-use crate::choice::InfoList;
-use crate::defaults;
-use crate::facts::InfoFacts;
 use crate::fid::{Fid, succeeded};
+use crate::info::{FiInfo, InfoList};
 use crate::quirks;
 use crate::raw::{MappedKeys, RawKey};
 use crate::turns::Turns;
@@ -32,7 +30,7 @@ const EXPECTED_PEERS: usize = 64;
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
     let open = || {
-        defaults::set();
+        quirks::set_variables();
         opened()
     };
     let library = LIBRARY.get_or_init(open).as_ref().map_err(Clone::clone)?;
@@ -85,9 +83,9 @@ pub(crate) struct Fabric {
     /// libfabric may change it while it opens an endpoint. Code that inserts a peer has it, too:
     /// shm (1.17, smr_av_insert) then uses all endpoints of the table without a lock, also those
     /// that are not enabled yet.
-    info: Mutex<InfoList>,
+    list: Mutex<InfoList>,
     pub(crate) library: &'static Libfabric,
-    pub(crate) facts: InfoFacts,
+    pub(crate) info: FiInfo,
     /// The next key, where registrations name their own.
     keys: AtomicU64,
     /// Raw keys of peers.
@@ -102,8 +100,8 @@ impl Fabric {
     /// # Errors
     /// Which step was refused, and why.
     pub(crate) fn open(
-        info: InfoList,
-        facts: InfoFacts,
+        list: InfoList,
+        info: FiInfo,
         first_key: u64,
         n_pes: usize,
     ) -> Result<Fabric, String> {
@@ -113,7 +111,7 @@ impl Fabric {
             move |error| format!("{step} was refused: {}", library.strerror(error))
         };
         // SAFETY: an entry that is owned here, with all its parts.
-        let entry = unsafe { &mut *info.first() };
+        let entry = unsafe { &mut *list.first() };
         // SAFETY: a part of the entry, referred to only here.
         let tx = unsafe { &mut *entry.tx_attr };
         // SAFETY: a part of the entry, referred to only here.
@@ -152,9 +150,9 @@ impl Fabric {
         let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
         // SAFETY: stored by the call.
         let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
-        let (info, keys) = (Mutex::new(info), AtomicU64::new(first_key));
+        let (list, keys) = (Mutex::new(list), AtomicU64::new(first_key));
         let (mapped, turns) = (MappedKeys::default(), Arc::default());
-        Ok(Fabric { av, domain, fabric, info, library, facts, keys, mapped, turns })
+        Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, turns })
     }
 
     /// A completion queue; one to sleep on where `sleep` and the provider has it.
@@ -194,18 +192,18 @@ impl Fabric {
     /// libfabric's number.
     pub(crate) fn endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
-        let info = lock(&self.info);
+        let list = lock(&self.list);
         // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses
         // meanwhile.
-        let entry = unsafe { &mut *info.first() };
+        let entry = unsafe { &mut *list.first() };
         // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
         let rx = unsafe { &mut *entry.rx_attr };
-        rx.size = receives.min(self.facts.receives);
+        rx.size = receives.min(self.info.receives);
         // Some variables are read for each endpoint; the program may have removed them.
-        defaults::set();
+        quirks::set_variables();
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
         // meanwhile.
-        let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
+        let code = unsafe { fi::fi_endpoint(self.domain.raw(), list.first(), &mut endpoint) };
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.
@@ -214,7 +212,7 @@ impl Fabric {
         succeeded(code)?;
         // SAFETY: both are open, and the table is dropped with the domain.
         succeeded(unsafe { fi::fi_bind(endpoint.fid(), self.av.fid(), 0) })?;
-        if let Some(name) = quirks::unused_name(&self.facts.provider) {
+        if let Some(name) = quirks::unused_name(&self.info.provider) {
             let bytes = name.as_bytes_with_nul();
             let address = bytes.as_ptr().cast_mut().cast();
             // SAFETY: an open endpoint that is not enabled, and the bytes of a name, which the call
@@ -255,7 +253,7 @@ impl Fabric {
                 u64::from_ne_bytes(word)
             })
             .collect();
-        let _nobody_opens = lock(&self.info);
+        let _nobody_opens = lock(&self.list);
         // SAFETY: an open table, and a name that an endpoint of the same provider gave.
         match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut at) } {
             1 if at != fi::ADDR_NOTAVAIL => Ok(at),
@@ -278,7 +276,7 @@ impl Fabric {
         access: u64,
         endpoint: &Fid<fi::fid_ep>,
     ) -> Result<Fid<fi::fid_mr>, i32> {
-        let key = match self.facts.asks(fi::FI_MR_PROV_KEY) {
+        let key = match self.info.asks(fi::FI_MR_PROV_KEY) {
             true => 0,
             false => self.keys.fetch_add(1, Ordering::Relaxed),
         };
@@ -288,11 +286,11 @@ impl Fabric {
             unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
         // SAFETY: stored by the call.
         let mr = unsafe { Fid::opened(code, mr) }?;
-        if self.facts.asks(fi::FI_MR_ENDPOINT) {
+        if self.info.asks(fi::FI_MR_ENDPOINT) {
             // SAFETY: both are open, and the registration is dropped before the endpoint.
             succeeded(unsafe { fi::fi_bind(mr.fid(), endpoint.fid(), 0) })?;
         }
-        if self.facts.enables() {
+        if self.info.enables() {
             // SAFETY: an open registration.
             succeeded(unsafe { fi::fi_enable(mr.fid()) })?;
         }

@@ -13,11 +13,9 @@
 //!   `unconfirmed` finds out whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its operations in flight, which connects by `turns`;
 //!   `message` and `replies` are operations by the target's CPU, `native` those by the fabric;
-//! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
-//!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
-//!   `defaults` those of libfabric;
-//! - `wish` is what the user requests and `hints` what a job requires of a provider; `diagnosis`
-//!   says of each one whether it can be used, or by `refusals` and `relaxations` what it refuses;
+//! - `info` is what libfabric offers and a job requires, `quirks` what is known of its providers
+//!   besides; `choice` selects one, and says why others are not;
+//! - `settings` has the limits and variables;
 //! - `fabric` and `fid` own libfabric's objects, `raw` the keys that are not numbers; `block` is
 //!   memory that libfabric uses.
 //!
@@ -28,21 +26,15 @@
 mod block;
 mod choice;
 mod connect;
-mod defaults;
-mod diagnosis;
 mod ep;
 mod fabric;
-mod facts;
 mod fid;
-mod found;
-mod hints;
+mod info;
 mod message;
 mod native;
 mod progress;
 mod quirks;
 mod raw;
-mod refusals;
-mod relaxations;
 mod replies;
 mod service;
 mod settings;
@@ -51,7 +43,6 @@ mod transport;
 mod turns;
 mod unconfirmed;
 mod wire;
-mod wish;
 
 pub use settings::Tuning;
 pub use transport::open;
@@ -65,8 +56,8 @@ pub const PROVIDER: Provider = Provider {
     opens_libraries: true,
     without_rdma: false,
     network_amos: true,
-    available: |host| found::found(host).map_err(Error::Unavailable),
+    available: |host| choice::found(host).map_err(Error::Unavailable),
     parts: Some(transport::parts),
-    diagnose: diagnosis::diagnose,
+    diagnose: |with| choice::diagnose(with, transport::try_open),
     open: |with| open(with, Tuning::of(&*with.host)?),
 };

@@ -38,13 +38,6 @@ impl NativeAmo {
     }
 }
 
-/// Returns true if the cards of a provider carry atomic operations out. libfabric does not say, but
-/// the manuals of its providers do: those of Slingshot do (fi_cxi), the others leave them to a CPU
-/// at one of the ends (fi_efa, fi_opx, fi_psm3, fi_rxm).
-pub(crate) fn in_hardware(provider: &str) -> bool {
-    provider == "cxi"
-}
-
 /// Which operations an endpoint has by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Native(u32);

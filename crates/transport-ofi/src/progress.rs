@@ -124,7 +124,7 @@ impl Driver for Progress {
         let mut descriptors = DescriptorWatch::default();
         move || {
             // Over sockets, libfabric lets peers that connect wait forever if it has none left.
-            if shared.fabric.facts.sockets && descriptors.is_over(shared.local.state.timer()) {
+            if shared.fabric.info.sockets && descriptors.is_over(shared.local.state.timer()) {
                 shared.local.loss.of_self(&DESCRIPTORS.exhausted());
             }
         }

@@ -1,74 +1,148 @@
-//! Providers with known faults, by name, and what to use instead. What a provider only lacks or
-//! does slowly is not listed here: its [`InfoFacts`](crate::facts::InfoFacts) say so.
+//! What is known of libfabric's providers that libfabric itself does not say, by name: defects and
+//! other quirks, and variables that only the environment sets. What a provider only lacks or does
+//! slowly is not listed here: its [`FiInfo`](crate::info::FiInfo) says so.
 
-use rushmem_transport::Amos;
-use std::ffi::CString;
+use Quirk::*;
+use rushmem_transport::kit::variables;
+use rushmem_transport::{Amos, device};
+use std::ffi::{CStr, CString};
 
-/// Layers of providers, and what they are known to do.
-const FAULTY: [(&str, &str); 4] = [
+/// A property of a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quirk {
+    /// No job may use it; the text says what it is known to do.
+    Defect(&'static str),
+    /// The network may not carry out atomic operations by it.
+    AmoDefect(&'static str),
+    /// It connects its endpoints.
+    Connects,
+    /// The kernel carries its data, as datagrams or by copies between processes.
+    ByKernel,
+    /// It cuts messages that are longer than its buffers, and then asks the target to fetch them,
+    /// which takes longer than a write; of the versions from 1.13 to 1.19 a variable that
+    /// [`set_variables`] sets says otherwise.
+    CutsMessages,
+    /// A read's completion shows that the writes before it have arrived, although the provider
+    /// promises no order, and completions that show it are of no use.
+    ReadsFollow,
+    /// It stops working when the process's first thread ends.
+    NeedsFirstThread,
+    /// Closing its endpoints may crash, so that they are left to the end of the process.
+    FailsAtClose,
+    /// Its endpoints may be named like those of a process that was killed ([`unused_name`]).
+    ReusesNames,
+    /// Its NICs carry atomic operations out. libfabric does not say, but the manuals of its
+    /// providers do: others leave them to a CPU at one of the ends (fi_efa, fi_opx, fi_psm3,
+    /// fi_rxm).
+    HardwareAmos,
+}
+
+/// Providers and layers of them, or a composed name, with their quirks.
+const QUIRKS: &[(&str, &[Quirk])] = &[
+    ("cxi", &[HardwareAmos]),
+    ("sockets", &[Connects]),
+    ("tcp", &[Connects]),
+    ("udp", &[ByKernel]),
+    // The kernel finds the memory of a process, which shm copies from and to, by its first thread.
+    // Completions that cover the target's memory come when the target polls (1.17), and too early
+    // once atomic operations are requested; without them the kernel carries writes out at once, or
+    // reads take the queue of the writes.
+    ("shm", &[ByKernel, ReadsFollow, NeedsFirstThread, ReusesNames]),
+    ("ofi_rxm", &[Connects, CutsMessages]),
+    // Atomic operations: seen with 1.17 over a NIC in software (FI_ENOKEY), where software does
+    // them. Closing (1.17 by a core file, seldom): rxm takes completions of connections that it has
+    // freed.
+    (
+        "verbs;ofi_rxm",
+        &[AmoDefect("lose keys of atomic operations (libfabric 1.17)"), FailsAtClose],
+    ),
     // Its reliability is a layer above datagrams. With several PEs writing to one at once a target
     // now and then takes a write for complete of which parts are missing ("Truncation error"): seen
     // with 1.17 here, and by libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
-    ("ofi_rxd", "lose parts of writes (libfabric 1.17, 2.3)"),
+    ("ofi_rxd", &[Defect("lose parts of writes (libfabric 1.17, 2.3)"), ByKernel]),
     // The provider that became tcp in 1.18, as an experiment beside the tcp of 1.17.
-    ("net", "stall (libfabric 1.16, 1.17)"),
+    ("net", &[Defect("stall (libfabric 1.16, 1.17)"), Connects]),
     // An experiment (fi_mrail): with 1.17, over tcp;ofi_rxm, processes crash in it and transfers
     // fail (FI_ETOOSMALL).
-    ("ofi_mrail", "crash (libfabric 1.17)"),
+    ("ofi_mrail", &[Defect("crash (libfabric 1.17)")]),
     // It links other providers (fi_lnx), and is offered if FI_LNX_PROV_LINKS is set. With 2.5.1
     // over shm+tcp, opening its domain crashes; over shm alone, no endpoint can be opened. Issues
     // 11392 and 12242 of ofiwg/libfabric.
-    ("lnx", "crash when it is opened (libfabric 2.5)"),
+    ("lnx", &[Defect("crash when it is opened (libfabric 2.5)")]),
 ];
 
-/// As above, of atomic operations alone: seen with 1.17 over a NIC in software (FI_ENOKEY), where
-/// software does them.
-const FAULTY_AMOS: [(&str, &str); 1] =
-    [("verbs;ofi_rxm", "lose keys of atomic operations (libfabric 1.17)")];
+/// Variables that a user has not set, as `NAME=value`. libfabric reads most of its variables when
+/// it is opened and first queried, and some whenever it opens an endpoint.
+///
+/// - rxm takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB, whatever is
+///   requested; a message of one operation has fewer than 128 bytes here, and puts wait in memory
+///   of their own. Over sockets, rxm sends and receives longer messages in one piece and without
+///   buffers of its own, up to its eager limit, which it reads for each endpoint and which must be
+///   the same everywhere. It looks for peers that connect every 10 ms, which delays each side of a
+///   first message: here it looks every millisecond.
+/// - tcp, over sockets that are full, keeps the rest of a short message and calls it sent. It would
+///   leave when the endpoint is polled next, which nothing then calls for: so it keeps none.
+/// - A library below psm takes the process's signals, so that one that crashes would end with
+///   status 1 instead.
+const VARIABLES: [&CStr; 5] = [
+    c"FI_OFI_RXM_EAGER_LIMIT=65536",
+    c"FI_OFI_RXM_MSG_RX_SIZE=512",
+    c"FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000",
+    c"FI_TCP_STAGING_SBUF_SIZE=0",
+    c"IPATH_NO_BACKTRACE=1",
+];
 
-/// Returns what is wrong with a provider, by the name that libfabric composes; `None` for one that
-/// may be used.
-pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
-    if amos == Amos::Network
-        && let Some((_, fault)) = FAULTY_AMOS.iter().find(|(name, _)| *name == provider)
-    {
-        return Some(format!(
-            "known to {fault}; with SHMEM_AMOS=software the targets' CPUs carry them out"
-        ));
-    }
-    let faulty = |&&(layer, _): &&(&str, &str)| provider.split(';').any(|part| part == layer);
-    let (_, fault) = FAULTY.iter().find(faulty)?;
-    Some(format!("known to {fault}; use another, such as tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"))
+/// Further ones on machines with a NIC. Over verbs rxm opens no endpoint (`FI_ENODATA`, 1.17) with
+/// buffers of 128 bytes.
+const WITH_NIC: [&CStr; 1] = [c"FI_OFI_RXM_BUFFER_SIZE=256"];
+
+/// Further ones on machines without a NIC. rxm makes each endpoint's ring of completions long
+/// enough for 1024 processes: 12 MiB, of which every operation touches 48 bytes more, as if it left
+/// them behind. Over TCP a ring that is full goes on in a list; a NIC's would be too short for its
+/// connections, and Slingshot makes more of the same variable.
+const WITHOUT_NIC: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=128", c"FI_UNIVERSE_SIZE=4"];
+
+/// Sets the variables that are missing.
+pub(crate) fn set_variables() {
+    variables::set(&VARIABLES);
+    variables::set(if device::any() { &WITH_NIC } else { &WITHOUT_NIC });
+}
+
+/// The quirks of a provider, by the name that libfabric composes of its layers.
+fn quirks(provider: &str) -> impl Iterator<Item = Quirk> {
+    let is_of = move |name| name == provider || provider.split(';').any(|layer| layer == name);
+    QUIRKS
+        .iter()
+        .filter(move |(name, _)| is_of(*name))
+        .flat_map(|(_, quirks)| quirks.iter().copied())
+}
+
+/// Returns true if a provider has a quirk.
+pub(crate) fn has(provider: &str, quirk: Quirk) -> bool {
+    quirks(provider).any(|one| one == quirk)
+}
+
+/// Returns what is wrong with a provider and what to use instead; `None` for one that may be used.
+pub(crate) fn defect(provider: &str, amos: Amos) -> Option<String> {
+    let amo_defect = |quirk| match quirk {
+        AmoDefect(defect) if amos == Amos::Network => Some(format!(
+            "known to {defect}; with SHMEM_AMOS=software the targets' CPUs carry them out"
+        )),
+        _ => None,
+    };
+    let defect = |quirk| match quirk {
+        Defect(defect) => Some(format!(
+            "known to {defect}; use another, such as tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"
+        )),
+        _ => None,
+    };
+    quirks(provider).find_map(amo_defect).or_else(|| quirks(provider).find_map(defect))
 }
 
 /// Returns true if a provider sends messages of many kilobytes in one piece, where it need not
-/// register memory. The layer rxm cuts what is longer than its buffers, and then asks the target to
-/// fetch it, which takes longer than a write; of the versions from 1.13 to 1.19 a variable that
-/// Rushmem sets says otherwise ([`defaults`](crate::defaults)). Providers write their version as
-/// 117.0.
+/// register memory. Providers write their version as 117.0.
 pub(crate) fn sends_whole(provider: &str, version: u32) -> bool {
-    !provider.split(';').any(|part| part == "ofi_rxm") || (113..=119).contains(&(version >> 16))
-}
-
-/// Returns true if closing a provider's endpoints may crash, so that they are left to the end of
-/// the process: those of rxm over verbs (1.17 by a core file, seldom) take completions of
-/// connections that they have freed.
-pub(crate) fn fails_at_close(provider: &str) -> bool {
-    provider == "verbs;ofi_rxm"
-}
-
-/// Returns true if a read's completion shows that the writes before it have arrived, although the
-/// provider promises no order, and completions that show it are of no use. Those of shm (1.17) come
-/// when the target polls, and too early once atomic operations are requested; without them the
-/// kernel carries its writes out at once, or reads take the queue of the writes.
-pub(crate) fn reads_follow(provider: &str) -> bool {
-    provider.split(';').any(|part| part == "shm")
-}
-
-/// Returns true if a provider stops working when the process's first thread ends: the kernel finds
-/// the memory of a process, which shm copies from and to, by that thread.
-pub(crate) fn needs_first_thread(provider: &str) -> bool {
-    provider.split(';').any(|part| part == "shm")
+    !has(provider, CutsMessages) || (113..=119).contains(&(version >> 16))
 }
 
 /// A name for an endpoint that no file in /dev/shm has, `None` where the provider's own are as
@@ -76,7 +150,7 @@ pub(crate) fn needs_first_thread(provider: &str) -> bool {
 /// killed stay: a later one with its number would be refused (`FI_EBUSY`). `oshrun` removes files
 /// by the process that the name begins with.
 pub(crate) fn unused_name(provider: &str) -> Option<CString> {
-    if provider != "shm" {
+    if !has(provider, ReusesNames) {
         return None;
     }
     let mut random = [0; 4];
@@ -93,13 +167,13 @@ mod tests {
     #[test]
     fn faulty_layers_are_refused_wherever_they_are() {
         for amos in [Amos::Software, Amos::Network] {
-            let refusal = of("udp;ofi_rxd", amos);
+            let refusal = defect("udp;ofi_rxd", amos);
             assert!(refusal.is_some_and(|why| why.starts_with("known to lose parts")));
             for bad in ["verbs;ofi_rxd", "net", "net;ofi_rxm", "tcp;ofi_rxm;ofi_mrail", "lnx"] {
-                assert!(of(bad, amos).is_some(), "{bad}");
+                assert!(defect(bad, amos).is_some(), "{bad}");
             }
             for good in ["tcp;ofi_rxm", "tcp", "shm", "cxi", "efa", "psm3"] {
-                assert_eq!(of(good, amos), None);
+                assert_eq!(defect(good, amos), None);
             }
         }
     }
@@ -123,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_at_atomic_operations_alone_may_do_the_rest() {
-        assert_eq!(of("verbs;ofi_rxm", Amos::Software), None);
-        let refusal = of("verbs;ofi_rxm", Amos::Network);
+    fn a_defect_of_atomic_operations_leaves_the_rest_usable() {
+        assert_eq!(defect("verbs;ofi_rxm", Amos::Software), None);
+        let refusal = defect("verbs;ofi_rxm", Amos::Network);
         assert!(refusal.is_some_and(|why| why.contains("SHMEM_AMOS=software")));
     }
 }

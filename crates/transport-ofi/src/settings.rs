@@ -1,7 +1,7 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
-use crate::facts::InfoFacts;
+use crate::info::FiInfo;
 use crate::message::HEAD;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
@@ -136,15 +136,15 @@ impl Tuning {
     }
 
     /// As far as a provider allows it.
-    pub(crate) fn over(&self, facts: &InfoFacts) -> Tuning {
-        let longest_batch_message = self.longest_batch_message.min(facts.longest_message());
-        let longest_message = match facts.streams() {
-            true => self.longest_message.min(facts.longest_message()),
+    pub(crate) fn over(&self, info: &FiInfo) -> Tuning {
+        let longest_batch_message = self.longest_batch_message.min(info.longest_message());
+        let longest_message = match info.streams() {
+            true => self.longest_message.min(info.longest_message()),
             // A message that is longer than a cell for small operations is not sent.
             false => longest_batch_message,
         };
         Tuning {
-            max_bytes: self.max_bytes.min(facts.max_message),
+            max_bytes: self.max_bytes.min(info.max_message),
             longest_message,
             longest_batch_message,
             receives: self.receives.min(FEWEST_RECEIVES.max(RECEIVE_BYTES / longest_message)),

@@ -75,7 +75,7 @@ impl SharedState {
     ) -> io::Result<SharedState> {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
         let fabric = Arc::clone(service.ep().fabric());
-        let pins_copies = fabric.facts.asks(fi::FI_MR_LOCAL);
+        let pins_copies = fabric.info.asks(fi::FI_MR_LOCAL);
         let acks = Arc::new(Acks::new(open.n_pes));
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
         Ok(SharedState {
@@ -156,7 +156,7 @@ impl SharedState {
 
     /// Puts to one PE, and atomic operations after them, arrive in order.
     pub(crate) fn keeps_order(&self) -> bool {
-        self.fabric.facts.ordered && self.local.amos == Amos::Software
+        self.fabric.info.ordered && self.local.amos == Amos::Software
     }
 
     /// The longest put that is copied when it starts, so that its source is free at once.
@@ -170,13 +170,13 @@ impl SharedState {
     /// The descriptor of the registration that holds all of `memory`, if the fabric asks for one.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
-        let asks = self.fabric.facts.asks(fi::FI_MR_LOCAL);
+        let asks = self.fabric.info.asks(fi::FI_MR_LOCAL);
         asks.then(|| self.known_descriptor(memory))?
     }
 
     fn known_descriptor(&self, memory: LocalBuf) -> Option<usize> {
         let (at, descriptor) = self.local.segments.holding(memory)?;
-        if at.segment != Segment::Heap || !self.fabric.facts.heap_in_blocks() {
+        if at.segment != Segment::Heap || !self.fabric.info.heap_in_blocks() {
             return Some(*descriptor);
         }
         let block = self.own_heap.blocks.block(at.offset);

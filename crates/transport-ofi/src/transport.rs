@@ -1,21 +1,19 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::choice::InfoList;
+use crate::choice;
 use crate::connect::{self, Address, Offered, Peer, SegmentKey};
 use crate::ep::{FiEndpoint, Lengths};
 use crate::fabric::{self, Fabric};
-use crate::facts::InfoFacts;
+use crate::info::{FiInfo, InfoList};
 use crate::native::Native;
 use crate::progress::Progress;
-use crate::quirks;
+use crate::quirks::Quirk;
 use crate::raw::RawKey;
-use crate::refusals;
 use crate::service::{SENDS, Service};
 use crate::settings::{DESCRIPTORS, ENDPOINTS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
-use crate::wish::Wish;
 use libfabric_sys as fi;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
@@ -43,54 +41,53 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
 }
 
 /// A provider that was opened: its domain and the service's ep in it.
-pub(crate) struct Opened {
+struct Opened {
     ep: FiEndpoint,
     native: Native,
     address: Address,
 }
 
-impl Opened {
-    /// Closes it, where that is possible.
-    pub(crate) fn close(self) {
-        if quirks::fails_at_close(&self.address.provider) {
-            std::mem::forget(self);
-        }
+/// Opens an entry and closes it, where that is possible.
+///
+/// # Errors
+/// Which step was refused, and why.
+pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
+    let fails_at_close = info.has(Quirk::FailsAtClose);
+    let opened = opened(with, &Tuning::default(), list, info)?;
+    if fails_at_close {
+        std::mem::forget(opened);
     }
+    Ok(())
 }
 
 /// Opens an entry.
 ///
 /// # Errors
 /// Which step was refused, and why.
-pub(crate) fn opened(
-    with: &Open,
-    tuning: &Tuning,
-    list: InfoList,
-    facts: InfoFacts,
-) -> Result<Opened, String> {
+fn opened(with: &Open, tuning: &Tuning, list: InfoList, info: FiInfo) -> Result<Opened, String> {
     let [_, random] = words(&with.secret);
-    let first_key = match facts.secret_keys() {
+    let first_key = match info.secret_keys() {
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let read_back = quirks::reads_follow(&facts.provider);
-    let facts = match tuning.trust && !read_back {
-        true => facts,
+    let read_back = info.has(Quirk::ReadsFollow);
+    let info = match tuning.trust && !read_back {
+        true => info,
         // Only these completions cover the target's memory where reads do not follow writes.
         false => {
-            let reads_follow = facts.reads_follow || read_back;
-            let delivery = facts.delivery && !reads_follow;
-            InfoFacts { delivery, reads_follow, ordered: false, ..facts }
+            let reads_follow = info.reads_follow || read_back;
+            let delivery = info.delivery && !reads_follow;
+            FiInfo { delivery, reads_follow, ordered: false, ..info }
         }
     };
-    if !facts.delivery && !facts.reads_follow {
+    if !info.delivery && !info.reads_follow {
         let why = "it does not report when a write has reached the target's memory, and orders no reads after writes";
         return Err(why.to_owned());
     }
     let n_pes = with.n_pes as usize;
-    let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
+    let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
-    let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.facts);
+    let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.info);
     let (depth, cells) =
         (receives + SENDS, Lengths { cell: longest_message, copy_up_to: 1, longest_message });
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
@@ -101,7 +98,7 @@ pub(crate) fn opened(
     };
     let native = if tuning.trust { native } else { native.least() };
     let name = fabric.name(ep.endpoint()).map_err(said)?;
-    let provider = fabric.facts.provider.clone();
+    let provider = fabric.info.provider.clone();
     let address = Address { provider, host: host_name(), name };
     Ok(Opened { ep, native, address })
 }
@@ -120,30 +117,21 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 /// [`Error::Unavailable`] if there are none.
 pub(crate) fn parts(with: &Open) -> Result<Vec<String>, Error> {
     let mut names: Vec<String> = Vec::new();
-    for (_, facts) in candidates(with)? {
-        if !names.contains(&facts.provider) {
-            names.push(facts.provider);
+    for (_, info) in choice::candidates(with).map_err(Error::Unavailable)? {
+        if !names.contains(&info.provider) {
+            names.push(info.provider);
         }
     }
     Ok(names)
-}
-
-/// The entries that fit, best first; of one provider if it is the part to be opened.
-fn candidates(with: &Open) -> Result<Vec<(InfoList, InfoFacts)>, Error> {
-    let library = fabric::library().map_err(Error::Unavailable)?;
-    let wish = Wish::of(&*with.host, with.amos, with.one_machine);
-    let mut found = refusals::candidates(library, &wish).map_err(Error::Unavailable)?;
-    found.retain(|(_, facts)| with.part.as_ref().is_none_or(|part| *part == facts.provider));
-    Ok(found)
 }
 
 fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
     let mut refusals = Vec::new();
     let mut found = None;
-    for (list, facts) in candidates(with)? {
-        let (provider, domain) = (facts.provider.clone(), facts.domain.clone());
-        match opened(with, &tuning, list, facts) {
+    for (list, info) in choice::candidates(with).map_err(Error::Unavailable)? {
+        let (provider, domain) = (info.provider.clone(), info.domain.clone());
+        match opened(with, &tuning, list, info) {
             Ok(opened) => {
                 found = Some(opened);
                 break;
@@ -161,20 +149,20 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             fabric::LOG
         )));
     };
-    let facts = &ep.fabric().facts;
+    let info = &ep.fabric().info;
     rushmem_log::debug!(
-        mr_mode = format_args!("{:#x}", facts.mr_mode),
-        ordered = facts.ordered,
-        delivery = facts.delivery,
-        reads_follow = facts.reads_follow,
-        locks_memory = facts.locks_memory(),
+        mr_mode = format_args!("{:#x}", info.mr_mode),
+        ordered = info.ordered,
+        delivery = info.delivery,
+        reads_follow = info.reads_follow,
+        locks_memory = info.locks_memory(),
         "provider {} ({}) is used, at {}",
-        facts.provider,
-        facts.domain,
+        info.provider,
+        info.domain,
         address.shown()
     );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
-    let tuning = tuning.over(&ep.fabric().facts);
+    let tuning = tuning.over(&ep.fabric().info);
     let [tag, _] = words(&with.secret);
     let library = ep.fabric().library;
     let mut service = Service::new(with.pe, ep, &tuning, tag);
@@ -189,19 +177,20 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
 }
 
 /// Why memory could not be registered, and what helps.
-fn refusal(facts: &InfoFacts, segment: Segment, nbytes: usize, why: &str) -> Error {
+fn refusal(info: &FiInfo, segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
-    let library = format!("libfabric ({})", facts.provider);
+    let library = format!("libfabric ({})", info.provider);
     Error::refused_memory(&library, segment, nbytes, why, limit)
 }
 
 impl Transport for Ofi {
     fn caps(&self) -> Caps {
+        let info = &self.shared().fabric.info;
         Caps {
             amos_compose_with_cpu: self.shared().local.amos == Amos::Software,
-            needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
-            locks_memory: self.shared().fabric.facts.locks_memory(),
-            heap_in_blocks: self.shared().fabric.facts.heap_in_blocks(),
+            needs_first_thread: info.has(Quirk::NeedsFirstThread),
+            locks_memory: info.locks_memory(),
+            heap_in_blocks: info.heap_in_blocks(),
         }
     }
 
@@ -215,7 +204,7 @@ impl Transport for Ofi {
             return Ok(Offered::default().encode());
         }
         let shared = self.shared();
-        let in_blocks = segment == Segment::Heap && shared.fabric.facts.heap_in_blocks();
+        let in_blocks = segment == Segment::Heap && shared.fabric.info.heap_in_blocks();
         let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
         // SAFETY: valid until this transport is dropped by contract.
         let (descriptor, offered) = unsafe { self.register_part(segment, base, first) }?;
@@ -298,14 +287,14 @@ impl Ofi {
             // registration.
             unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
         });
-        let said = |code| refusal(&fabric.facts, segment, nbytes, &fabric.library.strerror(code));
+        let said = |code| refusal(&fabric.info, segment, nbytes, &fabric.library.strerror(code));
         let mr = mr.map_err(said)?;
         // SAFETY: an open registration.
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
-        let raw = fabric.facts.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
+        let raw = fabric.info.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
         let raw = raw.transpose().map_err(said)?;
         lock(&shared.registrations).push(mr);
-        let base = if fabric.facts.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
+        let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
         let segment = SegmentKey { base, nbytes: nbytes as u64, key };
         Ok((mem_desc.addr(), Offered { segment, raw, whole: nbytes as u64 }))
     }
@@ -326,7 +315,7 @@ impl Ofi {
 
     fn new_ep(&self) -> Result<FiEndpoint, Error> {
         let shared = self.shared();
-        let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
+        let depth = shared.tuning.depth.min(shared.fabric.info.depth.max(1));
         let n_pes = shared.peers.n_pes();
         let Tuning { longest_message, longest_batch_message, .. } = shared.tuning;
         let copy_up_to = shared.copy_up_to(Completion::Now);
@@ -349,7 +338,7 @@ impl Drop for Ofi {
         // Peers that leave first are no losses.
         self.shared().local.loss.leave();
         self.thread.end();
-        if quirks::fails_at_close(&self.shared().address.provider) {
+        if self.shared().fabric.info.has(Quirk::FailsAtClose) {
             lock(&self.shared().registrations).clear();
             std::mem::forget(Arc::clone(&self.progress));
         }

@@ -35,25 +35,25 @@ pub(crate) struct OfiWire {
 
 impl OfiWire {
     pub(crate) fn new(shared: &SharedState, ep: FiEndpoint, replies: Arc<Replies>) -> OfiWire {
-        let (facts, tuning) = (&shared.fabric.facts, &shared.tuning);
+        let (info, tuning) = (&shared.fabric.info, &shared.tuning);
         // A NIC writes and reads a word faster than the target's CPU carries out a request, and
         // buffers for messages are short there.
-        let batches = facts.copies() && shared.local.amos == Amos::Software;
+        let batches = info.copies() && shared.local.amos == Amos::Software;
         let ordered = shared.keeps_order();
         let longest_batch = tuning.longest_batch();
         let caps = WireCaps {
-            copies: facts.copies(),
+            copies: info.copies(),
             batches,
             sessions: batches,
             orders_writes: ordered,
             orders_messages: ordered,
             acks_cover_writes: ordered && batches,
             // Sockets have taken what completes.
-            sends_late: !facts.sockets,
-            flushes_free: facts.delivery,
+            sends_late: !info.sockets,
+            flushes_free: info.delivery,
             // The longest data with a signal are a word where a NIC would write it, and what a
             // batch takes where a long message costs more than a write.
-            longest_signaled: match (batches, facts.takes_data()) {
+            longest_signaled: match (batches, info.takes_data()) {
                 (true, true) => tuning.longest_data().max(MAX_NBYTES),
                 (true, false) => MAX_NBYTES,
                 (false, _) => 8,

@@ -31,7 +31,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/shmem", 5_300),
     ("crates/topology", 1_350),
     ("crates/trace", 900),
-    ("crates/transport-ofi", 5_535),
+    ("crates/transport-ofi", 5_400),
     ("crates/transport-tcp", 6_100),
     ("crates/transport-ucx", 4_050),
     ("crates/transport", 10_080),

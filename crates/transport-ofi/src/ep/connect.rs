@@ -16,7 +16,7 @@ impl FiEndpoint {
 
     /// Returns true if this ep is connected to a PE, or needs no connection.
     pub(crate) fn is_connected(&self, pe: u32) -> bool {
-        self.room[pe as usize] > 0 || !self.fabric.facts.connects
+        self.room[pe as usize] > 0 || !self.fabric.info.connects
     }
 
     /// Nothing could begin towards a PE with this address: connects to it, unless a free cell is
@@ -27,7 +27,7 @@ impl FiEndpoint {
         if self.room[pe as usize] > 0 {
             return Ok(Post::Later);
         }
-        let connects = self.fabric.facts.connects;
+        let connects = self.fabric.info.connects;
         self.room[pe as usize] = if connects { 0 } else { CONNECTED };
         if connects && !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
             self.connect(pe, at)?;

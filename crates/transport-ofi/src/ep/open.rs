@@ -41,7 +41,7 @@ impl FiEndpoint {
         // The service alone receives messages, and sleeps until one comes.
         let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
         let staging = CellBlock::new(depth, cell);
-        let staging_mr = match fabric.facts.asks(fi::FI_MR_LOCAL) {
+        let staging_mr = match fabric.info.asks(fi::FI_MR_LOCAL) {
             false => None,
             true => {
                 let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
@@ -64,10 +64,10 @@ impl FiEndpoint {
             copy_up_to,
             cell,
             longest_message,
-            inject_up_to: fabric.facts.inject,
+            inject_up_to: fabric.info.inject,
             write_arguments: WriteArguments::new(),
             attempts: RefusedAttempts::new(connect_limit),
-            completion: match fabric.facts.delivery {
+            completion: match fabric.info.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
                 false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
             },
@@ -94,7 +94,7 @@ impl FiEndpoint {
         if self.staging_mr.is_none() {
             return Ok((null_mut(), BufferUse::Plain));
         }
-        if let Some(known) = known.filter(|_| !self.fabric.facts.asks(fi::FI_MR_ENDPOINT)) {
+        if let Some(known) = known.filter(|_| !self.fabric.info.asks(fi::FI_MR_ENDPOINT)) {
             return Ok((without_provenance_mut(known), BufferUse::Plain));
         }
         // SAFETY: by contract.
@@ -107,7 +107,7 @@ impl Drop for FiEndpoint {
     fn drop(&mut self) {
         // Registrations that belong to an endpoint are closed before it; others when no operation
         // uses them any more.
-        if self.fabric.facts.asks(fi::FI_MR_ENDPOINT) {
+        if self.fabric.info.asks(fi::FI_MR_ENDPOINT) {
             self.ops.clear();
             self.staging_mr = None;
         }

@@ -330,7 +330,7 @@ fn signals_are_not_answered_before_somebody_waits() {
 fn data_and_their_signal_leave_as_one_message() {
     const AT: u64 = 20_000;
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
-    if !ofi.shared().fabric.facts.streams() {
+    if !ofi.shared().fabric.info.streams() {
         eprintln!("skipped: this version cuts long messages");
         return;
     }

@@ -1,0 +1,340 @@
+//! What libfabric offers and what a job requires of it, as plain data. Libfabric has one structure
+//! for both, `fi_info`.
+#![allow(unsafe_code)]
+
+use crate::quirks::{self, Quirk};
+use libfabric_sys as fi;
+use libfabric_sys::Libfabric;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr::null_mut;
+
+/// All that a provider can ask of registrations.
+pub(crate) const ANY_REGISTRATION: u64 = fi::FI_MR_LOCAL
+    | fi::FI_MR_RAW
+    | fi::FI_MR_VIRT_ADDR
+    | fi::FI_MR_ALLOCATED
+    | fi::FI_MR_PROV_KEY
+    | fi::FI_MR_MMU_NOTIFY
+    | fi::FI_MR_RMA_EVENT
+    | fi::FI_MR_ENDPOINT
+    | fi::FI_MR_HMEM
+    | fi::FI_MR_COLLECTIVE;
+
+/// Orders that make a fence between writes, and between a write and a message, needless.
+const ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;
+/// Orders of which one makes a read's completion show that writes have arrived.
+const READS: u64 = fi::FI_ORDER_RAW | fi::FI_ORDER_RMA_RAW;
+
+/// The fields of a `fi_info` that matter here: requirements, whose empty names allow any, or the
+/// offer of an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FiInfo {
+    /// The provider, as libfabric composes its name.
+    pub(crate) provider: String,
+    pub(crate) domain: String,
+    pub(crate) fabric: String,
+    pub(crate) caps: u64,
+    pub(crate) mode: u64,
+    pub(crate) type_: fi::fi_ep_type,
+    pub(crate) threading: fi::fi_threading,
+    pub(crate) control_progress: fi::fi_progress,
+    pub(crate) data_progress: fi::fi_progress,
+    pub(crate) resource_mgmt: fi::fi_resource_mgmt,
+    /// The demands of the provider on registrations: `FI_MR_*`.
+    pub(crate) mr_mode: u64,
+
+    // Of an entry alone:
+    pub(crate) key_bytes: usize,
+    /// The number of registrations there that may be; 0 if the provider does not say.
+    pub(crate) registrations: usize,
+    /// Transfers up to this long may be injected.
+    pub(crate) inject: usize,
+    /// Operations that an endpoint may have in flight.
+    pub(crate) depth: usize,
+    /// Receives that an endpoint may wait for.
+    pub(crate) receives: usize,
+    pub(crate) max_message: usize,
+    /// Ranges of memory that one message can be sent from.
+    pub(crate) ranges: usize,
+    /// A message of many kilobytes is sent in one piece.
+    pub(crate) sends_whole: bool,
+    /// Writes of an endpoint to one address, and sends after them, arrive in order.
+    pub(crate) ordered: bool,
+    /// A read comes after the writes before it, so that its completion shows that they have
+    /// arrived.
+    pub(crate) reads_follow: bool,
+    /// A write can complete when it is visible at the target; of requirements, it must.
+    pub(crate) delivery: bool,
+    /// Two endpoints are connected before they exchange data; most providers for NICs need no
+    /// connections.
+    pub(crate) connects: bool,
+    /// Addresses are those of sockets.
+    pub(crate) sockets: bool,
+    /// The address is one that only this machine reaches.
+    pub(crate) loopback: bool,
+    /// The NIC behind it, where libfabric says.
+    pub(crate) nic: Option<FabricNic>,
+}
+
+/// A NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FabricNic {
+    pub(crate) on_pci: bool,
+    /// The device's name, as the kernel has it.
+    pub(crate) name: String,
+}
+
+impl FiInfo {
+    /// Nothing is required.
+    pub(crate) fn any() -> FiInfo {
+        FiInfo { mode: u64::MAX, mr_mode: ANY_REGISTRATION, ..FiInfo::default() }
+    }
+
+    /// Returns what an entry offers, with completions that cover the target's memory if `delivery`.
+    pub(crate) fn of(entry: &fi::fi_info, delivery: bool) -> FiInfo {
+        // SAFETY: entries that libfabric returns have all parts.
+        let tx = unsafe { &*entry.tx_attr };
+        // SAFETY: an entry has this part.
+        let rx = unsafe { &*entry.rx_attr };
+        // SAFETY: an entry has this part.
+        let endpoint = unsafe { &*entry.ep_attr };
+        // SAFETY: an entry has this part.
+        let domain = unsafe { &*entry.domain_attr };
+        // SAFETY: an entry has this part.
+        let fabric = unsafe { &*entry.fabric_attr };
+        let sockets =
+            matches!(entry.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
+        let provider = text(fabric.prov_name);
+        FiInfo {
+            domain: text(domain.name),
+            fabric: text(fabric.name),
+            caps: entry.caps,
+            mode: entry.mode,
+            type_: endpoint.type_,
+            threading: domain.threading,
+            control_progress: domain.control_progress,
+            data_progress: domain.data_progress,
+            resource_mgmt: domain.resource_mgmt,
+            mr_mode: u64::from(domain.mr_mode.cast_unsigned()),
+            key_bytes: domain.mr_key_size,
+            registrations: domain.mr_cnt,
+            inject: tx.inject_size,
+            depth: tx.size,
+            receives: rx.size,
+            max_message: endpoint.max_msg_size,
+            ranges: tx.iov_limit,
+            sends_whole: quirks::sends_whole(&provider, fabric.prov_version),
+            ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
+                && endpoint.max_order_waw_size >= endpoint.max_msg_size,
+            reads_follow: tx.msg_order & rx.msg_order & READS != 0,
+            delivery,
+            connects: endpoint.protocol == fi::FI_PROTO_RXM
+                || quirks::has(&provider, Quirk::Connects),
+            sockets,
+            loopback: sockets && is_loopback(entry),
+            nic: nic(entry),
+            provider,
+        }
+    }
+
+    /// Writes requirements into an empty `fi_info` of libfabric's, which has all parts.
+    ///
+    /// # Errors
+    /// When a name cannot be one of libfabric's.
+    fn fill(&self, hints: &mut fi::fi_info) -> Result<(), String> {
+        (hints.caps, hints.mode) = (self.caps, self.mode);
+        // SAFETY: a part of an entry that libfabric made.
+        unsafe { &mut *hints.ep_attr }.type_ = self.type_;
+        // SAFETY: a part of an entry that libfabric made.
+        let domain = unsafe { &mut *hints.domain_attr };
+        domain.threading = self.threading;
+        domain.control_progress = self.control_progress;
+        domain.data_progress = self.data_progress;
+        domain.resource_mgmt = self.resource_mgmt;
+        domain.mr_mode = self.mr_mode as i32;
+        domain.name = copy(&self.domain)?;
+        // SAFETY: a part of an entry that libfabric made.
+        let fabric = unsafe { &mut *hints.fabric_attr };
+        fabric.name = copy(&self.fabric)?;
+        fabric.prov_name = copy(&self.provider)?;
+        let op_flags = if self.delivery { fi::FI_DELIVERY_COMPLETE } else { 0 };
+        // SAFETY: a part of an entry that libfabric made.
+        unsafe { &mut *hints.tx_attr }.op_flags = op_flags;
+        Ok(())
+    }
+
+    pub(crate) fn asks(&self, mode: u64) -> bool {
+        self.mr_mode & mode != 0
+    }
+
+    /// Returns true if the provider is known for it.
+    pub(crate) fn has(&self, quirk: Quirk) -> bool {
+        quirks::has(&self.provider, quirk)
+    }
+
+    /// It reaches any number of peers without connections, and not by the kernel.
+    pub(crate) fn scales(&self) -> bool {
+        !self.connects && !self.has(Quirk::ByKernel)
+    }
+
+    /// A registration is in use only after it was enabled.
+    pub(crate) fn enables(&self) -> bool {
+        self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)
+    }
+
+    /// A NIC reads and writes registered memory by itself, whose pages must be there for that.
+    pub(crate) fn locks_memory(&self) -> bool {
+        self.asks(fi::FI_MR_ALLOCATED) && self.nic.is_some()
+    }
+
+    /// The heap is registered in blocks, since what is registered may be locked. A provider that
+    /// does not ask for pages to be there locks none, and all of a heap costs as much as a part.
+    pub(crate) fn heap_in_blocks(&self) -> bool {
+        self.asks(fi::FI_MR_ALLOCATED)
+    }
+
+    /// CPUs move the data: libfabric names no device on a bus.
+    pub(crate) fn copies(&self) -> bool {
+        self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
+    }
+
+    /// A message of any length costs little more than a short one, and is sent from where its parts
+    /// are: a stream carries it, and no memory need be registered.
+    pub(crate) fn streams(&self) -> bool {
+        self.sockets && self.takes_data() && self.ranges >= 2
+    }
+
+    /// Data of more than a few words come with their signal in one message.
+    pub(crate) fn takes_data(&self) -> bool {
+        self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
+    }
+
+    /// The longest message, and so the length of buffers for them: what is gathered fits a page
+    /// where CPUs move the data, and elsewhere a signal with a word of data. Over streams, longer
+    /// data come with their signal, too.
+    pub(crate) fn longest_message(&self) -> usize {
+        match (self.streams(), self.copies()) {
+            (true, _) => 64 << 10,
+            (false, true) => 4096,
+            (false, false) => 128,
+        }
+    }
+
+    /// Registrations name their keys, and peers that guess one have 64 bits to guess.
+    pub(crate) fn secret_keys(&self) -> bool {
+        self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)
+    }
+}
+
+/// A list of libfabric's, perhaps empty.
+pub(crate) struct InfoList {
+    library: &'static Libfabric,
+    first: *mut fi::fi_info,
+}
+
+// SAFETY: owned memory that libfabric does not share. It is not `Sync`, since code that has its
+// pointer may change it.
+unsafe impl Send for InfoList {}
+
+impl Drop for InfoList {
+    fn drop(&mut self) {
+        if !self.first.is_null() {
+            // SAFETY: owned, and made by this library.
+            unsafe { self.library.freeinfo(self.first) };
+        }
+    }
+}
+
+impl InfoList {
+    /// Returns what libfabric offers for these requirements.
+    ///
+    /// # Errors
+    /// When libfabric cannot be queried.
+    pub(crate) fn of(library: &'static Libfabric, hints: &FiInfo) -> Result<InfoList, String> {
+        // SAFETY: null asks for an empty one.
+        let filled = InfoList { library, first: unsafe { library.dupinfo(std::ptr::null()) } };
+        // SAFETY: null, or owned here.
+        let empty = unsafe { filled.first.as_mut() };
+        hints.fill(empty.ok_or("libfabric has no memory for a query")?)?;
+        let mut first = null_mut();
+        // SAFETY: valid hints.
+        match unsafe { library.getinfo(filled.first, &mut first) } {
+            0 => Ok(InfoList { library, first }),
+            error if error == -fi::FI_ENODATA => Ok(InfoList { library, first: null_mut() }),
+            error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
+        }
+    }
+
+    /// A copy of one entry.
+    pub(crate) fn copy(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
+        // SAFETY: an entry of a list that lives.
+        let first = unsafe { library.dupinfo(entry) };
+        (!first.is_null()).then_some(InfoList { library, first })
+    }
+
+    pub(crate) fn first(&self) -> *mut fi::fi_info {
+        self.first
+    }
+
+    /// The entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
+        // SAFETY: the list lives as long as the borrow, and nothing changes it.
+        let entry = |at: *mut fi::fi_info| unsafe { at.as_ref() };
+        std::iter::successors(entry(self.first), move |info| entry(info.next))
+    }
+}
+
+/// The providers that are installed, by their own names, whether or not they have a device here.
+pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
+    let mut first = null_mut();
+    // SAFETY: the list is freed below.
+    if unsafe { library.installed(&mut first) } != 0 {
+        return Vec::new();
+    }
+    let list = InfoList { library, first };
+    // SAFETY: these entries have this part.
+    list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
+}
+
+/// The NIC behind an entry, as far as libfabric says.
+fn nic(info: &fi::fi_info) -> Option<FabricNic> {
+    // SAFETY: null, or a part of an entry that lives.
+    let nic = unsafe { info.nic.as_ref() }?;
+    // SAFETY: null, or a part of an entry that lives.
+    let bus = unsafe { nic.bus_attr.as_ref() };
+    // SAFETY: null, or a part of an entry that lives.
+    let device = unsafe { nic.device_attr.as_ref() };
+    Some(FabricNic {
+        on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),
+        name: device.map(|device| text(device.name)).unwrap_or_default(),
+    })
+}
+
+fn is_loopback(info: &fi::fi_info) -> bool {
+    if info.src_addr.is_null() || info.src_addrlen < size_of::<libc::sockaddr_in>() {
+        return false;
+    }
+    // SAFETY: a socket address of at least this size, by its format.
+    let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+    i32::from(address.sin_family) == libc::AF_INET
+        && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
+}
+
+/// A string that libfabric will free; null for an empty one.
+fn copy(text: &str) -> Result<*mut c_char, String> {
+    if text.is_empty() {
+        return Ok(null_mut());
+    }
+    let text = CString::new(text).map_err(|_| format!("{text:?} names nothing of libfabric's"))?;
+    // SAFETY: a string that ends with a zero.
+    Ok(unsafe { libc::strdup(text.as_ptr()) })
+}
+
+/// A string of libfabric's, which may be none.
+fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: libfabric's strings end with zeros and live as long as the entry.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}

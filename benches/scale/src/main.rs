@@ -2,7 +2,7 @@
 //! are larger than any test machine.
 //!
 //! It runs the plans that the library executes, of every member, under the LogGP model of a
-//! machine. `--doc DIR` writes the table and the curves of `docs/scale.md` into a folder; without
+//! machine. `--doc DIR` writes the tables and the curves of `docs/scale` into a directory; without
 //! it the table is printed. It does not depend on how the library executes a plan: it reports the
 //! cost of the plan.
 #![forbid(unsafe_code)]
@@ -35,17 +35,21 @@ const PAGE: &str = "\
 
 This page estimates the time of the collectives on machines that are larger than any test machine.
 `cargo run --release -p rushmem-scale -- --doc docs/scale` writes it: it runs the plans that the
-library executes, under the LogGP model. *flat* has one PE on a node and a fabric of 200 Gbit/s with
-0.9 us. The others have 64 PEs on a node. *dragonfly* has groups of 32 nodes, between which a message
-takes 1.7 us; the charts show this machine. Messages and KiB are those that the busiest member sends.
-The factor after each time is its ratio to the lower bound: the time in which a word reaches all
-members, or in which each member sends and receives its bytes, whichever is longer. Plans with a step
-for each member are run up to 4,096 PEs; for more PEs, a closed form gives the time, which is checked
-against the plans.
+library executes, under the LogGP model. There are three machines:
 
-[collectives.md](../collectives.md) describes which algorithm is used where. Collectives within one
-node use shared memory instead. In the model the PEs of a node do not share its link, so it shows
-less of the gain of two levels.
+- *flat* has one PE on each node, and a fabric of 200 Gbit/s with a latency of 0.9 us.
+- *64 PEs per node* has the same fabric.
+- *dragonfly* has 64 PEs per node and groups of 32 nodes; a message between groups takes 1.7 us. The
+  charts show this machine.
+
+Messages and KiB are those that the busiest member sends. The factor after each time is its ratio to
+the lower bound: the time in which a word reaches all members, or in which each member sends and
+receives its bytes, whichever is longer. Plans with a step for each member are run up to 4,096 PEs;
+for more PEs, a closed form gives the time, which is checked against the plans.
+
+[collectives.md](../collectives.md) describes which algorithm is used where. Within one node,
+collectives use shared memory instead. In the model each PE of a node has a link of its own, so the
+model shows less of the gain of two levels than a machine would.
 ";
 
 fn main() -> Result<()> {
@@ -54,13 +58,13 @@ fn main() -> Result<()> {
         bail!("--max-pes {max_pes}: a team of the curves has a power of two of PEs, 2 at least");
     }
     let updates = updates::markdown(max_pes);
-    let Some(folder) = doc else {
+    let Some(directory) = doc else {
         println!("{updates}");
         print!("{}", table::markdown(&table::rows(max_pes)?));
         return Ok(());
     };
     let write = |name: &str, text: &str| {
-        let path = folder.join(name);
+        let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     write("updates.md", &updates)?;

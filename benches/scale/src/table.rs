@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;
-/// The sizes of the table.
+/// The sizes of the table; `MAX_LINEAR` is shown for plans with a step for each member alone.
 const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 
 /// One line of the table.
@@ -29,7 +29,8 @@ const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
 pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for operation in all() {
-        for n in SIZES.into_iter().filter(|&n| n <= max_pes) {
+        let is_shown = |&n: &u32| n <= max_pes && (n != MAX_LINEAR || operation.is_linear);
+        for n in SIZES.into_iter().filter(is_shown) {
             let mut row = ScaleRow { operation, n, counted: None, times: Vec::new() };
             for machine in MACHINES {
                 let bound = operation.collective.lower_bound(&machine, n);
@@ -52,7 +53,7 @@ pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
 
 pub fn markdown(rows: &[ScaleRow]) -> String {
     let mut text = String::from("| collective | algorithm | PEs | messages | KiB sent |");
-    MACHINES.iter().for_each(|machine| _ = write!(text, " {} |", machine.name));
+    MACHINES.iter().for_each(|machine| _ = write!(text, " {}, us |", machine.name));
     text.push_str("\n|---|---|---:|---:|---:|");
     MACHINES.iter().for_each(|_| text.push_str("---:|"));
     text.push('\n');
@@ -67,7 +68,7 @@ pub fn markdown(rows: &[ScaleRow]) -> String {
         };
         for time in &row.times {
             let _ = match time {
-                Some((time, bound)) => write!(text, " {time:.1} us ({:.1}) |", time / bound),
+                Some((time, bound)) => write!(text, " {time:.1} ({:.1}) |", time / bound),
                 None => write!(text, " |"),
             };
         }

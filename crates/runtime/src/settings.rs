@@ -76,7 +76,7 @@ settings! {
     debug: Option<Filter> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
         "what the library does, on standard error: 1 or info: how PEs reach each other, and why heaps differ, if they do (lines of PE 0); \
          2, debug or any other word: also what it finds and chooses, and each connection; 3 or trace: also what it does often; \
-         or levels of single modules, such as transport=debug,runtime::start=trace (docs/rust.md)";
+         or levels of single modules, such as transport=debug,runtime::start=trace (docs/rust-reference.md)";
         |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
     /// Make checks that cost time.
     check: Checks = "SHMEM_CHECK", &[], Some("0");

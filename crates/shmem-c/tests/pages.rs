@@ -17,7 +17,7 @@ const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such prog
 const RELEASE: &str = "the step `release` makes and installs these files";
 
 /// Blocks that are left out: the page, how the block begins, and why.
-const LEFT_OUT: [(&str, &str, &str); 9] = [
+const LEFT_OUT: [(&str, &str, &str); 8] = [
     ("first-hour", "python3 -m venv", REGISTRY),
     ("first-hour", "oshrun -n 4 python ring.py", REGISTRY),
     (
@@ -30,7 +30,6 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
     ("installing", "./configure PKG", "ci/xtask/tests/packages.rs configures a project"),
     ("races", "cargo +nightly", "needs a nightly compiler"),
     ("measuring", "shmem-perf build", "needs another library; `cargo xtask bench-peer` does it"),
-    ("rust", "CARGO_TARGET", "the step of the documentation tests does it"),
 ];
 
 /// Programs that stand for what is not here.

@@ -58,9 +58,10 @@
 #[cfg(feature = "c")]
 extern crate rushmem_c as _;
 
-/// The programs of the guide, as tests.
+/// The programs of the guide and the reference, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
+#[doc = include_str!("../../../docs/rust-reference.md")]
 mod guide {}
 
 /// Makes the `Call` of a function from its name.

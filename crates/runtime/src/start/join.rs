@@ -86,7 +86,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
             call,
             "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
              another copy of the library in this process has joined the job; keep the environment, and link one copy alone \
-             (docs/rust.md says how Rust and C share one)"
+             (docs/rust-reference.md says how Rust and C share one)"
         );
     }
     child::watch(call);

@@ -51,6 +51,15 @@ pub(crate) struct TestPair {
 
 /// Over some of UCX's transports; `None` where UCX does not have them.
 pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair> {
+    pair_on(1, transports, abandon_limit)
+}
+
+/// Works as [`pair`], with this many CPUs for each PE.
+pub(crate) fn pair_on(
+    cpus_per_pe: u32,
+    transports: &str,
+    abandon_limit: Duration,
+) -> Option<TestPair> {
     let changes = [("TLS", transports.to_owned()), ("NET_DEVICES", "lo".to_owned())];
     let context = UcpContext::open(2, &changes).map_err(|why| println!("skipped: {why}"));
     let context = Arc::new(context.ok()?);
@@ -59,7 +68,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
         n_pes: 2,
         secret: [0; 32],
         one_machine: true,
-        cpus_per_pe: 1,
+        cpus_per_pe,
         amos: Amos::Software,
         part: None,
         host: Arc::new(Panics),

@@ -34,3 +34,6 @@ pub use endpoint::{Issuing, WireEndpoint};
 pub use issuer::{FinishedBy, Issuer, Issuers};
 pub use state::Origin;
 pub use wire::{Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
+
+#[cfg(test)]
+mod tests;

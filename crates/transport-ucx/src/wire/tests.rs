@@ -1,8 +1,9 @@
 //! Unit tests of requests that no PE sends: the target refuses each, and says whose it is and why.
+//! And of how often a thread that waits serves peers.
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair};
+use crate::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::stream::{Stream, StreamPosition, Update};
 use rushmem_transport::kit::violation::RefusedMessage;
@@ -81,5 +82,19 @@ fn a_part_of_a_header_is_refused() {
         });
         let Some(refused) = refused else { return };
         assert_eq!((refused.from, &*refused.why), (from, "it sent an unknown request"));
+    }
+}
+
+#[test]
+fn peers_are_served_by_each_poll_where_pes_outnumber_the_cpus() {
+    for (cpus_per_pe, expected) in [(1, 1), (0, POLLS_PER_SERVICE)] {
+        let pair = pair_on(cpus_per_pe, "tcp,self", Duration::from_secs(30));
+        let Some(pair) = pair.map(ManuallyDrop::new) else { return };
+        let TestPair { issuer, progress, .. } = &*pair;
+        let (mut origin, shared) = (lock(&issuer.origin), &progress.shared);
+        for polls in 1..=POLLS_PER_SERVICE {
+            origin.wire().serve(shared, polls, false).expect("no loss");
+        }
+        assert_eq!(shared.local.state.polls(), u64::from(expected), "{cpus_per_pe} CPUs");
     }
 }

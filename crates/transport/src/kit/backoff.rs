@@ -55,7 +55,7 @@ impl WaitLimits {
 
     /// Small numbers.
     #[cfg(test)]
-    pub(super) const fn for_tests() -> WaitLimits {
+    pub(crate) const fn for_tests() -> WaitLimits {
         WaitLimits {
             spins: 3,
             sleep: Duration::from_millis(1),

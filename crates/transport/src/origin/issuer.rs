@@ -288,3 +288,6 @@ impl<W: Wire> Issuers<W> {
         self.unfinished.map(|left| Arc::clone(&left.issuer))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ use contender::Contender;
 use table::SuiteRow;
 
 const RUNS: u32 = 15;
-/// The load below which nothing else is at work.
+/// The load average below which the machine counts as idle.
 const QUIET: f64 = 0.5;
 
 /// Flags of the task.
@@ -52,7 +52,7 @@ pub struct PeerFlags {
     ours: Option<PathBuf>,
 }
 
-/// As a task.
+/// Runs the task.
 pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Install) -> Result<()> {
     let suite = suites::named(&suite).context("a suite of this name")?;
     let workspace = Workspace::open()?;

@@ -63,7 +63,7 @@ pub struct RacesFlags {
     ours: Option<PathBuf>,
 }
 
-/// As a task.
+/// Runs the task.
 pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-races");

@@ -45,7 +45,7 @@ pub struct SizeFlags {
     ours: Option<PathBuf>,
 }
 
-/// As a task.
+/// Runs the task.
 pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-size");

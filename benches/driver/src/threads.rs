@@ -76,7 +76,7 @@ pub struct ThreadsFlags {
     ours: Option<PathBuf>,
 }
 
-/// As a task.
+/// Runs the task.
 pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
     let ThreadsFlags { pes, transports, runs, time, ours } = flags;
     let workspace = Workspace::open()?;
@@ -154,7 +154,7 @@ fn measure(mut job: Command, record: &Path) -> Result<Record> {
     load::load(record).map_err(Error::msg)
 }
 
-/// That a record is of the job that was requested, and of all of it.
+/// Checks that a record is complete and belongs to the requested job.
 fn check(found: &Record, (transport, pes): (&str, u32), level: &Level) -> Result<()> {
     let n = found.job.pes.len();
     ensure!(n == pes as usize, "a job of {pes} PEs had {n}");

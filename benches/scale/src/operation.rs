@@ -157,7 +157,7 @@ impl SizedCollective {
         }
     }
 
-    /// In the tables.
+    /// Returns the name in tables.
     pub fn name(self) -> String {
         let (name, nbytes) = match self {
             Self::Sync => return "sync".to_owned(),

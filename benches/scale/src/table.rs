@@ -80,7 +80,8 @@ pub fn markdown(rows: &[ScaleRow]) -> String {
 /// A file name, a title, a curve for each algorithm, and the lower bound.
 pub type Chart = (String, String, Vec<Curve>, Curve);
 
-/// For each collective the time of each algorithm over the machine of nodes in groups.
+/// Returns a chart for each collective: the time of each algorithm on the machine of nodes in
+/// groups.
 pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
     const NS: f64 = 1000.0;
     let mut charts: Vec<Chart> = Vec::new();

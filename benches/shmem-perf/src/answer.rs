@@ -55,7 +55,7 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     series.into_iter().filter_map(row).collect()
 }
 
-/// Why the gap is as it is, the more general reasons first.
+/// Returns the reasons for the gap, the more general ones first.
 pub fn reasons(record: &Record) -> Vec<String> {
     let job = &record.job;
     let mut reasons = path(record);

@@ -17,8 +17,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// On the terminal of standard error, or of that of the launcher, which passes on what PEs
-    /// print.
+    /// Creates a bar on the terminal of standard error, or of the launcher that forwards it.
     pub fn new(is_wanted: bool) -> Self {
         let launchers = format!("/proc/{}/fd/2", parent_id());
         let places = ["/proc/self/fd/2", &launchers];

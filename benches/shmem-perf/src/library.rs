@@ -75,7 +75,7 @@ pub struct Operation {
 
 #[cfg(test)]
 impl Operation {
-    /// One that cannot be run.
+    /// Returns an operation that cannot be run.
     pub fn named(name: &str, kind: OperationKind, least: u64, most: u64) -> Self {
         unsafe extern "C" fn none(_: *const Task, _: u64, _: u64, _: *mut u64) {}
         Self {
@@ -210,8 +210,7 @@ impl Joined<'_> {
         Ok(())
     }
 
-    /// Symmetric memory of zeros, if there is room, for what goes on beside the library. All PEs
-    /// call it.
+    /// Allocates symmetric memory of zeros for communication beside the library. Collective.
     pub fn reserve(&self, n_words: usize) -> Option<&'static [AtomicU64]> {
         // SAFETY: the job is joined.
         let memory = unsafe { (self.routines.raw.reserve)(8 * n_words as u64) };
@@ -373,7 +372,7 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.bind)(index as i32) == 0 }
     }
 
-    /// That a task stays within what is allocated.
+    /// Checks that a task stays within the allocated memory.
     fn check(&self, task: &Task) {
         let operation = &self.operations()[task.operation as usize];
         let n = self.n_pes();

@@ -33,7 +33,7 @@ pub struct PeFacts {
     cpus: String,
 }
 
-/// This PE, whose node has this number.
+/// Returns the facts about this PE, on the node with this number.
 pub fn own(node: u32) -> PeFacts {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();

@@ -21,8 +21,8 @@ const WINDOW: u64 = 8;
 const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
-/// Both matrices, within about `time`; calls `done` after each row with the number of rows so far
-/// and in all. All PEs call it.
+/// Measures both matrices, within about `time`. Calls `done` after each row with the number of rows
+/// so far and in all. Collective.
 pub fn matrices(
     world: &BenchJob<'_>,
     time: Duration,

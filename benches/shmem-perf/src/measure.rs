@@ -108,7 +108,7 @@ impl<'a> Bench<'a> {
         is_one && !is_both && subject.measure != Measure::Collective
     }
 
-    /// This PE's peer, and whether it issues and receives.
+    /// Returns the peer of this PE, and if this PE issues and receives.
     fn part(&self, subject: &Sweep) -> Option<(u32, bool, bool)> {
         let me = self.world.me;
         if subject.measure == Measure::Collective {
@@ -187,7 +187,7 @@ impl<'a> Bench<'a> {
         repeat(task.nbytes, &self.limits(subject, time), times, value)
     }
 
-    /// First the transfer alone, then with as much to compute as it takes.
+    /// Measures the transfer alone, and then beside a computation that takes as long.
     fn overlap(&self, subject: &Sweep, mut task: Task, time: Duration) -> Point {
         let library = &self.world.library;
         let turn_ns = || {
@@ -238,7 +238,7 @@ impl<'a> Bench<'a> {
         world.share(0, point.as_ref())
     }
 
-    /// This PE's part in a batch; its times, if it issues.
+    /// Performs the part of this PE in a batch. Returns its times if it issues.
     fn step(&self, subject: &Sweep, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
         let library = &self.world.library;
         library.barrier();
@@ -276,7 +276,7 @@ impl<'a> Bench<'a> {
         Role::Waits
     }
 
-    /// PEs that issue at once.
+    /// Returns the number of PEs that issue at once.
     fn n_active(&self, subject: &Sweep) -> u64 {
         let is_both = subject.measure == Measure::BidirectionalBandwidth && self.world.n > 1;
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }

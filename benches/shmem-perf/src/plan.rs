@@ -197,7 +197,7 @@ fn applies(measure: Measure, operation: &Operation) -> bool {
     }
 }
 
-/// One subject, of collectives one for each size of a team.
+/// Returns one subject, or for collectives one for each size of a team.
 fn library_subjects(
     options: &PerfOptions,
     facts: JobFacts,

@@ -82,7 +82,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     }
 }
 
-/// One message, not one of each PE.
+/// Prints one message instead of one of each PE.
 fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
     if library.my_pe() == 0 {
         eprintln!("shmem-perf: {sentence}");
@@ -157,8 +157,8 @@ fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     }
 }
 
-/// Which networks' floors are measured between the two PEs: those that the flags name, or else what
-/// the library itself goes over.
+/// Returns the networks whose floors are measured between the two PEs: those that the flags name,
+/// or else the one that the library uses.
 fn networks(
     options: &PerfOptions,
     job: &BenchJob<'_>,

@@ -36,7 +36,7 @@ impl SampleSet {
         Self { histogram, sum: 0.0, min: f64::INFINITY, max: 0.0, medians: Vec::new() }
     }
 
-    /// One batch of values that are not negative.
+    /// Adds a batch of values that are not negative.
     pub fn add(&mut self, values: &[f64]) {
         if values.is_empty() {
             return;

@@ -62,7 +62,7 @@ fn listed(pairs: &[(u32, u32)]) -> String {
     words.join(" ")
 }
 
-/// Returns a group that was measured; `all` is what was measured so far.
+/// Returns the table of a measured group. `all` holds all series so far.
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {

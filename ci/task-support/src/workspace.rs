@@ -153,7 +153,7 @@ impl TestProgram {
         self.is_integration && self.folder == folder && self.name == name
     }
 
-    /// Nothing where the artifact is no program.
+    /// Returns `None` if the artifact is no program.
     fn read(artifact: Artifact, root: &Path) -> Result<Option<Self>> {
         let Some(executable) = artifact.executable else { return Ok(None) };
         Ok(Some(Self {

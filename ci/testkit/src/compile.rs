@@ -80,8 +80,7 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// One folder per test program of cargo's: two of them may compile the same source at the same
-/// time.
+/// Returns the folder of this test program, since two may compile the same source at once.
 fn folder(tmpdir: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let folder = tmpdir.join(this.file_stem().expect("a test program has a name"));

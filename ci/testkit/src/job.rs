@@ -67,13 +67,13 @@ impl Job {
         self
     }
 
-    /// Another oshrun than the prefix's.
+    /// Uses this oshrun instead of that of the prefix.
     pub fn launcher(mut self, oshrun: impl AsRef<Path>) -> Self {
         self.launcher = Launcher::At(oshrun.as_ref().to_owned());
         self
     }
 
-    /// One more argument of the program.
+    /// Adds an argument of the program.
     pub fn arg(mut self, argument: impl ToString) -> Self {
         self.arguments.push(argument.to_string());
         self

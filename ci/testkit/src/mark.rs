@@ -35,7 +35,7 @@ impl fmt::Display for Process {
 pub struct TestMark(String);
 
 impl TestMark {
-    /// One that no other job has.
+    /// Returns a mark that no other job has.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))

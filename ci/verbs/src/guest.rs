@@ -42,7 +42,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// With this kernel; everything is kept in `folder`.
+    /// Prepares the files for this kernel in `folder`.
     pub fn new(workspace: &Workspace, folder: &Path, kernel: PathBuf) -> Result<Bed> {
         let scripts = workspace.root.join(SCRIPTS);
         let initramfs = folder.join("initramfs.gz");

@@ -42,7 +42,7 @@ pub struct VerbsFlags {
     list: bool,
 }
 
-/// As a task.
+/// Runs the task.
 pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     if list {
@@ -59,7 +59,7 @@ pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()
     }
 }
 
-/// As a step of the tests; the reason, where it cannot be run.
+/// Runs the jobs as a step of the tests. Returns the reason if it cannot be run.
 pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String>> {
     match bed(workspace)? {
         Ok(bed) => check(workspace, &bed, &[], install).map(Ok),

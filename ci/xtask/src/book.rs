@@ -120,7 +120,7 @@ fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
     result
 }
 
-/// Every link of the site leads to a file of it.
+/// Checks that every link of the site leads to a file of it.
 fn check(site: &Path) -> Result<()> {
     let mut broken = Vec::new();
     for page in files(site, ".html")? {

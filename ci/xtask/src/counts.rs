@@ -169,8 +169,8 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// By how much the count of unchanged source differs between compilers: nothing for the short paths
-/// on a node.
+/// Returns by how much the count of unchanged source differs between compilers: 0 for the short
+/// paths on a node.
 fn noise(pinned: u64) -> u64 {
     pinned * 2 / 100
 }

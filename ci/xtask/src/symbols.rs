@@ -50,7 +50,7 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     abi::check(workspace, prefix, accept)
 }
 
-/// In the shared library all names are global, of one version.
+/// Checks that all names in the shared library are global, of one version.
 fn shared(table: &Exports, library: &Path) -> Result<()> {
     let all = table.all().into_iter();
     let names = all.map(|name| (format!("{name}@@{ABI}"), GLOBAL.to_owned()));
@@ -64,7 +64,7 @@ fn shared(table: &Exports, library: &Path) -> Result<()> {
     Ok(())
 }
 
-/// In the static library the names of the standard are weak, so that a tool can define them.
+/// Checks that the standard's names in the static library are weak, so that a tool can define them.
 fn archive(table: &Exports, library: &Path) -> Result<()> {
     let weak = table.names.iter().map(|name| (name.clone(), WEAK.to_owned()));
     let strong = table.twins().chain([WRAPPED.to_owned()]).map(|name| (name, GLOBAL.to_owned()));

@@ -107,7 +107,7 @@ fn all() -> Vec<&'static TestStep> {
     all
 }
 
-/// Why a tier has no step of this name.
+/// Explains why a tier has no step of this name.
 fn elsewhere(name: &str) -> String {
     let has = |tier: &[TestStep]| tier.iter().any(|step| step.name == name);
     let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full")];

@@ -165,7 +165,7 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     None
 }
 
-/// Why PMI's socket cannot be used, and the remedy.
+/// Explains why the socket of PMI cannot be used, with the remedy.
 fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
     if protocol == Protocol::Pmix {
         return "but SHMEM_BOOTSTRAP=pmix asks for PMIx, and PMIX_NAMESPACE or PMIX_RANK is not set: unset \

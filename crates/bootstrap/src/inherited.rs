@@ -111,9 +111,9 @@ fn own(number: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// From now on the kernel kills this process the moment that nobody can write to this pipe any
-/// more, whatever it does then: no thread waits for it, and no signal is taken from the program.
-/// The descriptor stays open as long as the process runs.
+/// Makes the kernel kill this process as soon as the pipe has no writer, whatever the process does:
+/// no thread waits for it, and no signal is taken from the program. The descriptor stays open as
+/// long as the process runs.
 fn die_with(pipe: OwnedFd) {
     let set = |command, argument: libc::c_int| {
         // SAFETY: the descriptor is open, and these commands take a number.

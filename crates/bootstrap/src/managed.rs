@@ -116,7 +116,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     connected
 }
 
-/// Returns the error of an opening, which shows that no manager is where the variables lead.
+/// Returns the error if no manager is where the variables lead.
 fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
     let cause = match error {
         Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
@@ -132,7 +132,7 @@ fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
     Error::NoManager { who: who.to_owned(), protocol: "PMI", variables: set(variables), cause }
 }
 
-/// These variables and what they hold.
+/// Returns these variables and their values.
 fn set(names: &[&str]) -> String {
     let each = names.iter().map(|name| {
         let value = std::env::var_os(name).unwrap_or_default();
@@ -226,7 +226,7 @@ impl Managed {
         }
     }
 
-    /// As the first PE of a node: its records against those of the other nodes.
+    /// Exchanges the records of this node for those of the other nodes, as its first PE.
     fn exchange_nodes(&mut self, ours: &Records) -> Result<Records, Error> {
         let key = format!("rushmem-{}-", self.round);
         let me = self.manager.pe();
@@ -300,7 +300,7 @@ fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     NodeMap::from_marks(marks).map_err(|_| Error::Unexpected("a job without processes"))
 }
 
-/// Under which the first PE of a node puts who is on it.
+/// Returns the key under which the first PE of a node puts the list of its PEs.
 fn node_key(first: u32) -> String {
     format!("rushmem-node-{first}")
 }

@@ -47,7 +47,7 @@ impl NodeMap {
         NodeMap::from_runs([(0, n_pes)])
     }
 
-    /// From runs of (node, number of consecutive PEs on it), in the order of PEs.
+    /// Creates a map from runs of (node, number of consecutive PEs on it), in the order of PEs.
     ///
     /// # Errors
     /// When a run is empty, there is no PE at all or 2^32 and more, or a node appears before one
@@ -71,7 +71,7 @@ impl NodeMap {
         if map.runs.is_empty() { Err(InvalidNodes) } else { Ok(map) }
     }
 
-    /// From any mark of each PE's node, in the order of PEs: PEs with equal marks share a node.
+    /// Creates a map from a mark of each PE's node, in the order of PEs: equal marks mean one node.
     ///
     /// # Errors
     /// When there is no PE.

@@ -110,7 +110,7 @@ impl JobSession {
         }
     }
 
-    /// This PE's number in the job.
+    /// Returns the number of this PE in the job.
     pub fn pe(&self) -> u32 {
         self.pe
     }
@@ -120,7 +120,7 @@ impl JobSession {
         self.nodes.n_pes()
     }
 
-    /// This PE's number among the PEs of its node.
+    /// Returns the number of this PE among those of its node.
     pub fn local_id(&self) -> u32 {
         self.nodes.local_index(self.pe)
     }
@@ -402,7 +402,7 @@ impl Aborter {
     }
 }
 
-/// As much of a message as `oshrun` takes.
+/// Shortens a message to the length that `oshrun` accepts.
 fn cut(message: &str) -> String {
     let ends = 0..=message.len().min(MAX_MESSAGE);
     let end = ends.rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);

@@ -65,17 +65,17 @@ impl Edge {
 }
 
 impl Partner {
-    /// Somebody with whom the member exchanges messages in round `k`.
+    /// Returns a partner of the exchange in round `k`.
     pub(crate) const fn exchange(index: u32, k: u8) -> Self {
         Self { index, edge: Edge::Exchange(k) }
     }
 
-    /// Somebody whose messages are counted only.
+    /// Returns a partner whose messages are counted.
     pub(crate) const fn any(index: u32) -> Self {
         Self { index, edge: Edge::Any }
     }
 
-    /// Somebody whose messages come in a line.
+    /// Returns a partner whose messages come in a line.
     pub(crate) const fn line(index: u32) -> Self {
         Self { index, edge: Edge::Line }
     }

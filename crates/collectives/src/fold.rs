@@ -24,7 +24,7 @@ impl FoldCore {
         self.size.ilog2() as u8
     }
 
-    /// With whom the member at a position exchanges in round `k`.
+    /// Returns the partner of the member at a position in round `k`.
     pub(crate) const fn partner(self, position: u32, k: u8) -> Partner {
         Partner::exchange(self.member(position ^ (1 << k)), k)
     }

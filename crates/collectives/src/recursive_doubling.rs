@@ -134,7 +134,7 @@ pub(crate) const fn put(peer: Partner, receive_buffer: u8) -> Step {
     Step::Put { peer, from: ACCUMULATOR, to: Buffer::Receive(receive_buffer).at(0), count: 1 }
 }
 
-/// One round between two members that end up with the same partial result.
+/// Returns the steps of a round after which both members have the same partial result.
 const fn exchange(me: u32, peer: Partner, receive_buffer: u8) -> [Step; 3] {
     let receive_buffer_is_left = peer.index < me;
     [

@@ -46,7 +46,7 @@ pub enum End {
     YoungWord,
     /// For a word that compares already.
     SatisfiedWord,
-    /// For operations over the network on PEs that nothing hinders.
+    /// For operations over the network on PEs that can continue.
     Network,
     /// For a lock of which the holder is not known.
     Lock,
@@ -212,7 +212,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// These nodes can continue, so those that wait for them may.
+    /// Marks nodes that can continue because these can.
     fn spread(&mut self, mut nodes: Vec<u32>, missing: &mut [usize]) {
         while let Some(node) = nodes.pop() {
             if std::mem::replace(&mut self.can_continue[node as usize], true) {

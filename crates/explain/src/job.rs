@@ -87,7 +87,7 @@ impl<'a> Job<'a> {
         self.holders.get(&key(lock)).copied()
     }
 
-    /// Sentences on what PEs do, one for each of the first groups of PEs that do the same, such as
+    /// Returns sentences on what PEs do, one for each of the first groups that do the same, such as
     /// `PE 3 computes.` or `PE 3 has waited 31 s in shmem_quiet.`
     pub fn sentences(&self, pes: &[u32]) -> Vec<String> {
         let does = |pe: u32| match self.pes[pe as usize].situation {

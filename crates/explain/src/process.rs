@@ -96,7 +96,7 @@ pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> Pro
         't' => ProcessState::Traced,
         // A process that reads a file is in this state again and again, but not for long.
         'D' if ticks == 0 && first.state == 'D' => ProcessState::WaitsForDisk,
-        // One that sleeps most of the time may be seen in this state once.
+        // A process that sleeps most of the time may be running at one of the reads.
         'R' if first.state == 'R' => runs(ticks, first, second),
         _ if ticks > 0 => runs(ticks, first, second),
         _ => ProcessState::Sleeps,

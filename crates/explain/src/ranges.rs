@@ -57,7 +57,7 @@ pub fn enumerate_once(items: impl Iterator<Item = String>, further: usize) -> St
     enumerate(once)
 }
 
-/// PEs in ascending order, each once.
+/// Returns the PEs in ascending order, each once.
 pub fn sorted(pes: &[u32]) -> Vec<u32> {
     let mut sorted = pes.to_vec();
     sorted.sort_unstable();

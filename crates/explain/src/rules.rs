@@ -73,7 +73,7 @@ fn without_cause(job: &Job) -> String {
     }
 }
 
-/// Sentences on who waits for the cause.
+/// Returns sentences on the PEs that wait for the cause.
 fn waiters(graph: &Graph, cause: &Cause) -> Vec<String> {
     let mut is_seen = vec![false; graph.backward.len()];
     let start = [&cause.nodes[..], &cause.pes].concat();

@@ -11,7 +11,7 @@ pub struct Step<'a> {
     pub collective: &'a Collective,
     /// The PEs in it by their call, each list in ascending order.
     pub calls: Vec<(&'a str, Vec<u32>)>,
-    /// The PEs that its PEs await and that have not come to it.
+    /// The PEs that have not entered the step, and for which its PEs wait.
     pub awaited: Vec<u32>,
     /// The members that are in no step of the team, on the first step of the team: only those that
     /// are awaited, if the PEs in the step name them.
@@ -126,7 +126,7 @@ fn differ(calls: &[(&str, Vec<u32>)]) -> bool {
     differ(rust) || differ(standard)
 }
 
-/// One name for all calls of a routine.
+/// Returns one name for all calls of a routine.
 fn routine(call: &str) -> &str {
     let prefixes = ["shmemx_", "shmem_", "shmem::", "sh"];
     let name = prefixes.iter().find_map(|prefix| call.strip_prefix(prefix)).unwrap_or(call);

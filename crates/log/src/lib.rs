@@ -137,8 +137,8 @@ fn dispatch(event: &dyn Fn()) {
     }
 }
 
-/// From now on prints the events that `filter` lets pass to standard error. Later calls have no
-/// effect.
+/// Makes the events that `filter` lets pass appear on standard error from now on. Later calls have
+/// no effect.
 pub fn print(filter: &Filter) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(Level::TRACE)
@@ -149,7 +149,7 @@ pub fn print(filter: &Filter) {
     MOST.fetch_max(rank(filter.most()), Ordering::Relaxed);
 }
 
-/// From now on gives all events to the subscriber that is the default where they happen, too.
+/// Gives further events also to the subscriber that is the default where they happen.
 pub fn give_to_program() {
     FOR_PROGRAM.store(true, Ordering::Release);
     MOST.store(rank(Level::TRACE), Ordering::Relaxed);

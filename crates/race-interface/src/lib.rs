@@ -177,7 +177,7 @@ pub struct CheckedAccess {
     pub of_shared: bool,
     /// The word of an atomic operation.
     pub word: WordKind,
-    /// The place of the context, which a later one may have.
+    /// The index of the context, which a later one may have.
     pub ctx: u64,
     /// The PE.
     pub pe: u32,

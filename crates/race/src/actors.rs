@@ -125,7 +125,7 @@ impl Flight {
         })
     }
 
-    /// One more operation.
+    /// Counts an operation.
     pub fn issue(&mut self) -> Epoch {
         self.last += 1;
         self.last
@@ -215,8 +215,7 @@ impl ContextFlights {
         self.quiets.insert(thread, issued);
     }
 
-    /// A quiet of a thread is done, to one PE or all of them: the thread knows what was issued
-    /// before it.
+    /// Records a quiet of a thread to one PE or to all: what it issued before is complete.
     pub fn quiet(&mut self, pe: Option<u32>, thread: &mut Thread) {
         let issued = self.quiets.remove(&thread.actor).unwrap_or_default();
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));

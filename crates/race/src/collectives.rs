@@ -57,7 +57,7 @@ pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorCl
     }
 }
 
-/// It leaves the collective, and knows what these members knew.
+/// Leaves the collective with the knowledge of these members.
 pub fn leave(
     areas: &SharedAreas,
     collective: &CollectiveEvent,

@@ -207,7 +207,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Symmetric bytes at an address of this PE's, on another one.
+    /// Returns symmetric bytes at an address of this PE, on another one.
     fn on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
             Where::Symmetric(place) => Some(ShadowPlace { pe, ..place }),

@@ -107,7 +107,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// For a process whose static data begin at an address.
+    /// Creates the reports of a process whose static data begin at an address.
     pub fn new(areas: SharedAreas, opening: &DetectorOpening, statics: usize) -> Reporter {
         let (json, suppressions) = (opening.json.get(), opening.suppressions.get());
         Reporter { areas, me: opening.pe, json, suppressions, statics, blocks: Mutex::default() }
@@ -205,7 +205,7 @@ fn is_new(areas: &SharedAreas, a: u32, b: u32) -> bool {
     false
 }
 
-/// Symmetric bytes as the program names them.
+/// Returns the name of symmetric bytes in the program.
 fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> String {
     let pe = place.pe;
     match place.segment {

@@ -157,7 +157,7 @@ impl OngoingEvent {
         }
     }
 
-    /// It does not end.
+    /// Drops the event without an end.
     pub(crate) fn cancel(mut self) {
         self.listeners = 0;
     }

@@ -80,7 +80,7 @@ impl Hosts {
         text.lines().filter_map(line).collect()
     }
 
-    /// Returns the processes on a host whose command line is like that.
+    /// Returns the number of processes on a host whose command line `is` accepts.
     fn find(&self, host: &str, is: impl Fn(&str) -> bool) -> u32 {
         let all = self.processes();
         let found = all.iter().filter(|(at, _, command)| at == host && is(command));

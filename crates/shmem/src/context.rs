@@ -152,7 +152,7 @@ pub struct ContextConfig {
 }
 
 impl ContextConfig {
-    /// With the options of a kind, as the standard has them.
+    /// Returns the options of a kind in the standard's form.
     pub(crate) fn options<K: Created>(self) -> c_long {
         K::OPTIONS | if self.no_store { SHMEM_CTX_NOSTORE } else { 0 }
     }

@@ -86,7 +86,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         // SAFETY: a signal of a symmetric object.
         unsafe { signal::wait_until(call!("signal_wait_until"), at, cmp.constant(), value) }
     }
-    /// This PE's signal, if it compares so now.
+    /// Returns the signal of this PE, if it compares so now.
     pub(crate) fn signal_test(
         &self,
         signal: SymRef<'_, Signal>,

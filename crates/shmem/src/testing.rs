@@ -52,7 +52,7 @@ macro_rules! test {
 
 /// The numbers of PEs that a test is run with.
 pub trait Sizes {
-    /// One job for each.
+    /// Returns the numbers of PEs, one job for each.
     fn sizes(&self) -> &[u32];
 }
 
@@ -79,7 +79,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The interval at which a test checks whether its job has ended.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// In a PE the body of the test `path`, elsewhere its jobs.
+/// Runs the body of the test `path` in a PE, and its jobs elsewhere.
 #[doc(hidden)]
 pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     // The harness knows tests without the name of the crate.

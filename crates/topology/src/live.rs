@@ -8,8 +8,8 @@ use crate::model::Topology;
 use crate::{hwloc, sysfs};
 
 impl Topology {
-    /// This machine, as far as this process may use it. Where hwloc is not to be had, what the
-    /// kernel shows in /sys; a note says so.
+    /// Returns this machine, as far as this process may use it. Without hwloc, reads /sys and adds
+    /// a note.
     pub fn of_this_machine() -> Topology {
         match hwloc::this_machine() {
             Ok(topology) => topology.within_affinity(),
@@ -21,7 +21,7 @@ impl Topology {
         }
     }
 
-    /// This machine as the kernel shows it, for processes that cannot open libraries.
+    /// Returns this machine as the kernel shows it, for processes that cannot open libraries.
     pub fn of_kernel() -> Topology {
         sysfs::read(Path::new("/sys")).within_affinity()
     }

@@ -56,14 +56,14 @@ pub struct Nic {
 }
 
 impl Nic {
-    /// As `SHMEM_NIC` has it: `mlx5_0:1,ib0`.
+    /// Returns the name for `SHMEM_NIC`: `mlx5_0:1,ib0`.
     pub fn hint(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         let interface = self.interface.as_ref().map(|name| format!(",{name}")).unwrap_or_default();
         format!("{}{port}{interface}", self.name)
     }
 
-    /// As `UCX_NET_DEVICES` wants it: `mlx5_0:1`. `None` for NICs that UCX finds by their
+    /// Returns the name for `UCX_NET_DEVICES`: `mlx5_0:1`. `None` for NICs that UCX finds by their
     /// interface.
     pub fn ucx_device(&self) -> Option<String> {
         Some(format!("{}:{}", self.name, self.port?))

@@ -12,8 +12,8 @@ enum Distance {
     Elsewhere,
 }
 
-/// For each PE of a machine, which has its home at `homes[i]`, the index of its NIC among `nics`;
-/// `None` where there are none.
+/// Returns for each PE of a machine, at home in `homes[i]`, the index of its NIC among `nics`, or
+/// `None` without NICs.
 ///
 /// PEs with a near NIC choose before those that have none nearby, each the one with the fewest PEs
 /// so far, so that PEs of one place share its NICs evenly. Where nothing is known of where NICs or

@@ -72,9 +72,9 @@ impl BindTo {
         ("socket", BindTo::Socket),
     ];
 
-    /// Returns where nobody says: to the NUMA node on machines with several, as it keeps a PE near
-    /// its memory and its NIC and leaves its threads room. To nothing where PEs outnumber the CPUs
-    /// that may be used at once: the kernel then shares them out better.
+    /// Returns the default: the NUMA node on machines with several, which keeps a PE near its
+    /// memory and NIC and leaves room for its threads; no binding if PEs outnumber the usable CPUs,
+    /// which the kernel then shares better.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
         match n_pes as usize <= at_once && topology.cpu_sets(Level::Numa).len() > 1 {
             true => BindTo::Numa,

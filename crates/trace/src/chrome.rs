@@ -47,7 +47,7 @@ struct Events<'a, W> {
 }
 
 impl<W: Write> Events<'_, W> {
-    /// One event on the track of a record, with `more` members.
+    /// Writes an event on the track of a record, with `more` members.
     fn put(
         &mut self,
         index: RecordIndex,

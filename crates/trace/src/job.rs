@@ -145,8 +145,8 @@ impl JobTrace {
         bytes
     }
 
-    /// For each record of a PE when what it left in flight was complete: at the end of the next
-    /// quiet of its context.
+    /// Returns when the operations in flight of each record of a PE were complete: at the end of
+    /// the next quiet of its context.
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
         let mut quiets: HashMap<u32, u64> = HashMap::new();
         let mut completion = |record: &TraceRecord| {
@@ -264,7 +264,7 @@ impl JobTrace {
         collectives
     }
 
-    /// Each move, to the same collective on the other PE.
+    /// Returns each move, to the same collective on the other PE.
     fn moves(&self) -> Vec<Flow> {
         let collectives = self.collectives();
         let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();

@@ -137,7 +137,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     Ok(status)
 }
 
-/// PEs on other hosts get the environment that local PEs inherit.
+/// Describes the program to start. PEs on other hosts get the environment that local PEs inherit.
 fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
     let folder = has_other_hosts.then(environment::folder).transpose();
     let folder = folder.map_err(|error| cannot("find the working directory", &error))?;

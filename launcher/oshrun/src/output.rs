@@ -184,9 +184,8 @@ impl Output {
         });
     }
 
-    /// After the end of all PEs: forwards what is left in the pipes, including those that a
-    /// leftover process keeps open. Waits until it is written; returns an error message if output
-    /// was lost.
+    /// Forwards what is left in the pipes after the end of all PEs, including those that a leftover
+    /// process keeps open. Waits until it is written; returns an error message if output was lost.
     pub async fn finish(&mut self) -> Option<String> {
         self.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}

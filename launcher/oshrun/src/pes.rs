@@ -212,7 +212,7 @@ fn unreachable(pe: u32, what: &str, error: &io::Error) -> HostEvent {
     HostEvent::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }
 
-/// Why a PE cannot be started, with the exit status that a shell would return.
+/// Explains why a PE cannot be started, with the exit status that a shell would return.
 fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,

@@ -56,8 +56,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Nothing is started yet. `sends_input`: the input of PE 0 comes from
-    /// [`Supervisor::send_input`], even if PE 0 is here.
+    /// Creates a supervisor that has started nothing yet. `sends_input`: the input of PE 0 comes
+    /// from [`Supervisor::send_input`], even if PE 0 is here.
     pub fn new(sends_input: bool, limit: Duration) -> io::Result<Supervisor> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
@@ -281,7 +281,7 @@ impl Supervisor {
         )
     }
 
-    /// After the end of all PEs: kills the processes that they left on all hosts.
+    /// Kills the processes that PEs left on all hosts, after the end of all PEs.
     pub async fn clear(&mut self, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Finish);
         let exits = self.processes.clear(limit).await;

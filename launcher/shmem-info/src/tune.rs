@@ -93,8 +93,8 @@ fn sizes(n: u32) -> impl Iterator<Item = u32> {
     powers.chain((n > 1).then_some(n))
 }
 
-/// For each number of bytes the seconds by each algorithm, where there is a choice. All members
-/// call it.
+/// Measures the seconds of each algorithm for each number of bytes, if there is a choice. All
+/// members call it.
 fn times(
     flags: &TuneFlags,
     arrays: &Arrays,

@@ -76,7 +76,7 @@ impl Contender {
         })
     }
 
-    /// One sample of every row.
+    /// Takes one sample of every row.
     pub fn measure(&mut self) -> Result<()> {
         self.runs += 1;
         for (program, pes) in self.suite.programs {
@@ -125,8 +125,8 @@ impl Contender {
         self.folder.join(format!("{}, {}.json", self.name, measured.title))
     }
 
-    /// By how many percent `program` takes longer where there is a second PE. Which of the two jobs
-    /// comes first alternates.
+    /// Returns by how many percent `program` takes longer if there is a second PE. The order of the
+    /// two jobs alternates.
     fn cost(&self, program: &str) -> Result<f64> {
         let time = |pes| -> Result<f64> {
             match readings(&process::capture(&mut self.job(pes, program))?)?.as_slice() {

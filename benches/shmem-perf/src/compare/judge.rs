@@ -21,7 +21,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// That of these numbers of runs before and after.
+    /// Returns the basis for these numbers of runs before and after.
     ///
     /// # Errors
     /// One sentence if there are several, but too few for the test to call any figure different.

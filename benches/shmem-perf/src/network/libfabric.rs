@@ -324,7 +324,8 @@ fn entry(
     unsafe { &mut *hints.tx_attr }.op_flags = completion;
     // SAFETY: a part of hints that libfabric made.
     let domain = unsafe { &mut *hints.domain_attr };
-    // One thread uses it, but what providers offer, and so which is the first, may depend on this.
+    // One thread uses the domain, but which providers are offered, and in which order, may depend
+    // on this.
     domain.threading = fi::FI_THREAD_SAFE;
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
     domain.data_progress = fi::FI_PROGRESS_MANUAL;

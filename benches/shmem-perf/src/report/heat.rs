@@ -276,7 +276,7 @@ fn block_at((x, y): (f64, f64), height: f64, color: &str) -> Markup {
     }
 }
 
-/// Sentences about what stands out, the larger things first.
+/// Returns sentences about the outliers, the largest first.
 fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
     const MOST: usize = 6;
     let direction = |slow: &Slow| match (slow.from, slow.to) {

@@ -201,7 +201,7 @@ impl Packages<'_> {
     }
 }
 
-/// Which package a file of the prefix belongs to.
+/// Returns the package of a file of the prefix.
 fn package(path: &Path) -> usize {
     let text = path.to_string_lossy();
     let is_one_of = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));

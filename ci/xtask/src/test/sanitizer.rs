@@ -118,7 +118,7 @@ fn folder(session: &TestSession) -> PathBuf {
     session.workspace.target.join("thread-sanitizer")
 }
 
-/// Instrumented by the C compiler, linked with rustc's runtime.
+/// Compiles with the sanitizer of the C compiler, and links rustc's runtime.
 fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> Result<PathBuf> {
     let program = prefix.join(name);
     let object = prefix.join(format!("{name}.o"));

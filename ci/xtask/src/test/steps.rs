@@ -200,7 +200,7 @@ pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
     programs(session, "tcp_at_every_size::")
 }
 
-/// Over libfabric: the suite of the networks over the provider that is always tested.
+/// Runs the suite of the networks over the provider of libfabric that is always tested.
 pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
@@ -247,7 +247,7 @@ pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// Over UCX: the suite of the networks.
+/// Runs the suite of the networks over UCX.
 pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(UCX.program).is_none() {
         return Ok(StepOutcome::Skipped("UCX is not here".into()));

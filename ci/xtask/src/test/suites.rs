@@ -54,7 +54,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// With further arguments, such as names of tests.
+    /// Adds arguments, such as names of tests.
     pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str> + Clone) -> Self {
         for (_, command) in &mut self.programs {
             command.args(arguments.clone());
@@ -62,7 +62,7 @@ impl Run {
         self
     }
 
-    /// With a variable in their environment.
+    /// Sets a variable in their environment.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         let value = value.into();
         for (_, command) in &mut self.programs {

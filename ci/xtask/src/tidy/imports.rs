@@ -119,7 +119,7 @@ impl<'a> Modules<'a> {
         Modules { files: files.collect() }
     }
 
-    /// For each file those that it imports.
+    /// Returns the files that each file imports.
     fn imports(&self) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
         let of = |module: &NamePath, (path, content): &(&'a str, Module)| {
             let targets = content.paths.iter().filter_map(|used| self.find(module, used, 0));

@@ -11,7 +11,7 @@ use crate::error::Error;
 ///
 /// Every process calls [`Manager::fence`] equally often; who puts and who gets is free.
 pub(crate) trait Manager: Debug + Send {
-    /// This process's number.
+    /// Returns the number of this process.
     fn pe(&self) -> u32;
 
     /// Returns the number of processes.

@@ -303,7 +303,7 @@ impl Rendezvous {
         }
     }
 
-    /// This PE has waited for all of `limit`.
+    /// Returns the error of a PE that has waited for all of `limit`.
     fn silent(&self, limit: Duration, other: u32, what: &'static str) -> Error {
         Error::SilentNodePeer { pe: self.pe, limit, other, what }
     }

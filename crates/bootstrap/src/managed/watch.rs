@@ -65,12 +65,12 @@ impl LivenessConnections {
         LivenessConnections { lines }
     }
 
-    /// The last finalize is done: this PE may end.
+    /// Reports that the last finalize is done, so that this PE may end.
     pub(super) fn finalized(&self) {
         self.report(FINALIZED);
     }
 
-    /// It has entered initialization again.
+    /// Reports that this PE has entered initialization again.
     pub(super) fn resumed(&self) {
         self.report(RESUMED);
     }

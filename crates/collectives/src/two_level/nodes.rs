@@ -31,7 +31,7 @@ pub trait Nodes: Copy {
     fn in_lane(self, node: u32) -> u32;
 }
 
-/// From a step of a plan for the own node alone to that for the team.
+/// Converts a step of a plan for the own node to one for the team.
 pub(super) fn on_node(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
     move |step| step.in_pairs(|local| at.member(local))
 }

@@ -31,7 +31,7 @@ const BLOCK_PARTS: u32 = 64;
 /// has a receive buffer of its own.
 pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, members, local, .. } = at.levels();
-    // The leaders have the first ones, and one for the fold; nodes need not have the same number of
+    // The leaders use the first edges, and one for the fold; nodes need not have the same number of
     // rounds.
     let from_below = log2_ceil(nodes) as u8 + 1;
     let from_above = from_below + log2_ceil(members) as u8;

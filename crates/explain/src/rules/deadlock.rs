@@ -65,7 +65,7 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     cycles
 }
 
-/// PEs that wait for each other, each for the next one and the last one for the first.
+/// Describes PEs that wait for each other: each for the next one, the last one for the first.
 fn of_cycle(graph: &Graph, pes: &[u32]) -> Vec<String> {
     let (title, rule) = of_kind(graph, pes);
     let mut sentences = vec![format!("{title}:")];
@@ -106,7 +106,7 @@ fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Su
     pes.iter().flat_map(|pe| graph.job.pes[*pe as usize].waits()).map(|(wait, _)| &wait.subject)
 }
 
-/// PEs that wait for words which no PE is left to write.
+/// Describes PEs that wait for words that no PE is left to write.
 fn of_words(graph: &Graph, pes: &[u32]) -> Vec<String> {
     let word = if pes.len() == 1 { "this word" } else { "these words" };
     let others = graph.job.all(|_| true);

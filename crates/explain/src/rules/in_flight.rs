@@ -74,8 +74,8 @@ fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
     writers.into_iter().partition(|pe| of(pe).situation == Situation::Elsewhere)
 }
 
-/// Sentences on the operations in flight that may end the waits of these PEs for words; none if it
-/// is not known whether there are any.
+/// Returns sentences on the operations in flight that may end the waits of these PEs for words;
+/// none if it is not known whether there are any.
 pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     let all = (0..).zip(&job.pes).filter_map(|(pe, of)| Some((pe, of_pe(of)?)));
     let targeting: Vec<String> =

@@ -26,8 +26,8 @@ fn is_recorded(of: &Pe) -> bool {
     of.snapshot.is_some_and(|snapshot| snapshot.writes.is_some())
 }
 
-/// Sentences on who wrote each word last for which these PEs wait, as far as PEs record their
-/// writes. A PE that should have written one may have written another word, or to another PE.
+/// Returns sentences on the last writer of each awaited word, as far as PEs record their writes. A
+/// PE that should have written one may have written another word, or to another PE.
 pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     let words: Vec<(u32, &Word)> =
         pes.iter().flat_map(|pe| awaited(job, *pe).map(|word| (*pe, word))).collect();

@@ -37,7 +37,7 @@ impl Marks {
         Marks { asan: asan(), valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0 }
     }
 
-    /// Nobody may access these bytes.
+    /// Forbids access to these bytes.
     pub(super) fn no_access(&self, start: *const u8, nbytes: usize) {
         self.poison(start, nbytes);
         self.ask(valgrind::NO_ACCESS, start, nbytes);

@@ -20,7 +20,7 @@ pub struct Statics {
 /// Pages of variables without a hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProgramPart {
-    /// As offsets from the start of the static data.
+    /// The pages, as offsets from the start of the static data.
     pub(super) pages: Range<usize>,
     /// The number of its bytes that have their initial values in the executable.
     pub(super) file_bytes: usize,

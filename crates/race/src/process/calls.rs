@@ -217,7 +217,7 @@ impl ProcessDetector {
         });
     }
 
-    /// This PE enters a collective.
+    /// Records that this PE enters a collective.
     pub fn enter(&self, collective: &CollectiveEvent) {
         self.with_caller(|thread| {
             collectives::enter(&self.areas, collective, &thread.clock);
@@ -225,7 +225,7 @@ impl ProcessDetector {
         });
     }
 
-    /// It leaves the collective.
+    /// Records that this PE leaves a collective.
     pub fn leave(&self, collective: &CollectiveEvent) {
         self.operations.fetch_add(1, Relaxed);
         self.with_caller(|thread| {
@@ -250,7 +250,7 @@ impl ProcessDetector {
         });
     }
 
-    /// This PE gets a lock, or gives it up.
+    /// Records that this PE takes a lock or releases it.
     pub fn lock(&self, addr: usize, is_taken: bool) {
         self.with_caller(|thread| {
             let Some(key) = self.on(addr, self.me).map(sync_words::of_lock) else { return };

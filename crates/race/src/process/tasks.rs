@@ -63,7 +63,7 @@ impl ProcessDetector {
         self.release_object(TASK | number);
     }
 
-    /// It begins the task, and leaves what it did aside.
+    /// Begins the task, and suspends the current one.
     pub fn enter_task(&self, number: usize) -> Option<Thread> {
         let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
         self.with_thread(|thread| {

@@ -139,7 +139,7 @@ fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Wor
     status::Word { location, in_memfd, nbytes, signed, wanted }
 }
 
-/// These words and `more` as the subject of a wait.
+/// Returns these words and `more` as the subject of a wait.
 fn of_words(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
     let comparison = match cmp {
         SHMEM_CMP_EQ => "==",

@@ -68,13 +68,13 @@ impl<'a> Executor<'a> {
         self.job.algorithms.table().choose(nbytes, facts)
     }
 
-    /// Which copies of the receive buffers of all PEs it uses.
+    /// Returns which copy of the receive buffers of all PEs it uses.
     fn next_collective_of_job(&self) -> usize {
         let set = self.collective.team.receive_buffers(self.job);
         team_signals::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
     }
 
-    /// Every member's word.
+    /// Returns the word of every member.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
         if self.collective.team.per_node() == self.n() || !self.facts().pair_flags {
             return self.gather_shown(word);
@@ -101,9 +101,9 @@ impl<'a> Executor<'a> {
         internal.shown(self.members().world_pes(), at)
     }
 
-    /// Keeps those that write in a broadcast on an active set from overtaking those they write to.
-    /// While the same broadcast is repeated, a writer hears of an entry in its next call on the
-    /// set, so that who alternates between two destinations has done with the one that comes next.
+    /// Keeps senders of a broadcast on an active set from overtaking their receivers. If the
+    /// broadcast is repeated, a sender learns in its next call that the receivers have entered, so
+    /// that a program may alternate between two destinations.
     pub(crate) fn keep_up(&mut self, root: u32) {
         /// The last broadcast of this PE: its team and root.
         static LAST: AtomicU64 = AtomicU64::new(0);

@@ -146,7 +146,8 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     received
 }
 
-/// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.
+/// Copies the block of each member, `sizes` bytes at an offset of `source`, to an offset of
+/// `target` there.
 fn deliver(
     executor: &mut Executor<'_>,
     (target, places): (TargetBlocks, &[u64]),

@@ -186,8 +186,7 @@ macro_rules! floats {
     ($($float:ident)*) => {$(
         impl Sealed for $float {}
         impl Sealed for Complex<$float> {}
-        // Each step is a choice between two values at hand, so that loops over it can be
-        // vectorized.
+        // Each step is a choice between two values at hand, so that loops are vectorized.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
                 // Two instructions MAX, which differ for zeros of both signs alone: + is the clear

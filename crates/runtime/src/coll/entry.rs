@@ -112,7 +112,7 @@ impl<'a> CollectiveEntry<'a> {
         CollectiveEntry::of(call, job::require(call), team)
     }
 
-    /// By a caller that has the job.
+    /// Enters a collective for a caller that has the job.
     #[inline(always)]
     pub(crate) fn of(
         call: Call,

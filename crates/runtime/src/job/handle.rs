@@ -70,7 +70,7 @@ impl ContextHandle {
         self.0 as u32 == Self::WORLD
     }
 
-    /// Which context it is: 0 for the default one. Of an invalid handle it is any number.
+    /// Returns the index of the context: 0 for the default one, any number for an invalid handle.
     #[inline(always)]
     pub(crate) fn index(self) -> usize {
         self.0 >> 32 & ((1 << Self::INDEX_BITS) - 1)

@@ -57,7 +57,7 @@ impl Members {
         Members { n, order: Order::Listed(Arc::new(MemberList { pes, by_pe })) }
     }
 
-    /// First PE and stride, where the members are a triplet.
+    /// Returns the first PE and the stride if the members are a triplet.
     pub(crate) fn triplet(&self) -> Option<(u32, i32)> {
         match self.order {
             Order::Strided { start, stride } => Some((start, stride)),

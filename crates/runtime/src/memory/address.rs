@@ -66,8 +66,7 @@ static MAP: AddressMap = AddressMap {
     statics: OwnSegment::closed(),
 };
 
-/// The segments where accesses are observed, closed otherwise. The tables of deltas are those
-/// of [`MAP`].
+/// The bounds of segments while accesses are observed. The deltas are in [`MAP`].
 static OBSERVED: AddressMap = AddressMap {
     n_pes: AtomicUsize::new(0),
     heap: OwnSegment::closed(),
@@ -336,7 +335,7 @@ pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
 #[inline]
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     match segment {
-        // Both are in one slice.
+        // Heap and internal area are in one slice.
         Segment::Heap | Segment::Internal => MAP.heap.delta(pe),
         Segment::Static => MAP.statics.delta(pe),
     }

@@ -1,4 +1,4 @@
-//! Compares the memory of the node with what is available, to warn before the kernel has to kill a
+//! Compares the memory of the node with what is available, to warn before the kernel kills a
 //! process.
 
 use crate::call::warning::warning;

@@ -59,7 +59,7 @@ pub(crate) fn prepare(job: &Job, heap: usize) -> Result<(), Error> {
 }
 
 impl RegisteredSizes {
-    /// With the first `heap` bytes of each heap.
+    /// Returns the sizes with the first `heap` bytes of each heap.
     pub(crate) fn new(job: &Job, heap: usize) -> RegisteredSizes {
         let mut nbytes = [0; Segment::COUNT];
         nbytes[Segment::Heap as usize] = heap as u64;

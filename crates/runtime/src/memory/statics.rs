@@ -55,7 +55,7 @@ pub(crate) fn were_offered_a_place() -> bool {
     BY_OSHRUN.load(Ordering::Relaxed)
 }
 
-/// Why they are not in shared memory, although a launcher started the process.
+/// Returns why they are not in shared memory although a launcher started the process.
 pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
 }

@@ -238,7 +238,7 @@ impl ContextEndpoint {
             self.context.store(0, Ordering::Release);
             own.take()
         });
-        // It completes its operations, which may take long.
+        // Dropping an endpoint completes its operations, which may take long.
         drop(forgotten);
     }
 }

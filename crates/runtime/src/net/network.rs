@@ -43,7 +43,7 @@ pub(crate) fn open(transport: Box<dyn Transport>) {
     OPEN.store(true, Ordering::Release);
 }
 
-/// From now on calls find no network: it is being closed, or is the parent process's.
+/// Makes further calls find no network: it is being closed, or is the parent process's.
 pub(crate) fn refuse_calls() {
     OPEN.store(false, Ordering::Release);
 }
@@ -220,7 +220,7 @@ impl Default for ProcessHost {
 }
 
 impl ProcessHost {
-    /// One that opens a transport.
+    /// Creates the interface for opening a transport.
     pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
         let (chosen, open) = (AtomicBool::new(false), Arc::default());
         ProcessHost { me, chosen, open, host_limit, callbacks }

@@ -63,7 +63,7 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     )
 }
 
-/// One element of `nbytes` bytes, as [`put`].
+/// Puts one element of `nbytes` bytes, as [`put`].
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes.
@@ -108,7 +108,7 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     )
 }
 
-/// One element of `nbytes` bytes, as [`get`].
+/// Gets one element of `nbytes` bytes, as [`get`].
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes.
@@ -517,7 +517,7 @@ fn resolve_others(
     RemoteBytes::Network(at)
 }
 
-/// After everything that this PE wrote before.
+/// Updates a mapped word after all earlier writes of this PE.
 ///
 /// # Safety
 /// `at` is mapped and aligned.

@@ -148,7 +148,7 @@ impl Counters {
 /// The observer that counts.
 pub(crate) struct Counting;
 
-/// As what the time of a call counts.
+/// Returns the kind of call to which its time is added.
 fn timed(action: Action) -> Option<CallKind> {
     Some(match action {
         Action::Collective(_) | Action::CarriedOut(_) => CallKind::Collective,

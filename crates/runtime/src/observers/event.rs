@@ -170,12 +170,12 @@ impl Event {
         Event { remote: ByteBlocks::one(start.addr(), nbytes), ..self }
     }
 
-    /// With these contiguous bytes of this PE.
+    /// Adds contiguous bytes of this PE.
     pub(crate) fn with_buffer<T>(self, buffer: *const T, nbytes: usize) -> Event {
         Event { local: ByteBlocks::one(buffer.addr(), nbytes), ..self }
     }
 
-    /// With a signal that follows the data.
+    /// Adds a signal that follows the data.
     pub(crate) fn with_signal(mut self, signal: usize) -> Event {
         if let Action::Access(access) = &mut self.action {
             access.signal = signal;
@@ -186,9 +186,9 @@ impl Event {
 
 /// An observer of events.
 pub(crate) trait Observer: Sync {
-    /// Something begins. What this returns, the end gets.
+    /// Called when an event begins. The result is passed to `end`.
     fn begin(&self, event: &Event) -> ObserverState;
-    /// It is done.
+    /// Called when the event is done.
     fn end(&self, event: &Event, state: ObserverState);
 }
 

@@ -82,7 +82,7 @@ fn order(detector: &Detector, event: &Event, order: Order) {
     (detector.order)(order, event.ctx.index() as u64, event.pe as u32);
 }
 
-/// Returns an access as the detector has it; what plans of collectives move is not for it.
+/// Converts an access for the detector. Returns `None` for a transfer of a plan.
 fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
     use AccessKind::*;
     let operation = match access.kind {

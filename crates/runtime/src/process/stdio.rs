@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// Writes what another language holds back.
 static MORE: OnceLock<fn()> = OnceLock::new();
 
-/// Before the library ends the process, `flush` is called beside C's `fflush`, from its own thread.
+/// Makes the library call `flush` before it ends the process, beside C's `fflush`, from its own
+/// thread.
 pub fn also_flush(flush: fn()) {
     // It is the same one whenever the program initializes the library.
     let _ = MORE.set(flush);

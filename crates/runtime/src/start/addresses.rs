@@ -50,7 +50,7 @@ pub(super) fn report(me: Pe, records: &Records<StartupRecord>, heap: Option<usiz
     }
 }
 
-/// Why no range is free on all PEs.
+/// Explains why no range is free on all PEs.
 fn obstacle(records: &Records<StartupRecord>) -> String {
     let none = |pe: u32| format!("PE {pe} could reserve no range of addresses for them");
     let Some(first) = records[0].reserved.first() else { return none(0) };

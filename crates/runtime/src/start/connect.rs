@@ -128,7 +128,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     ))
 }
 
-/// Why a provider was chosen, given those that are preferred to it and why they were not.
+/// Explains why a provider was chosen, given those that are preferred to it and why they were not.
 fn why_chosen(
     requested: Option<&str>,
     providers: &[&Provider],

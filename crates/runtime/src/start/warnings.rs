@@ -6,7 +6,7 @@ use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_ST
 use crate::settings::{self, Settings};
 use rushmem_transport::Provider;
 
-/// Prints a warning of each setting without effect, and on request the version and all settings.
+/// Prints a warning of each setting without effect, and on request the settings.
 pub(super) fn print(chosen: &Settings, providers: &[Provider]) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in mistakes::found(of_providers.clone()) {

@@ -129,8 +129,7 @@ fn wait_in_network(
         }
     }
     if wait.lasted() > LONG {
-        // The thread that serves peers while no thread waits sleeps too, the longer the longer the
-        // wait is.
+        // The thread that serves peers while no thread waits sleeps too, longer in longer waits.
         network::hand_over();
     }
 }

@@ -212,7 +212,7 @@ fn name_in(words: &[u64]) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
-/// Which PE is in which call: PEs with the same words together, in the order of the team.
+/// Says which PEs are in which call, in the order of the team.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
     group: CheckedGroup,

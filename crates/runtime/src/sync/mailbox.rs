@@ -141,8 +141,8 @@ pub(crate) fn of_message(call: Call) -> impl Fn(Pe) -> WaitDescription {
 }
 
 impl State {
-    /// Returns the oldest kept message of `source` with this tag. A tag is used up with its last
-    /// message: teams come and go, and each has its own.
+    /// Returns the oldest kept message of `source` with this tag. The tag is removed with its last
+    /// message, since each team has its own.
     fn next(&mut self, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
             return None;

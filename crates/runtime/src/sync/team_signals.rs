@@ -55,7 +55,7 @@ pub(crate) trait OngoingCollective {
     }
 }
 
-/// One member's side of its team's signals. Used by one collective at a time.
+/// The flags and counters by which a member signals its team. One collective uses them at a time.
 #[derive(Debug)]
 pub(crate) struct TeamSignals {
     slot: u16,
@@ -132,7 +132,7 @@ impl TeamSignals {
         }
     }
 
-    /// This member enters a collective: which one it is, counted from 1.
+    /// Enters a collective. Returns its number, counted from 1.
     #[inline]
     pub(crate) fn enter(&mut self) -> u64 {
         self.entered += 1;
@@ -163,7 +163,7 @@ impl TeamSignals {
         }
     }
 
-    /// Which of the two copies the next all-reduce of short vectors uses.
+    /// Returns which of the two copies the next all-reduce of short vectors uses.
     pub(crate) fn next_short_reduction(&mut self) -> usize {
         self.short_reductions += 1;
         self.short_reductions % 2
@@ -412,10 +412,10 @@ impl TeamSignals {
     }
 }
 
-/// Which of the two copies of the receive buffers of all PEs in `set` the next reduction or
-/// all-to-all among them uses: they make these in the same order, on whatever team or active set.
-/// If the sets are of single teams, all PEs are in the same teams of all PEs that have one after
-/// the other had this set, and made the same calls there.
+/// Returns which copy of the receive buffers of all PEs in `set` their next reduction or all-to-all
+/// uses. They make these in the same order, on whatever team or active set. If the sets are of
+/// single teams, all PEs are in the same teams of all PEs that have one after the other had this
+/// set, and made the same calls there.
 pub(crate) fn next_collective_of_job(set: u8) -> usize {
     static COUNTS: [AtomicUsize; RECEIVE_BUFFER_SETS] =
         [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS];

@@ -281,7 +281,7 @@ impl Name {
         Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
     }
 
-    /// That of a split of this team.
+    /// Returns the parent of a split of this team.
     fn parent(self) -> SplitParent {
         match self {
             Name::Fixed(name) => SplitParent::Is(name),

@@ -37,7 +37,7 @@ impl<T: Symmetric> SymBox<'_, T> {
 }
 
 impl<T: Symmetric> SymBox<'_, T> {
-    /// This PE's copy.
+    /// Returns the copy of this PE.
     #[inline(always)]
     pub fn load(&self) -> T
     where

@@ -59,7 +59,7 @@ macro_rules! symmetric {
     ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty = $value:expr; $($rest:tt)*) => {
         $(#[$attribute])*
         $visibility static $name: $crate::SymStatic<$type> = {
-            // Outside of the block, which would let it call unsafe functions.
+            // Evaluated outside of the unsafe block, which would let it call unsafe functions.
             const VALUE: $type = $value;
             // SAFETY: it is a static variable.
             unsafe { $crate::SymStatic::new(VALUE) }

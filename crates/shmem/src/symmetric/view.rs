@@ -159,7 +159,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
 }
 
 impl<T: Symmetric> SymSlice<'_, T> {
-    /// This PE's copy of the element at an index.
+    /// Returns the copy of this PE of the element at an index.
     #[inline]
     #[track_caller]
     pub fn load(self, index: usize) -> T
@@ -229,7 +229,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         (0..self.len).for_each(|index| self.store(index, value));
     }
 
-    /// This PE's elements.
+    /// Returns the elements of this PE.
     pub fn to_vec(self) -> Vec<T>
     where
         T: PlainData,
@@ -260,7 +260,7 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
 }
 
 impl<T: Symmetric> SymRef<'_, T> {
-    /// This PE's copy.
+    /// Returns the copy of this PE.
     #[inline(always)]
     pub fn load(self) -> T
     where

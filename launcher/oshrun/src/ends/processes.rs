@@ -175,7 +175,7 @@ impl Processes {
         }
     }
 
-    /// After the end of all PEs: kills the rest of their groups and waits for it, at most until
+    /// Kills the rest of the PEs' groups after the end of all PEs, and waits for it, at most until
     /// `limit`. Returns the children that ended meanwhile. If all groups are empty, also kills the
     /// processes that left theirs.
     pub async fn clear(&mut self, limit: Duration) -> Vec<(Child, Exit)> {

@@ -139,7 +139,7 @@ impl Explainer {
         Some(self.last? + self.limit?)
     }
 
-    /// When to call [`Explainer::finish`] or [`Explainer::begin_due`] again.
+    /// Returns when to call [`Explainer::finish`] or [`Explainer::begin_due`] again.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
             Some(open) => Some(open.deadline),

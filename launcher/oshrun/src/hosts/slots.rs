@@ -18,7 +18,7 @@ impl HostSlots {
     }
 }
 
-/// Each host once. One that is listed twice is one node with the slots of both entries.
+/// Returns each host once. A host that is listed twice is one node with the slots of both entries.
 pub fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
     let mut hosts: Vec<HostSlots> = Vec::new();
     for entry in listed {

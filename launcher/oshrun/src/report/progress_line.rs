@@ -34,7 +34,7 @@ struct HostStart {
 }
 
 impl ProgressLine {
-    /// Nothing has started. `names` are those of the hosts.
+    /// Creates the line before anything has started. `names` are those of the hosts.
     pub fn new(nodes: NodeMap, names: &[String]) -> ProgressLine {
         let host = |(node, name): (u32, &String)| HostStart {
             name: name.clone(),

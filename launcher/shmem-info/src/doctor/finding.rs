@@ -40,7 +40,7 @@ impl Finding {
         Finding::new(name, Grade::Ok, text)
     }
 
-    /// It as lines of the terminal.
+    /// Returns the finding as lines of the terminal.
     pub fn lines(&self) -> String {
         self.grade.line(&self.to_string())
     }

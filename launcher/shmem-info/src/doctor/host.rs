@@ -228,7 +228,7 @@ fn huge_pages() -> Option<Finding> {
     })
 }
 
-/// Only libraries of networks use files there.
+/// Examines /dev/shm, where only libraries of networks use files.
 fn shm() -> Option<Finding> {
     let of = statvfs("/dev/shm").ok()?;
     let [free, all] = [of.f_bavail, of.f_blocks].map(|blocks| blocks.saturating_mul(of.f_frsize));

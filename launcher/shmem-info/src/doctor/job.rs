@@ -303,7 +303,7 @@ impl Examined {
         })
     }
 
-    /// This program, where the hosts have it.
+    /// Returns the path of this program on the hosts.
     fn program(&self) -> Result<PathBuf, String> {
         let mut words = self.oshrun.iter();
         match words.find(|word| *word == "--prefix").and_then(|_| words.next()) {

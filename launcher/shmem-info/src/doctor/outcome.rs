@@ -52,7 +52,7 @@ impl CheckOutcome {
         reports
     }
 
-    /// Why it failed: the messages of PEs and of oshrun, or else what was printed last.
+    /// Returns why it failed: the messages of PEs and of oshrun, or else what was printed last.
     pub fn complaints(&self) -> Vec<String> {
         let is_ours = |line: &&str| {
             ["PE ", "oshrun: ", "shmem-info: "].iter().any(|start| line.starts_with(start))

@@ -28,7 +28,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// On loopback if all PEs are on one host.
+    /// Listens, on loopback if all PEs are on one host.
     pub fn new(one_host: bool) -> Option<Listener> {
         let any = if one_host { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
         let socket = TcpListener::bind((any, 0)).ok()?;

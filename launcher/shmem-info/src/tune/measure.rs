@@ -23,7 +23,8 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Two of `nbytes` bytes each; `None` if the symmetric heap has no room for them.
+    /// Allocates two arrays of `nbytes` bytes each; `None` if the symmetric heap has no room for
+    /// them.
     pub fn new(nbytes: usize) -> Option<Arrays> {
         let array = |nbytes| Some(heap::calloc(CALL, nbytes, 1)).filter(|array| !array.is_null());
         Some(Arrays {
@@ -69,8 +70,8 @@ impl Arrays {
         unsafe { longest.read_volatile() }
     }
 
-    /// One collective that no PE ends before all have entered it: followed by a sync where it is
-    /// none by itself.
+    /// Performs a collective that no PE ends before all have entered it, if need be with a sync
+    /// after it.
     fn call(&self, operation: &str, team: TeamHandle, nbytes: usize) {
         let (dest, source, members) = (self.dest, self.source.cast_const(), team.into());
         let n = team::n_pes(CALL, team) as usize;

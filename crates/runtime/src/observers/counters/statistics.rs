@@ -20,7 +20,7 @@ use std::path::Path;
 mod form;
 mod table;
 
-/// Counts from the first init on, if the user asks for it. PE 0 makes sure that the file can be
+/// Counts from the first init on, if the user asks for it. PE 0 checks that the file can be
 /// written.
 pub(crate) fn start(call: Call, job: &Job) {
     if counters::get().is_some() {
@@ -72,7 +72,8 @@ pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
     }
 }
 
-/// On PE 0 the bytes of each PE, by way of a receive buffer that nothing uses outside collectives.
+/// Returns to PE 0 the bytes of each PE, through a receive buffer that nothing uses outside
+/// collectives.
 fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];

@@ -56,7 +56,7 @@ fn within_one_node(n_pes: u32) -> &'static str {
     }
 }
 
-/// Between which PEs the transport `name` is used.
+/// Says between which PEs the transport `name` is used.
 fn scope(name: &str, n_pes: u32, n_nodes: u32) -> String {
     match n_nodes {
         1 => format!("shared memory, with {name} for static data"),

@@ -9,29 +9,14 @@ mod own;
 mod slots;
 mod slurm;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use rushmem_bootstrap::NodeMap;
 
 use self::distribute::distribute;
 use self::slots::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::daemons::orders::HostPes;
+use crate::options::Options;
 use crate::report::failure::{StartFailure, cannot};
-
-/// The options of the command line about hosts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostOptions {
-    /// A list of hosts.
-    pub list: Option<String>,
-    /// A file that lists hosts.
-    pub file: Option<PathBuf>,
-    /// The maximum number of PEs on each.
-    pub per_host: Option<u32>,
-    /// The launch agent.
-    pub agent: Option<Vec<OsString>>,
-}
 
 /// The hosts of a job.
 #[derive(Debug)]
@@ -57,10 +42,10 @@ impl Hosts {
     }
 }
 
-/// Finds the hosts and distributes `n_pes` PEs to them; without a number, one PE per slot.
-pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, StartFailure> {
-    let mut agent = options.agent.clone().map(Agent::Remote);
-    let listed = match (&options.list, &options.file) {
+/// Finds the hosts and distributes the PEs to them; without a number, one PE per slot.
+pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
+    let mut agent = options.launch_agent.clone().map(|words| Agent::Remote(words.0));
+    let listed = match (&options.hosts, &options.hostfile) {
         (Some(_), Some(_)) => {
             // Cause: both options are given. Remedy: leave one out.
             return Err(StartFailure::usage("use either -H or --hostfile, not both".to_string()));
@@ -86,7 +71,7 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, StartFai
             None => vec![HostSlots { name: own::name(), slots: None }],
         },
     };
-    let parts = distribute(slots::distinct(hosts), n_pes, options.per_host, is_strict)
+    let parts = distribute(slots::distinct(hosts), options.n_pes, options.ppn, is_strict)
         .map_err(StartFailure::usage)?;
     let own = parts.iter().position(|part| own::is_own(&part.host));
     Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })

@@ -52,7 +52,7 @@ const TIMED_OUT: i32 = 124;
 /// Runs a job and returns its exit status.
 pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut timings = Timings::new();
-    let hosts = hosts::find(&options.hosts, options.n_pes)?;
+    let hosts = hosts::find(options)?;
     let nodes = hosts.nodes()?;
     let names = hosts.names();
     let mut others = hosts.parts;
@@ -77,7 +77,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit = StartLimit::of(nodes.n_pes());
     let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
-    let supervisor = Supervisor::new(!has_pe_0, options.host_limit)
+    let supervisor = Supervisor::new(!has_pe_0, options.silence)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(nodes.clone(), names.clone()),
@@ -144,16 +144,16 @@ fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFa
     Ok(JobSpec {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
-        exported: options.export.clone(),
+        exported: options.exported.clone(),
         forwarded: if has_other_hosts { environment::forwarded() } else { Vec::new() },
         folder,
-        placement: options.placement,
+        placement: options.placement(),
         no_aslr: options.no_aslr,
         // A dry run does not create the folder.
         output_files: options.output_files.clone().filter(|_| !options.dry_run),
         debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),
-        host_limit: options.host_limit,
+        host_limit: options.silence,
     })
 }
 

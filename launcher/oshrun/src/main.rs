@@ -55,8 +55,8 @@ fn start() -> Result<i32, StartFailure> {
     let Some(options) = options::parse(std::env::args_os())? else {
         return Ok(0);
     };
-    if let Some(examined) = &options.doctor {
-        return Err(doctor::run(examined));
+    if options.doctor {
+        return Err(doctor::run(&options.examined()));
     }
     event_loop::block_on(job::run(&options))?
 }

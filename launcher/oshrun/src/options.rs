@@ -17,7 +17,6 @@ use rushmem_bootstrap::{env, host_limit, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
 use self::doctor::ExaminedHosts;
-use crate::hosts::HostOptions;
 use crate::report::failure::StartFailure;
 use crate::spawn::debugger::Debugged;
 use crate::spawn::placement::PlacementRequest;
@@ -45,37 +44,37 @@ const TROUBLE: &str = "Trouble";
                   oshrun -H a:4,b:4 ./program              4 PEs on each of two hosts\n  \
                   oshrun -n 2 --tag-output ./program -v    The program gets the argument -v"
 )]
-struct Flags {
+pub struct Options {
     /// Number of PEs (also -np N); by default the number of slots of the hosts, or 1 on this
     /// machine
     #[arg(short = 'n', long = "np", alias = "n", value_name = "N", value_parser = n_pes, allow_hyphen_values = true, help_heading = HOSTS)]
-    n_pes: Option<u32>,
+    pub n_pes: Option<u32>,
 
     /// Hosts, each with the maximum number of its PEs (slots)
     #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts", value_hint = ValueHint::Hostname, help_heading = HOSTS)]
-    hosts: Option<String>,
+    pub hosts: Option<String>,
 
     /// A file with one host per line: HOST, HOST:N or HOST slots=N
     #[arg(long, value_name = "FILE", visible_alias = "machinefile", help_heading = HOSTS)]
-    hostfile: Option<PathBuf>,
+    pub hostfile: Option<PathBuf>,
 
     /// Maximum number of PEs on each host (also -ppn N)
     #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true, help_heading = HOSTS)]
-    ppn: Option<u32>,
+    pub ppn: Option<u32>,
 
     /// Command that starts daemons on other hosts, called with the host and a command line; by
     /// default ssh, or srun in a Slurm allocation
     #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true, help_heading = HOSTS)]
-    launch_agent: Option<AgentCommand>,
+    pub launch_agent: Option<AgentCommand>,
 
     /// Directory that contains bin/oshrun on other hosts, if it is not the same as here
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = HOSTS)]
-    prefix: Option<PathBuf>,
+    pub prefix: Option<PathBuf>,
 
     /// Time within which the job ends everywhere when another host stops answering; by default
     /// SHMEM_HOST_LIMIT, or 10
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
-    host_limit: Option<Duration>,
+    pub host_limit: Option<Duration>,
 
     /// Set an environment variable for the PEs, or pass on one that is set here (repeatable)
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true, help_heading = HOSTS)]
@@ -84,66 +83,88 @@ struct Flags {
     /// Prefix every line of output with the number of its PE in brackets, and with its host if
     /// there are several
     #[arg(long, help_heading = OUTPUT)]
-    tag_output: bool,
+    pub tag_output: bool,
 
     /// Write the output of each PE unchanged to the files PE.out and PE.err in this directory on
     /// its host; without this option, a newline separates the unfinished line of one PE from the
     /// output of another one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
-    output_files: Option<PathBuf>,
+    pub output_files: Option<PathBuf>,
 
     /// End the job with status 124 after this time, and print who waits for whom
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
-    timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
 
     /// Print who waits for whom when a wait has lasted this long; the job goes on. SIGQUIT (Ctrl-\)
     /// and SIGUSR1 print it at once
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
-    explain_after: Option<Duration>,
+    pub explain_after: Option<Duration>,
 
     /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware
     /// thread after the other (slot), to one core after the other (core), or in turn to each l3,
     /// numa or socket
     #[arg(long, value_name = "PLACE", value_parser = map_by, help_heading = HOSTS)]
-    map_by: Option<MapBy>,
+    pub map_by: Option<MapBy>,
 
     /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines
     /// with several NUMA nodes while PEs do not outnumber the CPUs, and none otherwise
     #[arg(long, value_name = "PLACE", help_heading = HOSTS)]
-    bind_to: Option<BindTo>,
+    pub bind_to: Option<BindTo>,
 
     /// Print the CPUs, the NUMA node and the NIC of each PE
     #[arg(long, help_heading = OUTPUT)]
-    report_bindings: bool,
+    pub report_bindings: bool,
 
     /// Start the program without address space layout randomization (ASLR), so that its static
     /// variables have the same address on all PEs
     #[arg(long, help_heading = TROUBLE)]
-    no_aslr: bool,
+    pub no_aslr: bool,
 
     /// Print what would be started on which host, with which variables and bindings, and start
     /// nothing
     #[arg(long, help_heading = TROUBLE)]
-    dry_run: bool,
+    pub dry_run: bool,
 
     /// Examine the hosts before a job instead of starting one: limits, NICs, all transports, and
     /// short jobs over them; end with the command line to use, or with what to repair and status 1
     #[arg(long, help_heading = TROUBLE)]
-    doctor: bool,
+    pub doctor: bool,
 
     /// Print at the end of the job when each of its phases was complete
     #[arg(long, help_heading = OUTPUT)]
-    timings: bool,
+    pub timings: bool,
 
     /// Run all PEs, or these, under gdb: each in an xterm if there is a display, otherwise without
     /// a terminal, so that gdb prints a backtrace if a signal stops the PE
     #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all", help_heading = TROUBLE)]
-    gdb: Option<Debugged>,
+    pub gdb: Option<Debugged>,
+
+    /// The variables of -x, and those that other options set for the PEs.
+    #[arg(skip)]
+    pub exported: Vec<(OsString, OsString)>,
+
+    /// The time that a host may be silent, also if no option gives it.
+    #[arg(skip)]
+    pub silence: Duration,
+
+    /// The program as the user named it.
+    #[arg(skip)]
+    pub program: OsString,
+
+    /// The program's arguments.
+    #[arg(skip)]
+    pub arguments: Vec<OsString>,
 }
 
-impl Flags {
-    /// Returns the job of these options, as options.
-    fn examined(&self) -> ExaminedHosts {
+impl Options {
+    /// Returns the requested placement.
+    pub fn placement(&self) -> PlacementRequest {
+        let Options { map_by, bind_to, report_bindings: report, .. } = *self;
+        PlacementRequest { map_by, bind_to, report }
+    }
+
+    /// Returns the job of these options, as options for `--doctor`.
+    pub fn examined(&self) -> ExaminedHosts {
         let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
             let given = all.into_iter().filter_map(|(name, value)| Some([name.into(), value?]));
             given.flatten().collect()
@@ -164,62 +185,23 @@ impl Flags {
     }
 }
 
-/// The parsed command line.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Number of PEs, at least 1; none if the hosts determine it.
-    pub n_pes: Option<u32>,
-    /// The hosts.
-    pub hosts: HostOptions,
-    /// The prefix of oshrun on other hosts, if it differs from that here.
-    pub prefix: Option<PathBuf>,
-    /// The time that a host may be silent.
-    pub host_limit: Duration,
-    /// Variables to set for the PEs.
-    pub export: Vec<(OsString, OsString)>,
-    /// True if lines of output start with the number of their PE.
-    pub tag_output: bool,
-    /// The directory for the output files of PEs.
-    pub output_files: Option<PathBuf>,
-    /// True if the program starts without ASLR.
-    pub no_aslr: bool,
-    /// True to print what would be started instead of starting it.
-    pub dry_run: bool,
-    /// The job to examine instead of starting one.
-    pub doctor: Option<ExaminedHosts>,
-    /// True to print when each phase was complete.
-    pub timings: bool,
-    /// PEs that run under a debugger.
-    pub gdb: Option<Debugged>,
-    /// When to end the job.
-    pub timeout: Option<Duration>,
-    /// The maximum duration of a wait before it is explained.
-    pub explain_after: Option<Duration>,
-    /// The requested placement.
-    pub placement: PlacementRequest,
-    /// The program as the user named it.
-    pub program: OsString,
-    /// The program's arguments.
-    pub arguments: Vec<OsString>,
-}
-
 /// Returns the command line for the man page and completions.
 pub fn command() -> clap::Command {
     let program = Arg::new("PROGRAM").num_args(1..).trailing_var_arg(true);
     let program = program.value_hint(ValueHint::CommandWithArguments);
-    Flags::command().arg(program.help("The program and its arguments"))
+    Options::command().arg(program.help("The program and its arguments"))
 }
 
 /// Parses a command line, including the program name. Returns `None` after printing help or
 /// version.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, StartFailure> {
-    let command = foreign::added_to(Flags::command());
+    let command = foreign::added_to(Options::command());
     let (own, rest) = split(&command, words.into_iter().collect());
-    let flags = match command
+    let mut options = match command
         .try_get_matches_from(own)
-        .and_then(|matches| Flags::from_arg_matches(&matches))
+        .and_then(|matches| Options::from_arg_matches(&matches))
     {
-        Ok(flags) => flags,
+        Ok(options) => options,
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
@@ -232,54 +214,27 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         Err(error) => return Err(usage(&error.to_string())),
     };
     let mut rest = rest.into_iter();
-    let doctor = flags.doctor.then(|| flags.examined());
-    let program = match rest.next() {
+    options.program = match rest.next() {
         Some(program) => program,
-        None if doctor.is_some() => OsString::new(),
+        None if options.doctor => OsString::new(),
         None => {
             // Cause: `oshrun -n 2` alone. Remedy: name the program behind the options.
             let example = "no program is given; for example: oshrun -n 2 ./program";
             return Err(StartFailure::usage(example.to_string()));
         }
     };
+    options.arguments = rest.collect();
     // PEs get the same limit.
-    let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
+    let limit = options.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
-    let explained = flags.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
-    let exported = flags.export.into_iter().map(assignment);
-    let export = limit.into_iter().chain(explained).chain(exported).collect::<Result<_, _>>()?;
-    let hosts = HostOptions {
-        list: flags.hosts,
-        file: flags.hostfile,
-        per_host: flags.ppn,
-        agent: flags.launch_agent.map(|words| words.0),
+    let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
+    let given = options.export.iter().cloned().map(assignment);
+    options.exported = limit.into_iter().chain(explained).chain(given).collect::<Result<_, _>>()?;
+    options.silence = match options.host_limit {
+        Some(limit) => limit,
+        None => default_host_limit(std::env::var_os(host_limit::VARIABLE))?,
     };
-    Ok(Some(Options {
-        n_pes: flags.n_pes,
-        hosts,
-        prefix: flags.prefix,
-        host_limit: match flags.host_limit {
-            Some(limit) => limit,
-            None => default_host_limit(std::env::var_os(host_limit::VARIABLE))?,
-        },
-        export,
-        tag_output: flags.tag_output,
-        output_files: flags.output_files,
-        no_aslr: flags.no_aslr,
-        dry_run: flags.dry_run,
-        doctor,
-        timings: flags.timings,
-        gdb: flags.gdb,
-        timeout: flags.timeout,
-        explain_after: flags.explain_after,
-        placement: PlacementRequest {
-            map_by: flags.map_by,
-            bind_to: flags.bind_to,
-            report: flags.report_bindings,
-        },
-        program,
-        arguments: rest.collect(),
-    }))
+    Ok(Some(options))
 }
 
 /// Splits off the program and its arguments, and adds the second dash of long names.
@@ -330,7 +285,7 @@ fn usage(text: &str) -> StartFailure {
 
 /// A command with arguments, separated by spaces.
 #[derive(Clone, Debug)]
-struct AgentCommand(Vec<OsString>);
+pub struct AgentCommand(pub Vec<OsString>);
 
 fn words(text: &str) -> Result<AgentCommand, String> {
     let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
@@ -421,7 +376,7 @@ mod tests {
         let options = parsed("--tag-output -x A=1=2 --timeout 1.5 -x B= p -np 4 --help -- -n")
             .expect("options");
         assert_eq!(options.arguments, ["-np", "4", "--help", "--", "-n"]);
-        assert_eq!(options.export, [("A".into(), "1=2".into()), ("B".into(), "".into())]);
+        assert_eq!(options.exported, [("A".into(), "1=2".into()), ("B".into(), "".into())]);
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert!(options.tag_output);
         assert_eq!(parsed("--gdb p").expect("options").gdb, Some(Debugged::All));
@@ -436,28 +391,29 @@ mod tests {
             ["-H a,b:2 p", "--host a,b:2 p", "--hosts=a,b:2 p", "-host a,b:2 p", "-Ha,b:2 p"]
         {
             let options = parsed(line).expect(line);
-            assert_eq!(options.hosts.list.as_deref(), Some("a,b:2"), "{line}");
+            assert_eq!(options.hosts.as_deref(), Some("a,b:2"), "{line}");
             assert_eq!(options.program, "p", "{line}");
         }
         for line in ["--hostfile f -ppn 3 p", "--machinefile f --ppn=3 p"] {
-            let hosts = parsed(line).expect(line).hosts;
-            assert_eq!((hosts.file, hosts.per_host), (Some("f".into()), Some(3)), "{line}");
+            let options = parsed(line).expect(line);
+            assert_eq!((options.hostfile, options.ppn), (Some("f".into()), Some(3)), "{line}");
         }
         let options = parsed("p").expect("options");
-        assert_eq!(options.hosts, HostOptions::default());
+        assert!(options.hosts.is_none() && options.hostfile.is_none() && options.ppn.is_none());
+        assert!(options.launch_agent.is_none());
         let agent = ["--launch-agent", "my ssh -q", "p"].map(OsString::from);
         let words = std::iter::once("oshrun".into()).chain(agent);
         let options = parse(words).expect("options").expect("neither help nor version");
         let expected = ["my", "ssh", "-q"].map(OsString::from).to_vec();
-        assert_eq!(options.hosts.agent, Some(expected));
+        assert_eq!(options.launch_agent.map(|words| words.0), Some(expected));
     }
 
     #[test]
     fn places_are_named() {
         let options = parsed("--map-by numa --bind-to=core --report-bindings p").expect("options");
         let (map_by, bind_to) = (Some(MapBy::Numa), Some(BindTo::Core));
-        assert_eq!(options.placement, PlacementRequest { map_by, bind_to, report: true });
-        assert_eq!(parsed("p").expect("options").placement, PlacementRequest::default());
+        assert_eq!(options.placement(), PlacementRequest { map_by, bind_to, report: true });
+        assert_eq!(parsed("p").expect("options").placement(), PlacementRequest::default());
     }
 
     #[test]
@@ -498,9 +454,9 @@ mod tests {
     #[test]
     fn the_host_limit_of_pes_is_that_of_oshrun() {
         let options = parsed("--host-limit 2.5 -x SHMEM_HOST_LIMIT=3 p").expect("options");
-        assert_eq!(options.host_limit, Duration::from_millis(2500));
+        assert_eq!(options.silence, Duration::from_millis(2500));
         let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
-        assert_eq!(options.export, exported);
+        assert_eq!(options.exported, exported);
         assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));
         assert_eq!(default_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
         let longest = default_host_limit(Some("1e19".into())).expect("it is a number");

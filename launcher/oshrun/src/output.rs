@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 
 pub use self::files::Files;
 use self::forwarder::{Forwarder, forward};
-use self::lines::{PendingLines, TextSource};
+use self::lines::PendingLines;
 use self::relay::{Relay, relay};
 use self::sink::{OutputStream, ParentDaemon, Sink};
 pub use self::tags::Tags;
@@ -114,7 +114,7 @@ impl Output {
         pipes: [OwnedFd; 2],
         files: Option<&Files>,
     ) -> io::Result<()> {
-        let owners = [TextSource::Stdout(pe), TextSource::Stderr(pe)];
+        let owners = [Some((pe, StdStream::Out)), Some((pe, StdStream::Err))];
         let mut sinks = [self.stdout.clone(), self.stderr.clone()];
         let (mut tag, mut prompts) = (self.tags.of(pe), self.prompts && pe == 0);
         if let Some(files) = files {
@@ -180,7 +180,7 @@ impl Output {
     pub fn message(&mut self, text: &str) {
         let (sink, text) = (self.stderr.clone(), format!("{text}\n").into_bytes());
         self.tasks.spawn(async move {
-            sink.lock().await.write(TextSource::Launcher, b"", text, false).await;
+            sink.lock().await.write(None, b"", text, false).await;
         });
     }
 

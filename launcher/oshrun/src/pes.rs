@@ -95,7 +95,7 @@ impl LocalPes {
             }
             _ => Stdio::null(),
         };
-        let started = launch.start(pe, stdin, processes.ties())?;
+        let started = launch.start(pe, stdin, processes.end_mechanisms())?;
         processes.add(Child::Pe(pe), started.pid);
         self.sockets.push(None);
         output.forward(pe, started.streams, launch.files.as_ref())?;

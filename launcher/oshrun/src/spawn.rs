@@ -67,7 +67,7 @@ pub struct StartedPe {
 
 /// The mechanisms that end a PE when the process that started it ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Ties<'a> {
+pub struct EndMechanisms<'a> {
     /// Kills the process group of the PE.
     pub guard: &'a GuardProcess,
     /// Makes the kernel kill the PE.
@@ -86,10 +86,15 @@ pub fn node_memory() -> io::Result<OwnedFd> {
 
 impl PreparedStart {
     /// Starts a PE, and waits until it has executed the program.
-    pub fn start(&self, pe: u32, stdin: Stdio, ties: Ties<'_>) -> io::Result<StartedPe> {
+    pub fn start(
+        &self,
+        pe: u32,
+        stdin: Stdio,
+        end_mechanisms: EndMechanisms<'_>,
+    ) -> io::Result<StartedPe> {
         let (socket, theirs) = UnixStream::pair()?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
-        let liveness = ties.liveness.for_pe()?;
+        let liveness = end_mechanisms.liveness.for_pe()?;
         let (stdout, out) = io::pipe()?;
         let (stderr, err) = io::pipe()?;
 
@@ -106,10 +111,10 @@ impl PreparedStart {
         if !set.is_empty() {
             command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
         }
-        command.env(mark::VARIABLE, ties.mark.value());
+        command.env(mark::VARIABLE, end_mechanisms.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
-        let (guard, limit) = (raw(ties.guard.pipe()), descriptors::inherited());
+        let (guard, limit) = (raw(end_mechanisms.guard.pipe()), descriptors::inherited());
         // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
         // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };

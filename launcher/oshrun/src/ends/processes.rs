@@ -22,7 +22,7 @@ use crate::ends::guard::GuardProcess;
 use crate::ends::leftovers;
 use crate::ends::liveness::LivenessPipe;
 use crate::ends::mark::{self, JobMark};
-use crate::spawn::Ties;
+use crate::spawn::EndMechanisms;
 
 /// A child process of oshrun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,8 +90,8 @@ impl Processes {
     ///
     /// # Panics
     /// See [`Processes::guard`].
-    pub fn ties(&self) -> Ties<'_> {
-        Ties { guard: self.guard(), liveness: &self.liveness, mark: &self.mark }
+    pub fn end_mechanisms(&self) -> EndMechanisms<'_> {
+        EndMechanisms { guard: self.guard(), liveness: &self.liveness, mark: &self.mark }
     }
 
     /// Adds a started process.

@@ -42,35 +42,8 @@ impl PendingLines {
     }
 }
 
-/// The source of text: a stream of a PE, or oshrun itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextSource {
-    /// oshrun's own messages.
-    Launcher,
-    /// The standard output of a PE.
-    Stdout(u32),
-    /// The standard error of a PE.
-    Stderr(u32),
-}
-
-impl TextSource {
-    /// Returns the owner for a stream of a PE.
-    pub fn of(pe: u32, stream: StdStream) -> TextSource {
-        match stream {
-            StdStream::Out => TextSource::Stdout(pe),
-            StdStream::Err => TextSource::Stderr(pe),
-        }
-    }
-
-    /// Returns the PE and the stream; `None` for oshrun.
-    pub fn stream(self) -> Option<(u32, StdStream)> {
-        match self {
-            TextSource::Launcher => None,
-            TextSource::Stdout(pe) => Some((pe, StdStream::Out)),
-            TextSource::Stderr(pe) => Some((pe, StdStream::Err)),
-        }
-    }
-}
+/// The source of text: a PE and its stream, or `None` for oshrun itself.
+pub type TextSource = Option<(u32, StdStream)>;
 
 /// Merges the text of several owners into one stream.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tokio::time::timeout;
 
-use super::lines::{MAX_PAUSE, TextSource};
+use super::lines::MAX_PAUSE;
 use super::sink::{Sink, room_for};
 use super::tags::Tags;
 use crate::daemons::messages::{DaemonOrder, Printed, StdStream};
@@ -46,7 +46,7 @@ pub async fn relay(mut relay: Relay) {
         };
         let nbytes = room_for(&text);
         let tag = relay.tags.of(pe);
-        if !sink.write(TextSource::of(pe, stream), &tag, text, continues).await {
+        if !sink.write(Some((pe, stream)), &tag, text, continues).await {
             relay.child.send(&DaemonOrder::OutputClosed { stream: relay.stream });
             return;
         }

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::lines::{LineMerger, TextSource};
 use super::writer::{OutputSink, Writer};
-use crate::daemons::messages::{HostEvent, Printed};
+use crate::daemons::messages::{HostEvent, Printed, StdStream};
 use crate::daemons::queues::{EventSender, WINDOW};
 
 /// A destination of output.
@@ -71,7 +71,7 @@ impl OutputStream {
     }
 
     async fn write(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> bool {
-        self.has_pe_errors |= matches!(owner, TextSource::Stderr(_));
+        self.has_pe_errors |= matches!(owner, Some((_, StdStream::Err)));
         let text = self.merger.add(owner, tag, text);
         match &self.writer {
             Some(writer) => writer.write(&self.destination, text).await,
@@ -96,7 +96,7 @@ impl ParentDaemon {
     }
 
     async fn write(&mut self, owner: TextSource, text: Vec<u8>, continues: bool) -> bool {
-        let Some((pe, stream)) = owner.stream() else {
+        let Some((pe, stream)) = owner else {
             return true;
         };
         let Ok(room) = self.window.acquire_many(room_for(&text)).await else {

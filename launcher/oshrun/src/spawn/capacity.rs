@@ -2,14 +2,12 @@
 //! without free processes or memory would be unusable.
 //!
 //! Only the minimum needs of a job are checked, so that no job that could run is refused. A job
-//! that passes may need more later. `bounds` and `groups` find the limits of this host.
+//! that passes may need more later. `bounds` finds the limits of this host.
 
-mod bound;
 mod bounds;
-mod groups;
 
 use crate::report::failure::StartFailure;
-use bound::{Resource, ResourceLimit};
+use bounds::{Resource, ResourceLimit};
 
 /// Memory of the smallest PE: its own, in the kernel, and in the process that starts it.
 const MEMORY_OF_PE: u64 = 256 * 1024;

@@ -29,7 +29,7 @@ fn a_line_without_end_is_taken_in_pieces() {
 #[test]
 fn only_unfinished_lines_of_others_are_broken() {
     let mut merger = LineMerger::default();
-    let (a, b) = (TextSource::Stdout(0), TextSource::Stdout(1));
+    let (a, b) = (Some((0, StdStream::Out)), Some((1, StdStream::Out)));
     let steps: [(TextSource, &str, &str); 5] = [
         (a, "start", "start"),
         (a, " end", " end"),
@@ -46,11 +46,11 @@ fn only_unfinished_lines_of_others_are_broken() {
 fn tags_prefix_lines() {
     let mut merger = LineMerger::default();
     let steps: [(TextSource, &[u8], &str, &str); 5] = [
-        (TextSource::Stdout(0), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
-        (TextSource::Stdout(0), b"[0] ", "long", "[0] long"),
-        (TextSource::Stdout(0), b"[0] ", "er\nline", "er\n[0] line"),
-        (TextSource::Stderr(1), b"[1] ", "oops\n", "\n[1] oops\n"),
-        (TextSource::Launcher, b"", "done\n", "done\n"),
+        (Some((0, StdStream::Out)), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
+        (Some((0, StdStream::Out)), b"[0] ", "long", "[0] long"),
+        (Some((0, StdStream::Out)), b"[0] ", "er\nline", "er\n[0] line"),
+        (Some((1, StdStream::Err)), b"[1] ", "oops\n", "\n[1] oops\n"),
+        (None, b"", "done\n", "done\n"),
     ];
     for (owner, tag, text, expected) in steps {
         assert_eq!(merger.add(owner, tag, text.into()), expected.as_bytes());

@@ -4,16 +4,45 @@
 
 use std::fs;
 
+use rushmem_topology::GroupLimit;
 use rustix::process::getrlimit;
-
-use super::bound::{Resource, ResourceLimit};
-use super::groups;
 
 /// The number of lowest process IDs that the kernel skips when it wraps around.
 const RESERVED_NUMBERS: u64 = 300;
 
 /// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
 const LIFTING: u64 = 1 << 21 | 1 << 24;
+
+/// A limited resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Processes and threads.
+    Tasks,
+    /// Bytes of memory.
+    Memory,
+}
+
+/// The limit of a resource on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceLimit {
+    /// The resource.
+    pub resource: Resource,
+    /// The source of the limit, as the subject of "leaves room for".
+    pub source: String,
+    /// The limit.
+    pub limit: u64,
+    /// The amount in use.
+    pub used: u64,
+    /// The way to raise it.
+    pub remedy: &'static str,
+}
+
+impl ResourceLimit {
+    /// Returns how much is left.
+    pub fn room(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+}
 
 /// Returns all bounds that may be too low for this number of further processes and threads.
 pub fn find(tasks: u64) -> Vec<ResourceLimit> {
@@ -41,7 +70,7 @@ pub fn find(tasks: u64) -> Vec<ResourceLimit> {
     .into_iter()
     .flatten()
     .collect();
-    bounds.extend(groups::find());
+    bounds.extend(of_groups());
     bounds
 }
 
@@ -70,6 +99,23 @@ fn of_user(most: u64) -> Option<ResourceLimit> {
         used,
         remedy: "start fewer PEs, or raise it with ulimit -u",
     })
+}
+
+/// Returns the bounds of all groups that contain this process.
+fn of_groups() -> impl Iterator<Item = ResourceLimit> {
+    let of = |resource, remedy| {
+        move |of: GroupLimit| ResourceLimit {
+            resource,
+            source: of.file.display().to_string(),
+            limit: of.limit,
+            used: of.used,
+            remedy,
+        }
+    };
+    let tasks = "start fewer PEs, or ask the administrator of this host for a higher limit";
+    let memory = "start fewer PEs, or request more memory for this job";
+    let tasks = GroupLimit::of_tasks().into_iter().map(of(Resource::Tasks, tasks));
+    tasks.chain(GroupLimit::of_memory().into_iter().map(of(Resource::Memory, memory)))
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

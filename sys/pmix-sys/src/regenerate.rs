@@ -22,7 +22,7 @@ const HEADER: &str = "
 static const pmix_rank_t RANK_WILDCARD = PMIX_RANK_WILDCARD;
 ";
 
-/// Where Debian has the headers; elsewhere they are where the compiler looks.
+/// The location of the headers on Debian; elsewhere they are where the compiler looks.
 const INCLUDES: &[&str] = &["-I/usr/lib/x86_64-linux-gnu/pmix2/include"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -66,8 +66,9 @@ unsafe impl Send for Work {}
 /// Starts a collective on a team, with vectors of `n` bytes, or elements where there is an
 /// operator.
 ///
-/// # Safety The precondition of all routines, which [the crate](crate#safety) states, until it is
-/// done.
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states, until the
+/// request is done.
 pub unsafe fn start(
     call: Call,
     handle: TeamHandle,

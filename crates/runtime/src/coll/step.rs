@@ -59,7 +59,8 @@ fn next(job: &Job) -> Pe {
 
 /// Waits in a barrier of the caller's own until `flag` has `value` or more.
 ///
-/// # Errors The PE before this one, if it is at a further step without having entered the barrier,
+/// # Errors
+/// The PE before this one, if it is at a further step without having entered the barrier,
 /// which never ends.
 ///
 /// # Safety

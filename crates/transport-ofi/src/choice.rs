@@ -183,7 +183,9 @@ pub(crate) fn diagnose(
     };
     let request = Request::of(&*with.host, with.amos, with.one_machine);
     let mut all: Vec<Diagnosis> = Vec::new();
-    for (list, info) in fitting(library, &request).unwrap_or_default() {
+    let fitting = fitting(library, &request).unwrap_or_default();
+    let used = fitting.first().map(|(_, info)| info.provider.clone());
+    for (list, info) in fitting {
         let (name, domain) = (info.provider.clone(), info.domain.clone());
         if with.part.as_ref().is_some_and(|part| *part != name) {
             continue;
@@ -210,7 +212,10 @@ pub(crate) fn diagnose(
         all.push(match opened {
             Ok(()) => {
                 let reason = format!("{peers}{registrations}; {domain}");
-                Diagnosis { is_for_many_pairs, ..Diagnosis::new(name, Verdict::Usable, reason) }
+                let is_used = used.as_ref() == Some(&name);
+                let remedy = is_used.then(|| upgrade(library.version(), &name)).flatten();
+                let usable = Diagnosis::new(name, Verdict::Usable, reason);
+                Diagnosis { is_for_many_pairs, remedy, ..usable }
             }
             Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
                 .remedy(fabric::LOG),
@@ -221,6 +226,14 @@ pub(crate) fn diagnose(
         all.extend(refusals(library, &request, &fits));
     }
     all
+}
+
+/// Returns what a newer libfabric than this `version` would bring to jobs that use a provider. With
+/// 2.5.1 a barrier, a broadcast and a maximum of 8 B of two PEs take 0.74 to 0.76 of the time of
+/// 1.17.
+fn upgrade(version: u32, provider: &str) -> Option<String> {
+    let text = "libfabric 2.x, whose tcp needs no ofi_rxm, takes a quarter less time for small collectives";
+    (provider == "tcp;ofi_rxm" && version < 2 << 16).then(|| text.to_owned())
 }
 
 /// All that fits, best first; perhaps nothing.

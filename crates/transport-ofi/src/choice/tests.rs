@@ -99,6 +99,15 @@ fn sockets_and_software_are_not() {
     assert_eq!(device(&[], &[]), (false, "libfabric 1.17: no RDMA device".to_owned()));
 }
 
+#[test]
+fn an_upgrade_is_for_users_of_tcp_below_rxm_alone() {
+    let is_advised = |major: u32, provider| upgrade(major << 16 | 17, provider).is_some();
+    assert!(is_advised(1, "tcp;ofi_rxm"));
+    assert!(
+        !is_advised(2, "tcp;ofi_rxm") && !is_advised(1, "tcp") && !is_advised(1, "verbs;ofi_rxm")
+    );
+}
+
 fn hints() -> FiInfo {
     request().hints(false)
 }

@@ -80,7 +80,11 @@ static long exchange(int me, int n_pes)
         for (int bucket = first_bucket[pe]; bucket < first_bucket[pe + 1]; bucket++)
             sending[pe] += counts[bucket];
     }
-    shmem_long_alltoall(SHMEM_TEAM_WORLD, arriving, sending, 1);
+    static long sync[SHMEM_ALLTOALL_SYNC_SIZE];
+    for (int i = 0; i < SHMEM_ALLTOALL_SYNC_SIZE; i++)
+        sync[i] = SHMEM_SYNC_VALUE;
+    shmem_barrier_all();
+    shmem_alltoall64(arriving, sending, 1, 0, 0, n_pes, sync);
     long total = 0;
     for (int pe = 0; pe < n_pes; total += arriving[pe++])
         starts[pe] = total;
@@ -121,7 +125,7 @@ int main(void)
         keys[iteration + ITERATIONS] = LARGEST - 1 - iteration;
         count();
         sort_by_bucket();
-        shmem_long_sum_reduce(SHMEM_TEAM_WORLD, all_counts, counts, BUCKETS);
+        sum_of_all(all_counts, counts, BUCKETS);
         share_out(n_pes);
         arrived = exchange(me, n_pes);
         rank_received(arrived);
@@ -135,7 +139,7 @@ int main(void)
             give_up("a key is on the wrong PE");
     static long total, own;
     own = ranks[LARGEST - 1];
-    shmem_long_sum_reduce(SHMEM_TEAM_WORLD, &total, &own, 1);
+    sum_of_all(&total, &own, 1);
     if (own != arrived || total != (long)KEYS * n_pes)
         give_up("the ranks are wrong");
     report_kernel(time);

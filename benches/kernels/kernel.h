@@ -1,9 +1,44 @@
-/* What the kernels print: the time of the loop that is measured, and the memory of a PE. */
+/* Common code of the kernels: how much they do, collectives over all PEs, and what they print, which
+ * is the time of the loop that is measured and the memory of a PE.
+ *
+ * Like timing.h it calls only routines of OpenSHMEM 1.4, so that every library can run the kernels.
+ */
 #ifndef RUSHMEM_BENCHES_KERNEL_H
 #define RUSHMEM_BENCHES_KERNEL_H
 
 #define _GNU_SOURCE
 #include "../timing.h"
+
+enum { MOST_WORDS = 1 << 10 /* of a reduction */ };
+
+/* Divides the amount of a kernel's work by its only argument, if it has one: what takes nanoseconds
+ * in shared memory takes microseconds over a network. */
+static inline long share_of(long amount, int argc, char **argv)
+{
+    const long divisor = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    if (divisor < 1 || amount % divisor != 0)
+        give_up("the argument does not divide the amount of work");
+    return amount / divisor;
+}
+
+/* The sums of symmetric arrays over all PEs. */
+static inline void sum_of_all(long *dest, const long *source, int nelems)
+{
+    static long work[MOST_WORDS / 2 + 1 > SHMEM_REDUCE_MIN_WRKDATA_SIZE
+                         ? MOST_WORDS / 2 + 1
+                         : SHMEM_REDUCE_MIN_WRKDATA_SIZE];
+    static long sync[2][SHMEM_REDUCE_SYNC_SIZE];
+    static int calls;
+    if (nelems > MOST_WORDS)
+        give_up("a sum is too long");
+    if (calls == 0) {
+        for (int i = 0; i < SHMEM_REDUCE_SYNC_SIZE; i++)
+            sync[0][i] = sync[1][i] = SHMEM_SYNC_VALUE;
+    }
+    /* No PE is still in the sum before, whose work array this is, too. */
+    shmem_barrier_all();
+    shmem_long_sum_to_all(dest, (long *)source, nelems, 0, 0, shmem_n_pes(), work, sync[calls++ % 2]);
+}
 
 /* The proportional share of this process, in bytes: what PEs share is divided by their number. */
 static inline double proportional_memory(void)

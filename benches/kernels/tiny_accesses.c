@@ -12,6 +12,7 @@ enum { WORDS = 1 << 22, JUMPS = 1 << 21, COUNTERS = 1 << 10 };
 static unsigned short *table;  /* symmetric, changed by the PE before this one alone */
 static unsigned int *counters; /* symmetric */
 static unsigned short *copies; /* private */
+static long words, jumps;      /* of the table that are walked over, and how often one is changed */
 
 static unsigned int next(unsigned int *state)
 {
@@ -22,7 +23,7 @@ static unsigned int next(unsigned int *state)
 /* Adds 1 to each word in order. */
 static void walk(int pe)
 {
-    for (int i = 0; i < WORDS; i++) {
+    for (long i = 0; i < words; i++) {
         shmem_ushort_get(copies + i, table + i, 1, pe);
         copies[i]++;
         shmem_ushort_put(table + i, copies + i, 1, pe);
@@ -33,7 +34,7 @@ static void walk(int pe)
 static void jump(int pe)
 {
     unsigned int state = 1;
-    for (int i = 0; i < JUMPS; i++) {
+    for (long i = 0; i < jumps; i++) {
         const unsigned int at = next(&state);
         shmem_ushort_p(table + at, shmem_ushort_g(table + at, pe) + 1, pe);
         shmem_ushort_get(copies + at, table + at, 1, pe);
@@ -43,9 +44,11 @@ static void jump(int pe)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     shmem_init();
+    words = share_of(WORDS, argc, argv);
+    jumps = share_of(JUMPS, argc, argv);
     const int me = shmem_my_pe();
     const int n_pes = shmem_n_pes();
     const int pe = (me + 1) % n_pes;
@@ -63,9 +66,9 @@ int main(void)
     const double time = now() - start;
 
     unsigned int state = 1;
-    for (int i = 0; i < WORDS; i++)
+    for (long i = 0; i < words; i++)
         table[i]--;
-    for (int i = 0; i < JUMPS; i++) {
+    for (long i = 0; i < jumps; i++) {
         const unsigned int at = next(&state);
         table[at] -= 2;
         counters[at % COUNTERS]--;

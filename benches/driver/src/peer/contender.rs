@@ -14,6 +14,7 @@ use task_support::process;
 
 use super::suite::{Measured, Suite};
 use super::{carrier, figures};
+use crate::program;
 
 /// The settings that Open MPI needs to run at all: its memory hooks crash in finalize, root is
 /// refused, as are more PEs than processors, and a binding of its own would be in the way of the
@@ -57,14 +58,11 @@ impl Contender {
             let build = compile::command(&bin.join("oshcc"), parts, &folder.join(PERF));
             process::run(&mut build.map_err(Error::msg)?)?;
         }
-        for name in suite.sources {
-            process::run(
-                Command::new(bin.join("oshcc"))
-                    .arg("-O2")
-                    .arg(benches.join(name).with_extension("c"))
-                    .arg("-o")
-                    .arg(folder.join(name)),
-            )?;
+        let sources = suite.sources.iter().map(|name| (benches.join(name), *name));
+        let kernels = suite.kernels.iter().map(|kernel| kernel.name);
+        let kernels = kernels.map(|name| (benches.join("kernels").join(name), name));
+        for (source, name) in sources.chain(kernels) {
+            program::build(bin, &source.with_extension("c"), &[], (folder, name))?;
         }
         Ok(Self {
             name: name.to_owned(),
@@ -83,6 +81,16 @@ impl Contender {
             let printed = process::capture(&mut self.job(*pes, program))?;
             for (name, value) in readings(&printed)? {
                 self.add(&name, value);
+            }
+        }
+        for kernel in self.suite.kernels {
+            for &pes in kernel.pes {
+                let mut job = self.job(pes, kernel.name);
+                if kernel.divisor > 1 {
+                    job.arg(kernel.divisor.to_string());
+                }
+                let time = program::value(&process::capture(&mut job)?, "time")?;
+                self.add(&kernel.row(pes), time);
             }
         }
         for measured in self.suite.measured {

@@ -9,6 +9,7 @@ pub struct Suite {
     pub sources: &'static [&'static str],
     /// The programs that print the values of rows, and their numbers of PEs.
     pub programs: &'static [(&'static str, usize)],
+    pub kernels: &'static [Kernel],
     /// Jobs of shmem-perf.
     pub measured: &'static [Measured],
     pub launches: &'static [Launch],
@@ -31,6 +32,7 @@ impl Suite {
         name: "",
         sources: &[],
         programs: &[],
+        kernels: &[],
         measured: &[],
         launches: &[],
         costs: &[],
@@ -39,6 +41,23 @@ impl Suite {
         rows: "",
         bare: "",
     };
+}
+
+/// A whole program of benches/kernels, which prints the time of its main loop and verifies its
+/// result. Its row is called `NAME_PES`.
+pub struct Kernel {
+    pub name: &'static str,
+    /// The numbers of PEs with which it runs.
+    pub pes: &'static [usize],
+    /// By what its work is divided; only with 1 can it be a kernel that takes no argument.
+    pub divisor: usize,
+}
+
+impl Kernel {
+    /// The row of the run with `pes` PEs.
+    pub fn row(&self, pes: usize) -> String {
+        format!("{}_{pes}", self.name)
+    }
 }
 
 /// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are

@@ -1,18 +1,21 @@
 //! The suites that there are, each a file.
 
 mod collectives;
+mod kernels;
 mod network;
 mod on_node;
 mod start;
 
 use self::collectives::{COLLECTIVES, COLLECTIVES_TCP};
+use self::kernels::{KERNELS, KERNELS_TCP};
 use self::network::{OFI, TCP, UCX};
 pub use self::on_node::ON_NODE;
 use self::start::START;
 use super::suite::Suite;
 
 /// All there are; the first is the usual one.
-pub const ALL: [&Suite; 7] = [&ON_NODE, &TCP, &UCX, &OFI, &START, &COLLECTIVES, &COLLECTIVES_TCP];
+pub const ALL: [&Suite; 9] =
+    [&ON_NODE, &TCP, &UCX, &OFI, &START, &COLLECTIVES, &COLLECTIVES_TCP, &KERNELS, &KERNELS_TCP];
 
 pub fn named(name: &str) -> Option<&'static Suite> {
     ALL.into_iter().find(|suite| suite.name == name)
@@ -61,7 +64,10 @@ mod tests {
         for suite in ALL {
             let rows = SuiteRow::all(suite.rows);
             let launched = suite.launches.iter().map(|launch| launch.row);
-            for name in launched.chain(suite.costs.iter().map(|(row, _)| *row)) {
+            let costs = suite.costs.iter().map(|(row, _)| *row);
+            let kernels = suite.kernels.iter();
+            let kernels = kernels.flat_map(|one| one.pes.iter().map(|pes| one.row(*pes)));
+            for name in launched.chain(costs).map(str::to_owned).chain(kernels) {
                 assert!(rows.iter().any(|row| row.name == name), "{name} has no row");
             }
         }

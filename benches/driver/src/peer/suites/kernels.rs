@@ -19,7 +19,8 @@ pub const KERNELS: Suite = Suite {
     ..Suite::EMPTY
 };
 
-/// PEs that have nothing but TCP over the loopback interface. Open MPI's collectives go through MPI.
+/// PEs that have nothing but TCP over the loopback interface. Open MPI's collectives go through
+/// MPI.
 pub const KERNELS_TCP: Suite = Suite {
     name: "kernels-tcp",
     kernels: &[

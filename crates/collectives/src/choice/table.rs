@@ -4,7 +4,7 @@ use super::algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm,
 };
-use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
+use super::facts::ChoiceFacts;
 use super::row::{Conditions, Mistake, Row, RowOrigin};
 
 /// The rows that are built in, which leave no case open.
@@ -206,17 +206,33 @@ impl Table {
 /// Returns the rows that a table chooses for an operation, each with the size from which on it is
 /// chosen.
 fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
+    let chosen = |nbytes| {
+        let row = table.row::<A>(nbytes, &|| *facts);
+        (row.algorithm.name(), row.origin)
+    };
     let mut sizes: Vec<usize> =
         A::rows(table).iter().flat_map(|row| row.changes(facts.members)).collect();
-    sizes.extend([0, SHORT_MAX_BYTES + 1]);
+    sizes.extend([0, usize::MAX]);
     sizes.sort_unstable();
     sizes.dedup();
     let mut listed: Vec<Listed> = Vec::new();
-    for from in sizes {
-        let row = table.row::<A>(from, &|| *facts);
-        let (algorithm, origin) = (row.algorithm.name(), row.origin);
-        if listed.last().is_none_or(|last| (last.algorithm, last.origin) != (algorithm, origin)) {
-            listed.push(Listed { operation: A::OPERATION, from, algorithm, origin });
+    for ends in sizes.windows(2) {
+        let (mut from, end) = (ends[0], ends[1]);
+        // Between two sizes at which rows change, an algorithm has at most one limit of its own.
+        while from < end {
+            let (algorithm, origin) = chosen(from);
+            if listed.last().is_none_or(|it| (it.algorithm, it.origin) != (algorithm, origin)) {
+                listed.push(Listed { operation: A::OPERATION, from, algorithm, origin });
+            }
+            let mut next = end;
+            while next - from > 1 {
+                let middle = from + (next - from) / 2;
+                match chosen(middle) == (algorithm, origin) {
+                    true => from = middle,
+                    false => next = middle,
+                }
+            }
+            from = next;
         }
     }
     listed

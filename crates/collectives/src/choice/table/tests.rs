@@ -1,6 +1,7 @@
 //! Unit tests of the table.
 
 use super::*;
+use crate::choice::facts::SHORT_MAX_BYTES;
 
 const FACTS: ChoiceFacts = ChoiceFacts {
     members: 7,
@@ -239,4 +240,15 @@ fn a_list_shows_where_the_choice_changes() {
     let collect: Vec<_> = listed.iter().filter(|row| row.operation == "collect").collect();
     let listed: Vec<_> = collect.iter().map(|row| (row.from, row.algorithm, row.origin)).collect();
     assert_eq!(listed, [(0, "bruck", RowOrigin::BuiltIn), (7 * 8192, "ring", RowOrigin::File(1))]);
+}
+
+#[test]
+fn limits_of_algorithms_are_listed() {
+    let listed = built_in().listed(&ChoiceFacts { lines: true, ..FACTS });
+    let of = |operation| {
+        let rows = listed.iter().filter(|row| row.operation == operation);
+        rows.map(|row| (row.from, row.algorithm)).collect::<Vec<_>>()
+    };
+    assert_eq!(of("collect"), [(0, "lines"), (56 * 7 + 1, "bruck"), (512 << 10, "ring")]);
+    assert_eq!(of("alltoall"), [(0, "lines"), (57, "pairwise")]);
 }

@@ -1,8 +1,8 @@
 //! The data that PEs publish to connect, as bytes, and the values that must be the same at both.
 
 use crate::fabric::Fabric;
+use crate::probe;
 use crate::raw::RawKey;
-use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
@@ -26,7 +26,7 @@ impl Address {
     /// The service endpoint's name, for messages: a socket, a text, or bytes.
     pub(crate) fn shown(&self) -> String {
         let text = self.name.strip_suffix(&[0]).unwrap_or(&self.name);
-        match unconfirmed::socket(&self.name) {
+        match probe::socket(&self.name) {
             Some(socket) => socket.to_string(),
             None if text.iter().all(u8::is_ascii_graphic) => text.escape_ascii().to_string(),
             None => self.name.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -53,7 +53,7 @@ pub(crate) struct SegmentKey {
 
 /// The data that a PE publishes about a segment of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Offered {
+pub(crate) struct PublishedSegment {
     /// Its key means nothing where there is a raw one.
     pub(crate) segment: SegmentKey,
     pub(crate) raw: Option<RawKey>,
@@ -61,7 +61,7 @@ pub(crate) struct Offered {
     pub(crate) whole: u64,
 }
 
-impl Offered {
+impl PublishedSegment {
     pub(crate) fn encode(self) -> Key {
         let SegmentKey { base, nbytes, key } = self.segment;
         let raw = self.raw.map(|raw| (raw.base, raw.bytes));
@@ -70,10 +70,10 @@ impl Offered {
 
     /// # Errors
     /// When the bytes are no such thing.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Offered, rushmem_wire::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<PublishedSegment, rushmem_wire::Error> {
         let (base, nbytes, key, raw, whole) = decode::<(_, _, _, Option<_>, _)>(OFI_KEY, bytes)?;
         let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
-        Ok(Offered { segment: SegmentKey { base, nbytes, key }, raw, whole })
+        Ok(PublishedSegment { segment: SegmentKey { base, nbytes, key }, raw, whole })
     }
 
     /// As operations of this PE name it, once a raw key is mapped.
@@ -109,14 +109,14 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
 }
 
 /// The segments of `pe`, from what it published.
-fn offered(pe: Pe, record: PeRecord<'_>) -> Result<[Offered; Segment::COUNT], Error> {
-    let mut offered: [Offered; Segment::COUNT] = Default::default();
-    for (offered, bytes) in
-        offered.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty())
+fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment::COUNT], Error> {
+    let mut published: [PublishedSegment; Segment::COUNT] = Default::default();
+    for (published, bytes) in
+        published.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty())
     {
-        *offered = Offered::decode(bytes).map_err(invalid(pe))?;
+        *published = PublishedSegment::decode(bytes).map_err(invalid(pe))?;
     }
-    Ok(offered)
+    Ok(published)
 }
 
 /// Returns whether PE `me`, which published `own`, can use `pe` by what that published.
@@ -136,7 +136,7 @@ pub(crate) fn check(
             address.provider, own.provider
         )));
     }
-    offered(pe, record).map(|_| ())
+    published(pe, record).map(|_| ())
 }
 
 impl Peer {
@@ -154,10 +154,10 @@ impl Peer {
             address.shown()
         );
         let mut keys = [SegmentKey::default(); Segment::COUNT];
-        let offered = offered(pe, record)?;
-        let heap_bytes = offered[Segment::Heap as usize].whole;
-        for (key, offered) in keys.iter_mut().zip(offered) {
-            *key = offered.usable(fabric).map_err(refused(fabric, "a key", pe))?;
+        let published = published(pe, record)?;
+        let heap_bytes = published[Segment::Heap as usize].whole;
+        for (key, published) in keys.iter_mut().zip(published) {
+            *key = published.usable(fabric).map_err(refused(fabric, "a key", pe))?;
         }
         Ok(Peer { at, keys, heap_bytes, blocks: HeapBlocks::default() })
     }
@@ -182,8 +182,8 @@ impl Peer {
         entry: &[u8; ENTRY],
     ) -> Result<(), Error> {
         self.blocks.learn(pe, block, entry, |key| {
-            let offered = Offered::decode(key).map_err(invalid(pe))?;
-            offered.usable(fabric).map_err(refused(fabric, "a key", pe))
+            let published = PublishedSegment::decode(key).map_err(invalid(pe))?;
+            published.usable(fabric).map_err(refused(fabric, "a key", pe))
         })
     }
 }
@@ -208,9 +208,9 @@ mod tests {
         assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
         let segment = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
         for raw in [None, Some(RawKey { base: 7, bytes: vec![1; 32] })] {
-            let offered = Offered { segment, raw, whole: 7 };
-            assert_eq!(Offered::decode(&offered.clone().encode().0), Ok(offered));
+            let published = PublishedSegment { segment, raw, whole: 7 };
+            assert_eq!(PublishedSegment::decode(&published.clone().encode().0), Ok(published));
         }
-        assert!(Offered::decode(&[0; 23]).is_err());
+        assert!(PublishedSegment::decode(&[0; 23]).is_err());
     }
 }

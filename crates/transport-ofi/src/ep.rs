@@ -4,7 +4,7 @@
 //! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
 //! The parts: `open` opens and closes it, `connect` makes connections, which `connecting` lists, to
-//! PEs, `rma`, with its `arguments`, `message` and `atomic` start operations towards a `remote`,
+//! PEs, `rma`, with its `arguments`, `message` and `atomic` start operations,
 //! `attempts` counts those that were refused, `poll` takes completions.
 #![allow(unsafe_code)]
 
@@ -16,31 +16,30 @@ mod connecting;
 mod message;
 mod open;
 mod poll;
-mod remote;
 mod rma;
 
 use crate::block::CellBlock;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
+pub(crate) use arguments::Remote;
 use arguments::WriteArguments;
 use attempts::RefusedAttempts;
 use connecting::{AGAIN, CONNECTED, Connecting, report};
 use libfabric_sys as fi;
-pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// The destination of the old value of an atomic operation, and its width.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct OldValueDest {
     pub(crate) at: *mut u8,
     pub(crate) width: AmoWidth,
 }
 
 // SAFETY: an address like that of a `LocalBuf`; the caller that passes it on keeps the memory
 // valid.
-unsafe impl Send for Wanted {}
+unsafe impl Send for OldValueDest {}
 
 /// The use that an operation makes of memory when it completes.
 enum BufferUse {
@@ -53,7 +52,7 @@ enum BufferUse {
     /// The bytes in the cell go there.
     Landing(LocalBuf),
     /// The word in the cell goes there.
-    Word(Wanted),
+    Word(OldValueDest),
     /// A message came into the cell.
     Receive,
     /// Nothing: its message connects to the PE.

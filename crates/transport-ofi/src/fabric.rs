@@ -3,9 +3,9 @@
 
 use crate::fid::{Fid, succeeded};
 use crate::info::{FiInfo, InfoList};
+use crate::permits::ConnectionPermits;
 use crate::quirks;
 use crate::raw::{MappedKeys, RawKey};
-use crate::turns::Turns;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::lock::lock;
@@ -90,8 +90,8 @@ pub(crate) struct Fabric {
     keys: AtomicU64,
     /// Raw keys of peers.
     mapped: MappedKeys,
-    /// The turns of all eps to connect.
-    pub(crate) turns: Arc<Turns>,
+    /// The connections that all eps make at once.
+    pub(crate) permits: Arc<ConnectionPermits>,
 }
 
 impl Fabric {
@@ -151,8 +151,8 @@ impl Fabric {
         // SAFETY: stored by the call.
         let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
         let (list, keys) = (Mutex::new(list), AtomicU64::new(first_key));
-        let (mapped, turns) = (MappedKeys::default(), Arc::default());
-        Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, turns })
+        let (mapped, permits) = (MappedKeys::default(), Arc::default());
+        Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, permits })
     }
 
     /// A completion queue; one to sleep on where `sleep` and the provider has it.

@@ -10,8 +10,8 @@
 //! - `transport` and `wire` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the kit's progress engine; `service` serves peers;
 //! - `shared` has the peers and the first loss, `connect` the addresses and keys that PEs exchange,
-//!   `unconfirmed` finds out whether a silent peer still listens;
-//! - `ep` is an endpoint of libfabric with its operations in flight, which connects by `turns`;
+//!   `probe` finds out whether a silent peer still listens;
+//! - `ep` is an endpoint of libfabric with its operations in flight, limited by `permits`;
 //!   `message` and `replies` are operations by the target's CPU, `native` those by the fabric;
 //! - `info` is what libfabric offers and a job requires, `quirks` what is known of its providers
 //!   besides; `choice` selects one, and says why others are not;
@@ -32,6 +32,8 @@ mod fid;
 mod info;
 mod message;
 mod native;
+mod permits;
+mod probe;
 mod progress;
 mod quirks;
 mod raw;
@@ -40,8 +42,6 @@ mod service;
 mod settings;
 mod shared;
 mod transport;
-mod turns;
-mod unconfirmed;
 mod wire;
 
 pub use settings::Tuning;

@@ -81,7 +81,7 @@ impl Native {
     }
 
     /// Returns only those of these operations of which all others can be made.
-    pub(crate) fn least(self) -> Native {
+    pub(crate) fn compare_swap_only(self) -> Native {
         let swap = |width| bit(AmoOp::CompareSwap, width);
         Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))
     }
@@ -100,10 +100,10 @@ mod tests {
         let widths = [AmoWidth::Four, AmoWidth::Eight];
         let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
         assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);
-        let least = Native(u32::MAX).least();
+        let swaps = Native(u32::MAX).compare_swap_only();
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
-                assert_eq!(least.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
+                assert_eq!(swaps.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
             }
         }
     }

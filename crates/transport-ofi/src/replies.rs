@@ -8,20 +8,20 @@ use rushmem_transport::origin::TakeReply;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The replies that have come, with the answers to batches, and were not taken.
+/// The replies that have arrived, with the answers to batches, and were not taken.
 #[derive(Default)]
 pub(crate) struct Replies {
     /// Their number, which changes under the lock; most polls read only this.
     n: AtomicUsize,
-    come: Mutex<Vec<(Reply, Vec<u8>)>>,
+    arrived: Mutex<Vec<(Reply, Vec<u8>)>>,
 }
 
 impl Replies {
     /// Adds a reply.
     pub(crate) fn put(&self, reply: Reply, bytes: &[u8]) {
-        let mut come = lock(&self.come);
-        come.push((reply, bytes.to_vec()));
-        self.n.store(come.len(), Ordering::Release);
+        let mut arrived = lock(&self.arrived);
+        arrived.push((reply, bytes.to_vec()));
+        self.n.store(arrived.len(), Ordering::Release);
     }
 
     /// Gives all replies to `take`. Returns how many there were.
@@ -37,11 +37,11 @@ impl Replies {
     }
 
     fn take_all(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
-        let mut come = lock(&self.come);
-        let n = come.len();
+        let mut arrived = lock(&self.arrived);
+        let n = arrived.len();
         self.n.store(0, Ordering::Relaxed);
         let mut taken = Ok(n);
-        for (reply, bytes) in come.drain(..) {
+        for (reply, bytes) in arrived.drain(..) {
             if let Err(violation) = take(reply, &bytes) {
                 taken = Err(RefusedMessage::of(reply.pe, violation));
             }

@@ -51,7 +51,7 @@ pub(crate) const ALL: &[Setting] = &[
 /// for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job.
-pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
+pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// A waiter spins for some milliseconds, since the progress of a long transfer is not visible; its
 /// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty
@@ -118,7 +118,7 @@ impl Default for Tuning {
 
 /// Bytes of all buffers for messages of peers, at most, and how many there are even so.
 const RECEIVE_BYTES: usize = 128 << 10;
-const FEWEST_RECEIVES: usize = 16;
+const MIN_RECEIVES: usize = 16;
 
 impl Tuning {
     /// The usual limits, and those that the user sets.
@@ -147,7 +147,7 @@ impl Tuning {
             max_bytes: self.max_bytes.min(info.max_message),
             longest_message,
             longest_batch_message,
-            receives: self.receives.min(FEWEST_RECEIVES.max(RECEIVE_BYTES / longest_message)),
+            receives: self.receives.min(MIN_RECEIVES.max(RECEIVE_BYTES / longest_message)),
             ..*self
         }
     }

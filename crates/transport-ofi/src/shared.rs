@@ -9,10 +9,10 @@ use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
 use crate::native::Native;
+use crate::probe;
 use crate::replies::ReplyTable;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{LIMITS, Tuning};
-use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::Served;
@@ -84,7 +84,7 @@ impl SharedState {
             cq: Arc::clone(service.ep().cq()),
             fabric,
             local: NetworkPe::new(open, address.host.clone(), &LIMITS, acks, Arc::default())?,
-            socket: unconfirmed::socket(&address.name),
+            socket: probe::socket(&address.name),
             tag: service.tag(),
             native,
             tuning,
@@ -187,10 +187,10 @@ impl SharedState {
 
     /// A PE has been silent for long: an error when its process has ended.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
-        let there = self.address_of(pe).and_then(|address| unconfirmed::socket(&address.name));
+        let there = self.address_of(pe).and_then(|address| probe::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
         // The own one shows whether the provider's names are such addresses.
-        if unconfirmed::listens(there) == Some(false) && unconfirmed::listens(own) == Some(true) {
+        if probe::listens(there) == Some(false) && probe::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
             return Err(EpFailure { pe: Some(pe), why });
         }

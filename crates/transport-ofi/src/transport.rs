@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::choice;
-use crate::connect::{self, Address, Offered, Peer, SegmentKey};
+use crate::connect::{self, Address, Peer, PublishedSegment, SegmentKey};
 use crate::ep::{FiEndpoint, Lengths};
 use crate::fabric::{self, Fabric};
 use crate::info::{FiInfo, InfoList};
@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::quirks::Quirk;
 use crate::raw::RawKey;
 use crate::service::{SENDS, Service};
-use crate::settings::{DESCRIPTORS, ENDPOINTS, LEAST_DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use libfabric_sys as fi;
@@ -41,7 +41,7 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
 }
 
 /// A provider that was opened: its domain and the service's ep in it.
-struct Opened {
+struct OpenedProvider {
     ep: FiEndpoint,
     native: Native,
     address: Address,
@@ -64,7 +64,12 @@ pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), 
 ///
 /// # Errors
 /// Which step was refused, and why.
-fn opened(with: &Open, tuning: &Tuning, list: InfoList, info: FiInfo) -> Result<Opened, String> {
+fn opened(
+    with: &Open,
+    tuning: &Tuning,
+    list: InfoList,
+    info: FiInfo,
+) -> Result<OpenedProvider, String> {
     let [_, random] = words(&with.secret);
     let first_key = match info.secret_keys() {
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
@@ -96,11 +101,11 @@ fn opened(with: &Open, tuning: &Tuning, list: InfoList, info: FiInfo) -> Result<
         Amos::Software => Native::default(),
         Amos::Network => Native::of(ep.endpoint())?,
     };
-    let native = if tuning.trust { native } else { native.least() };
+    let native = if tuning.trust { native } else { native.compare_swap_only() };
     let name = fabric.name(ep.endpoint()).map_err(said)?;
     let provider = fabric.info.provider.clone();
     let address = Address { provider, host: host_name(), name };
-    Ok(Opened { ep, native, address })
+    Ok(OpenedProvider { ep, native, address })
 }
 
 /// Opens the transport with limits other than the usual ones.
@@ -126,7 +131,7 @@ pub(crate) fn parts(with: &Open) -> Result<Vec<String>, Error> {
 }
 
 fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
-    DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
+    DESCRIPTORS.require(with.n_pes, MIN_DESCRIPTORS).map_err(Error::Unavailable)?;
     let mut refusals = Vec::new();
     let mut found = None;
     for (list, info) in choice::candidates(with).map_err(Error::Unavailable)? {
@@ -142,7 +147,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             }
         }
     }
-    let Some(Opened { ep, native, address }) = found else {
+    let Some(OpenedProvider { ep, native, address }) = found else {
         return Err(Error::Unavailable(format!(
             "libfabric offers nothing that can be opened: {}; {}",
             refusals.join("; "),
@@ -201,16 +206,16 @@ impl Transport for Ofi {
         nbytes: usize,
     ) -> Result<Key, Error> {
         if nbytes == 0 {
-            return Ok(Offered::default().encode());
+            return Ok(PublishedSegment::default().encode());
         }
         let shared = self.shared();
         let in_blocks = segment == Segment::Heap && shared.fabric.info.heap_in_blocks();
         let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
         // SAFETY: valid until this transport is dropped by contract.
-        let (descriptor, offered) = unsafe { self.register_part(segment, base, first) }?;
+        let (descriptor, published) = unsafe { self.register_part(segment, base, first) }?;
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
         unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
-        Ok(Offered { whole: nbytes as u64, ..offered }.encode())
+        Ok(PublishedSegment { whole: nbytes as u64, ..published }.encode())
     }
 
     fn extend_heap(
@@ -222,7 +227,7 @@ impl Transport for Ofi {
         shared.own_heap.extend(nbytes, &shared.local.segments, prepare, |memory| {
             // SAFETY: a part of the heap, which is valid until this transport is dropped.
             let part = unsafe { self.register_part(Segment::Heap, memory.base, memory.nbytes) };
-            part.map(|(descriptor, offered)| (descriptor, offered.encode()))
+            part.map(|(descriptor, published)| (descriptor, published.encode()))
         })
     }
 
@@ -278,7 +283,7 @@ impl Ofi {
         segment: Segment,
         base: *mut u8,
         nbytes: usize,
-    ) -> Result<(usize, Offered), Error> {
+    ) -> Result<(usize, PublishedSegment), Error> {
         let shared = self.shared();
         let fabric = &shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
@@ -296,7 +301,7 @@ impl Ofi {
         lock(&shared.registrations).push(mr);
         let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
         let segment = SegmentKey { base, nbytes: nbytes as u64, key };
-        Ok((mem_desc.addr(), Offered { segment, raw, whole: nbytes as u64 }))
+        Ok((mem_desc.addr(), PublishedSegment { segment, raw, whole: nbytes as u64 }))
     }
 
     fn new_endpoint(&self) -> Result<WireEndpoint<Progress>, Error> {

@@ -1,7 +1,7 @@
 //! The way of an origin into libfabric: an ep, and the operations on it.
 #![allow(unsafe_code)]
 
-use crate::ep::{EpFailure, FiEndpoint, Post, Remote, Wanted};
+use crate::ep::{EpFailure, FiEndpoint, OldValueDest, Post, Remote};
 use crate::message::Message;
 use crate::native::NativeAmo;
 use crate::replies::Replies;
@@ -308,7 +308,7 @@ impl Wire for OfiWire {
             return Ok(PostOutcome::Uncovered);
         };
         let amo = NativeAmo { op, width, operand, condition };
-        let wanted = (!fetched.is_null()).then_some(Wanted { at: fetched, width });
+        let wanted = (!fetched.is_null()).then_some(OldValueDest { at: fetched, width });
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         // SAFETY: by contract.
         let attempt = unsafe { ep.atomic(&remote, &amo, wanted) };

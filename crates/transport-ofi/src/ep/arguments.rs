@@ -2,12 +2,20 @@
 //! of an ep, so that a write stores only what may differ from the one before.
 #![allow(unsafe_code)]
 
-use super::remote::Remote;
 use core::ffi::c_void;
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
+
+/// An address in a peer's memory, as libfabric has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote {
+    pub(crate) pe: u32,
+    pub(crate) at: fi::fi_addr_t,
+    pub(crate) address: u64,
+    pub(crate) key: u64,
+}
 
 /// The arguments of one write of one range to one range.
 pub(super) struct WriteArguments {

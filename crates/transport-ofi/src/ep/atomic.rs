@@ -1,7 +1,7 @@
 //! Starting an atomic operation of the fabric's own on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, Post, Remote, Wanted};
+use super::{BufferUse, FiEndpoint, OldValueDest, Post, Remote};
 use crate::native::NativeAmo;
 use libfabric_sys as fi;
 use rushmem_transport::AmoOp;
@@ -22,7 +22,7 @@ impl FiEndpoint {
         &mut self,
         to: &Remote,
         amo: &NativeAmo,
-        wanted: Option<Wanted>,
+        wanted: Option<OldValueDest>,
     ) -> Result<Post, i32> {
         let &Remote { pe, at, address, key } = to;
         let use_ = wanted.map_or(BufferUse::Plain, BufferUse::Word);

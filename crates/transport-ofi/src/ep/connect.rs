@@ -5,7 +5,7 @@
 
 use super::connecting::{AGAIN, CONNECTED, report};
 use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
-use crate::turns::MOST_AT_ONCE;
+use crate::permits::MAX_AT_ONCE;
 use libfabric_sys as fi;
 
 impl FiEndpoint {
@@ -35,13 +35,13 @@ impl FiEndpoint {
         Ok(Post::Later)
     }
 
-    /// Sends the message that connects, if it is its turn.
+    /// Sends the message that connects, if there is a permit for it.
     fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
         let Some(&op) = self.free.last() else { return Ok(()) };
-        let connection = self.connecting.take_or_begin(pe, &self.fabric.turns);
+        let connection = self.connecting.take_or_begin(pe, &self.fabric.permits);
         let Some(mut connection) = connection else {
             if self.connecting.begins_to_wait() {
-                let why = format!("{MOST_AT_ONCE} connections are being made");
+                let why = format!("{MAX_AT_ONCE} connections are being made");
                 report(pe, &why, "waits to connect to it");
             }
             return Ok(());
@@ -75,7 +75,7 @@ impl FiEndpoint {
         self.room[pe as usize] = CONNECTED;
         self.attempts.reached(pe);
         self.connecting.take(pe);
-        let which = format!("connection {} of this PE", self.fabric.turns.made());
+        let which = format!("connection {} of this PE", self.fabric.permits.made());
         report(pe, &which, "connected to it");
     }
 

@@ -1,7 +1,7 @@
 //! The connections that an ep is making, and how they are reported.
 #![forbid(unsafe_code)]
 
-use crate::turns::{TakenTurn, Turns};
+use crate::permits::{ConnectionPermit, ConnectionPermits};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(super) const AGAIN: &str = "connects once more";
 pub(super) struct BegunConnection {
     pub(super) pe: u32,
     /// None once it has taken so long that others go first.
-    pub(super) turn: Option<TakenTurn>,
+    pub(super) permit: Option<ConnectionPermit>,
     begun: Instant,
     /// The message is in flight. Before, the provider takes none.
     pub(super) is_sent: bool,
@@ -25,16 +25,16 @@ pub(super) struct BegunConnection {
 /// The connections that an ep is making.
 pub(super) struct Connecting {
     begun: Vec<BegunConnection>,
-    /// A PE waits for a turn, and this was reported.
+    /// A PE waits for a permit, and this was reported.
     waits: bool,
-    /// The time for which a connection keeps its turn while the provider takes no message. Peers
-    /// that have stopped, or ended, must not keep all turns from those that answer.
-    turn_limit: Duration,
+    /// The time for which a connection keeps its permit while the provider takes no message. Peers
+    /// that have stopped, or ended, must not keep all permits from those that answer.
+    permit_limit: Duration,
 }
 
 impl Connecting {
-    pub(super) fn new(turn_limit: Duration) -> Connecting {
-        Connecting { begun: Vec::new(), waits: false, turn_limit }
+    pub(super) fn new(permit_limit: Duration) -> Connecting {
+        Connecting { begun: Vec::new(), waits: false, permit_limit }
     }
 
     /// Returns true if the message that connects to a PE is in flight.
@@ -48,14 +48,18 @@ impl Connecting {
         Some(self.begun.swap_remove(place))
     }
 
-    /// Takes the connection to a PE if it is being made, or a new one if there is a turn for it.
-    pub(super) fn take_or_begin(&mut self, pe: u32, turns: &Arc<Turns>) -> Option<BegunConnection> {
+    /// Takes the connection to a PE if it is being made, or a new one if there is a permit for it.
+    pub(super) fn take_or_begin(
+        &mut self,
+        pe: u32,
+        permits: &Arc<ConnectionPermits>,
+    ) -> Option<BegunConnection> {
         let Some(mut known) = self.take(pe) else {
-            let turn = Some(turns.take()?);
-            return Some(BegunConnection { pe, turn, begun: Instant::now(), is_sent: false });
+            let permit = Some(permits.take()?);
+            return Some(BegunConnection { pe, permit, begun: Instant::now(), is_sent: false });
         };
-        if known.begun.elapsed() >= self.turn_limit {
-            known.turn = None;
+        if known.begun.elapsed() >= self.permit_limit {
+            known.permit = None;
         }
         Some(known)
     }
@@ -66,7 +70,7 @@ impl Connecting {
         self.begun.push(connection);
     }
 
-    /// A PE waits for a turn; whether that is new.
+    /// A PE waits for a permit; whether that is new.
     pub(super) fn begins_to_wait(&mut self) -> bool {
         !std::mem::replace(&mut self.waits, true)
     }
@@ -80,23 +84,23 @@ pub(super) fn report(pe: u32, why: &str, what: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turns::MOST_AT_ONCE;
+    use crate::permits::MAX_AT_ONCE;
 
     #[test]
-    fn peers_that_do_not_answer_lose_their_turns() {
-        for (limit, has_turns) in [(Duration::ZERO, true), (Duration::MAX, false)] {
-            let turns = Arc::new(Turns::default());
+    fn peers_that_do_not_answer_lose_their_permits() {
+        for (limit, has_permits) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+            let permits = Arc::new(ConnectionPermits::default());
             let mut connecting = Connecting::new(limit);
-            for pe in 0..MOST_AT_ONCE {
-                let begun = connecting.take_or_begin(pe, &turns).expect("a turn");
+            for pe in 0..MAX_AT_ONCE {
+                let begun = connecting.take_or_begin(pe, &permits).expect("a permit");
                 connecting.keep(begun);
             }
-            assert!(connecting.take_or_begin(9, &turns).is_none(), "all turns are taken");
-            for pe in 0..MOST_AT_ONCE {
-                let known = connecting.take_or_begin(pe, &turns).expect("it is being made");
+            assert!(connecting.take_or_begin(9, &permits).is_none(), "all permits are taken");
+            for pe in 0..MAX_AT_ONCE {
+                let known = connecting.take_or_begin(pe, &permits).expect("it is being made");
                 connecting.keep(known);
             }
-            assert_eq!(connecting.take_or_begin(9, &turns).is_some(), has_turns);
+            assert_eq!(connecting.take_or_begin(9, &permits).is_some(), has_permits);
         }
     }
 }

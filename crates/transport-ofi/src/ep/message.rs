@@ -21,19 +21,11 @@ impl FiEndpoint {
         if nbytes > self.cell {
             return Err(-fi::FI_EMSGSIZE);
         }
-        let endpoint = self.endpoint.raw();
-        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.not_now(pe, to) };
-        let cell = self.staging.cell(op);
-        // SAFETY: memory of this ep's own, which no operation uses, with room for the longest
-        // message.
-        unsafe { cell.base.copy_from_nonoverlapping(head.as_ptr(), HEAD) };
-        // SAFETY: the same.
-        unsafe { cell.skip(HEAD).base.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
-        let (desc, context) = (self.staging_desc(), self.context(op));
-        // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
-        // operation's.
-        let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), nbytes, desc, to, context) };
-        self.begun(code, op)
+        let Some(op) = self.begin_message(pe, head) else { return self.not_now(pe, to) };
+        let place = self.staging.cell(op).skip(HEAD).base;
+        // SAFETY: memory of this ep's own, which is this operation's, with room for the body.
+        unsafe { place.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
+        self.send_cell(op, to, nbytes)
     }
 
     /// Returns true if data that a message brings are copied, so that their source is free at once.
@@ -57,28 +49,41 @@ impl FiEndpoint {
         if HEAD + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
-        let endpoint = self.endpoint.raw();
-        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.not_now(pe, to) };
+        let Some(op) = self.begin_message(pe, head) else { return self.not_now(pe, to) };
         let cell = self.staging.cell(op);
-        // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
-        unsafe { cell.base.copy_from_nonoverlapping(head.as_ptr(), HEAD) };
-        let (desc, context) = (self.staging_desc(), self.context(op));
         if self.copies_data(data.nbytes) {
             let place = cell.skip(HEAD).base;
             // SAFETY: valid by contract, and a cell with room for both.
             unsafe { mem::copy_bytes::<mem::VolatileLoads>(place, data.base, data.nbytes) };
-            let (from, nbytes) = (cell.base.cast(), HEAD + data.nbytes);
-            // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
-            // operation's.
-            let code = unsafe { fi::fi_send(endpoint, from, nbytes, desc, to, context) };
-            return self.begun(code, op);
+            return self.send_cell(op, to, HEAD + data.nbytes);
         }
+        let (endpoint, desc, context) =
+            (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let part = |of: LocalBuf| fi::iovec { iov_base: of.base.cast(), iov_len: of.nbytes };
         let (parts, mut descs) = ([part(cell.first(HEAD)), part(data)], [desc, null_mut()]);
         let descs = descs.as_mut_ptr();
         // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
         // call, a cell that is this operation's, and data that are valid by contract.
         let code = unsafe { fi::fi_sendv(endpoint, parts.as_ptr(), descs, 2, to, context) };
+        self.begun(code, op)
+    }
+
+    /// Begins a message with its head, if there is room.
+    fn begin_message(&mut self, pe: u32, head: &[u8; HEAD]) -> Option<u32> {
+        let op = self.begin(pe, BufferUse::Plain)?;
+        // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
+        unsafe { self.staging.cell(op).base.cast::<[u8; HEAD]>().write(*head) };
+        Some(op)
+    }
+
+    /// Starts the message that is in the cell of an operation.
+    fn send_cell(&mut self, op: u32, to: fi::fi_addr_t, nbytes: usize) -> Result<Post, i32> {
+        let (endpoint, desc, context) =
+            (self.endpoint.raw(), self.staging_desc(), self.context(op));
+        let from = self.staging.cell(op).base.cast();
+        // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
+        // operation's.
+        let code = unsafe { fi::fi_send(endpoint, from, nbytes, desc, to, context) };
         self.begun(code, op)
     }
 

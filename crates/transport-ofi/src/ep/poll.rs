@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, EpFailure, FiEndpoint, ReceiveEnd, Wanted};
+use super::{BufferUse, EpFailure, FiEndpoint, OldValueDest, ReceiveEnd};
 use crate::message::HEAD;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -81,7 +81,7 @@ impl FiEndpoint {
                 // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
-            BufferUse::Word(Wanted { at, width }) => {
+            BufferUse::Word(OldValueDest { at, width }) => {
                 let old = self.staging.cell(op).base.cast::<u64>();
                 // SAFETY: aligned, as cells are, and long enough; its operation is over.
                 let old = unsafe { old.read() };

@@ -4,7 +4,7 @@
 use super::*;
 use crate::ep::{Post, Remote};
 use crate::message::{HEAD, Message};
-use crate::turns::MOST_AT_ONCE;
+use crate::permits::MAX_AT_ONCE;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::message::{REQUEST, Reply, Request};
@@ -17,10 +17,10 @@ use std::mem::ManuallyDrop;
 use std::sync::mpsc;
 use testkit::eventually;
 
-/// Asks for a provider.
-struct Asks(&'static str);
+/// A host whose user requests a provider.
+struct RequestedProvider(&'static str);
 
-impl Host for Asks {
+impl Host for RequestedProvider {
     fn variable(&self, name: &str) -> Option<String> {
         (name == "SHMEM_OFI_PROVIDER").then(|| self.0.to_owned())
     }
@@ -38,7 +38,7 @@ const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
 /// Works as [`job_of`], with a host that only asks for a provider.
 fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
-    job_of(Arc::new(Asks(provider)), tuning)
+    job_of(Arc::new(RequestedProvider(provider)), tuning)
 }
 
 /// PE 0 of a job of four, of which all but the last are itself; `None` where libfabric is not.
@@ -476,22 +476,22 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     assert_eq!(noted, [false; 40]);
 }
 
-/// Each ep makes connections of its own, and all of them take turns.
+/// Each ep makes connections of its own, and all of them take permits.
 #[test]
 fn no_more_connections_are_made_at_once_than_may_be() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let new = |_| ofi.new_endpoint().expect("one more");
-    let endpoints: Vec<TestEndpoint> = (0..MOST_AT_ONCE + 2).map(new).collect();
+    let endpoints: Vec<TestEndpoint> = (0..MAX_AT_ONCE + 2).map(new).collect();
     ofi.shared().peers.get(Pe(1)).expect("it has published its address");
     let from = ofi.shared().remote(Pe(1), START, 8).expect("memory of this PE");
     for endpoint in &endpoints {
         let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(&from)));
         assert_eq!(posted, Some(Ok(Post::Later)), "it is not connected");
     }
-    assert!(ofi.shared().fabric.turns.take().is_none(), "there are more turns");
+    assert!(ofi.shared().fabric.permits.take().is_none(), "there are more permits");
     for endpoint in &endpoints {
         start(&ofi, endpoint, |ep| ep.read_and_forget(&from));
     }
-    let turns = || ofi.shared().fabric.turns.take();
-    assert!([(); MOST_AT_ONCE as usize].map(|()| turns()).iter().all(Option::is_some));
+    let permits = || ofi.shared().fabric.permits.take();
+    assert!([(); MAX_AT_ONCE as usize].map(|()| permits()).iter().all(Option::is_some));
 }

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 /// The report of a queue.
 #[derive(Clone, Copy)]
-enum Said {
+enum QueueReport {
     /// An operation with this context failed by this error.
     Failed(*mut c_void, i32),
     /// There is an error; to read it returns this.
@@ -16,7 +16,7 @@ enum Said {
 }
 
 thread_local! {
-    static NEXT: RefCell<Vec<Said>> = const { RefCell::new(Vec::new()) };
+    static NEXT: RefCell<Vec<QueueReport>> = const { RefCell::new(Vec::new()) };
     static READS_OF_ERRORS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -28,8 +28,8 @@ unsafe extern "C" fn read(_: *mut fi::fid_cq, _: *mut c_void, _: usize) -> isize
 unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _: u64) -> isize {
     READS_OF_ERRORS.set(READS_OF_ERRORS.get() + 1);
     match NEXT.with_borrow(|next| next[0]) {
-        Said::Unreadable(code) => code,
-        Said::Failed(context, error) => {
+        QueueReport::Unreadable(code) => code,
+        QueueReport::Failed(context, error) => {
             NEXT.with_borrow_mut(|next| next.remove(0));
             // SAFETY: valid for writes, by the contract of libfabric.
             let to = unsafe { &mut *to };
@@ -42,7 +42,7 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
 /// Polls an ep whose queue says this.
 fn poll(
     ep: &mut FiEndpoint,
-    said: &[Said],
+    said: &[QueueReport],
     arrived: impl FnMut(ReceiveEnd<'_>),
 ) -> Result<usize, EpFailure> {
     NEXT.set(said.to_vec());
@@ -65,7 +65,7 @@ fn an_error_that_cannot_be_read_ends_the_poll() {
     with_ep(|ep| {
         let (again, other) = (-(fi::FI_EAGAIN as isize), -(fi::FI_EIO as isize));
         for (code, reads) in [(0, READS + 1), (again, READS + 1), (other, 1)] {
-            let polled = poll(ep, &[Said::Unreadable(code)], |_| ());
+            let polled = poll(ep, &[QueueReport::Unreadable(code)], |_| ());
             let failure = polled.expect_err("an error");
             assert_eq!((failure.pe, READS_OF_ERRORS.get()), (None, reads), "{code}");
             assert!(failure.why.ends_with("where its queue reports an error"), "{}", failure.why);
@@ -81,7 +81,7 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
             ep.free.pop();
             (ep.ops[op as usize].use_, ep.receiving) = (BufferUse::Receive, 1);
             let (context, mut came) = (ep.context(op), Vec::new());
-            let polled = poll(ep, &[Said::Failed(context, error)], |end| {
+            let polled = poll(ep, &[QueueReport::Failed(context, error)], |end| {
                 came.push(match end {
                     ReceiveEnd::Whole(_) => "a message".to_owned(),
                     ReceiveEnd::Cut { start, nbytes } => {

@@ -1,0 +1,60 @@
+//! The number of connections that this PE makes at once, whichever of its eps makes them. If many
+//! PEs of a node begin many at once over one NIC, most attempts fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The connections that a PE makes at once, at most.
+pub(crate) const MAX_AT_ONCE: u32 = 4;
+
+/// The connections that a PE is making, and how many it has made.
+#[derive(Default)]
+pub(crate) struct ConnectionPermits {
+    taken: AtomicU32,
+    made: AtomicU32,
+}
+
+/// The permission to make one connection, until it is dropped.
+pub(crate) struct ConnectionPermit(Arc<ConnectionPermits>);
+
+impl ConnectionPermits {
+    /// A permit, unless all are taken.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        let one_more = |taken| (taken < MAX_AT_ONCE).then_some(taken + 1);
+        let order = Ordering::Relaxed;
+        self.taken
+            .fetch_update(order, order, one_more)
+            .ok()
+            .map(|_| ConnectionPermit(Arc::clone(self)))
+    }
+
+    /// A connection was made; how many this PE has made by now.
+    pub(crate) fn made(&self) -> u32 {
+        self.made.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permit_is_free_again_once_it_is_dropped() {
+        let permits = Arc::new(ConnectionPermits::default());
+        let mut taken: Vec<ConnectionPermit> =
+            (0..MAX_AT_ONCE).filter_map(|_| permits.take()).collect();
+        assert_eq!(taken.len(), MAX_AT_ONCE as usize);
+        assert!(permits.take().is_none());
+        taken.truncate(MAX_AT_ONCE as usize - 2);
+        let again = [permits.take(), permits.take()];
+        assert!(again.iter().all(Option::is_some) && permits.take().is_none());
+        drop((taken, again));
+        assert_eq!(permits.taken.load(Ordering::Relaxed), 0);
+    }
+}

@@ -380,7 +380,7 @@ struct MemberTimes {
 }
 
 impl MemberTimes {
-    /// The times of a batch at each PE, of which those that are no members have none.
+    /// Adds the times of a batch at each PE. PEs that are no members have none.
     fn add(&mut self, gathered: &[Vec<u64>], group: u64, overhead: f64) {
         self.sums.resize(gathered.len(), 0.0);
         self.n += gathered.first().map_or(0, Vec::len) as u64;

@@ -114,7 +114,7 @@ fn until_decided(transport: &dyn Transport, is_decided: impl Fn() -> bool) -> Op
     None
 }
 
-/// The error of PE `me` is the loss of the other one for one of these reasons.
+/// Checks that the error of PE `me` is the loss of the other PE for one of these reasons.
 fn check_message(error: &Error, (me, lost): (Pe, Pe), reasons: &[&str]) {
     assert!(matches!(error, Error::Lost(pe, _) if *pe == lost), "{error}");
     let (text, between) =

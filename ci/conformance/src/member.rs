@@ -344,7 +344,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
 
-    /// An AMO that fetches nothing.
+    /// Starts an AMO that fetches nothing.
     pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         let (dest, old) = (heap(offset), OldValue::Ignored);
         let request = AmoRequest { dest, width, op, operand, condition: 0, old };

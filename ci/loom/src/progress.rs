@@ -15,7 +15,7 @@ struct Service {
 }
 
 impl Service {
-    /// A call that leaves something unfinished.
+    /// Performs a call that leaves something unfinished.
     fn call(&self) {
         self.unfinished.fetch_add(1, Relaxed);
         self.wakeup.request(|| self.rings.store(true, Relaxed));

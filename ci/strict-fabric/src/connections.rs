@@ -82,7 +82,7 @@ impl Connections {
         AGAIN
     }
 
-    /// An operation was accepted that fails later.
+    /// Records an accepted operation that fails later.
     pub(crate) fn fail_later(&mut self, operation: CompletedOp) {
         self.refused.push_back(operation);
     }

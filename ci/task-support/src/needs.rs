@@ -218,7 +218,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     }
 }
 
-/// The error of a task that needs a C compiler and has none, or nothing. It installs nothing.
+/// Fails if there is no C compiler. Installs nothing.
 pub fn c_compiler() -> Result<()> {
     let named = std::env::var("OSHCC_CC").unwrap_or_default();
     let compiler = if named.is_empty() { "cc" } else { &named };

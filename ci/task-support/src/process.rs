@@ -75,7 +75,7 @@ fn word(text: &OsStr) -> String {
     }
 }
 
-/// An error where `command` ended with this status and it is not 0.
+/// Fails if `command` ended with another status than 0.
 pub fn decide(command: &Command, status: ExitStatus) -> Result<()> {
     if status.success() {
         return Ok(());

@@ -18,8 +18,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The program of the common kind ran on `n` PEs and found nothing wrong: status 0, one line
-    /// `n_pes n` (singletons would print several, of 1), `PASS` by PE 0, and no line with FAIL.
+    /// Checks that the program of the common kind ran on `n` PEs and found nothing wrong: status 0,
+    /// one line `n_pes n` (singletons would print several, of 1), `PASS` by PE 0, and no line with
+    /// FAIL.
     #[track_caller]
     pub fn assert_ok(&self, n: usize) {
         let counts: Vec<&str> = self.lines().filter(|line| line.starts_with("n_pes ")).collect();

@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<String> {
 }
 
 impl Bindings {
-    /// An error unless the headers of the right version are here.
+    /// Fails unless the headers of the right version are here.
     fn headers(&self) -> Result<()> {
         if process::on_path("pkg-config").is_none() {
             bail!("pkg-config, which reports versions of headers, is not here");

@@ -261,7 +261,7 @@ impl Managed {
         }
     }
 
-    /// The last finalize is done.
+    /// Reports that the last finalize is done.
     pub(crate) fn finalized(&self) {
         self.watch.finalized();
     }
@@ -271,7 +271,7 @@ impl Managed {
         self.watch.resumed();
     }
 
-    /// The process is about to exit in good order.
+    /// Reports that the process is about to exit in good order.
     pub(crate) fn leave(&mut self) {
         self.manager.leave();
     }

@@ -159,7 +159,7 @@ impl Server {
         self.statuses
     }
 
-    /// The process of `pe` has been started.
+    /// Records that the process of `pe` was started.
     pub fn started(&mut self, pe: u32, pid: u32) {
         self.pes[pe as usize].pid = pid;
     }
@@ -179,7 +179,8 @@ impl Server {
         decisions
     }
 
-    /// The process of `pe` has ended; every byte it sent has been given to [`Server::received`].
+    /// Records that the process of `pe` has ended. Every byte that it sent has been passed to
+    /// [`Server::received`].
     pub fn exited(&mut self, pe: u32, exit: Exit) -> Option<Decision> {
         self.pes[pe as usize].exit = Some(exit);
         if self.ended {
@@ -262,15 +263,15 @@ impl Server {
         }
     }
 
-    /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are
-    /// not to blame.
+    /// Records that the launcher has forwarded a signal that asks programs to end: PEs that now end
+    /// early are not to blame.
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
         if have_started { None } else { self.interrupted_end(signal) }
     }
 
-    /// The launcher itself ends the job, with a message of its own. `None` when the job is ending
+    /// Ends the job for the launcher, with its message. Returns `None` if the job is ending
     /// already.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
         if std::mem::replace(&mut self.ended, true) {

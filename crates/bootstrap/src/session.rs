@@ -287,9 +287,9 @@ impl JobSession {
         !matches!(self.job, Membership::Alone)
     }
 
-    /// The process is about to exit, after its last finalize: a process manager takes any other
-    /// exit for a failure. It cannot be reported at the last finalize, since no process manager
-    /// lets a process in again.
+    /// Reports that the process is about to exit, after its last finalize: a process manager takes
+    /// any other exit for a failure. It cannot be reported at the last finalize, since no process
+    /// manager lets a process in again.
     pub fn leave(&mut self) {
         if let Membership::Managed(managed) = &mut self.job {
             managed.leave();

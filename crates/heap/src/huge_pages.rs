@@ -91,7 +91,7 @@ pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     Collapsed { nbytes, why: None }
 }
 
-/// The kernel collapses no huge page of which nothing is there.
+/// Touches a part and collapses it, since the kernel collapses no empty huge page.
 fn collapse_part(part: Range<usize>) -> Result<(), Errno> {
     for page in part.clone().step_by(HUGE) {
         advise(page..page + 1, libc::MADV_POPULATE_WRITE)?;

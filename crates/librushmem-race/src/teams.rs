@@ -57,25 +57,25 @@ pub fn with(f: impl FnOnce(&ProcessDetector)) {
     }
 }
 
-/// The calling thread acquires an object.
+/// Makes the calling thread acquire an object.
 pub fn acquire(object: usize) {
     with(|process| process.acquire(object));
 }
 
-/// The calling thread releases an object.
+/// Makes the calling thread release an object.
 pub fn release(object: usize) {
     with(|process| process.release_object(object));
 }
 
-/// A barrier, which ends the section that the thread is in: what all threads and tasks of the team
-/// did before it is known after it.
+/// Begins a barrier, which ends the section that the thread is in: what all threads and tasks of
+/// the team did before it is known after it.
 pub fn barrier_begins() {
     let (team, phase) = TEAM.get();
     with(ProcessDetector::end_sections);
     release(object(TeamObject::Barrier, team, phase));
 }
 
-/// The end of the barrier.
+/// Ends the barrier.
 pub fn barrier_ends() {
     let (team, phase) = TEAM.get();
     acquire(object(TeamObject::Barrier, team, phase));

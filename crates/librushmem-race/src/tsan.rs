@@ -133,11 +133,11 @@ pub extern "C" fn __tsan_init() {
     process::is_instrumented();
 }
 
-/// A function begins. The unwinder finds the functions that are active.
+/// Ignores the begin of a function. The unwinder finds the functions that are active.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_func_entry(_: usize) {}
 
-/// A function ends.
+/// Ignores the end of a function.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_func_exit() {}
 
@@ -290,13 +290,13 @@ atomics! {
     }
 }
 
-/// A fence between threads of the program.
+/// Records a fence between threads of the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_thread_fence(_: c_int) {
     fence(SeqCst);
 }
 
-/// A fence towards signal handlers.
+/// Records a fence towards signal handlers.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_signal_fence(_: c_int) {
     std::sync::atomic::compiler_fence(SeqCst);

@@ -187,7 +187,7 @@ impl ContextFlights {
         to_pe.filter_map(known).collect()
     }
 
-    /// A fence of a thread.
+    /// Records a fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
             // Other threads may know of an earlier one alone.
@@ -208,7 +208,7 @@ impl ContextFlights {
         }
     }
 
-    /// A quiet of a thread begins. What other threads issue before it is done is not its.
+    /// Begins a quiet of a thread. It does not cover what other threads issue before its end.
     pub fn begin_quiet(&mut self, thread: Actor) {
         let all = self.puts.values().chain(self.gets.values());
         let issued = all.map(|flight| (flight.actor, flight.last)).collect();

@@ -45,7 +45,7 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
     Some(entry)
 }
 
-/// A member that knows what `clock` knows is in the collective.
+/// Records that a member with the knowledge of `clock` is in the collective.
 pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorClock) {
     let _held = lock(areas.counter(Counter::Collectives));
     let joined = find(areas, collective, true).is_some_and(|entry| {

@@ -50,7 +50,7 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     }
 }
 
-/// The calling thread has this actor and epoch from now on.
+/// Gives the calling thread this actor and epoch.
 pub fn set_stamp(thread: &Thread) {
     let record = u64::from(thread.actor) << 48 | u64::from(thread.epoch()) << 16;
     STAMP.with(|own| own.record.set(record));

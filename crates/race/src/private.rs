@@ -23,7 +23,7 @@ static THREADS: AtomicBool = AtomicBool::new(false);
 /// There are threads, or pages that have a shadow.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// The program has several threads from now on.
+/// Records that the program has several threads from now on.
 pub fn have_threads() {
     THREADS.store(true, Relaxed);
     IS_WATCHED.store(true, Relaxed);

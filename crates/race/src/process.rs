@@ -56,7 +56,7 @@ const SPARE: usize = 256;
 /// The object of all threads whose order is not known.
 const EVERYTHING: usize = 0;
 
-/// The program was compiled for the detector.
+/// Records that the program was compiled for the detector.
 pub fn is_instrumented() {
     IS_INSTRUMENTED.store(true, Relaxed);
 }
@@ -332,8 +332,8 @@ impl ProcessDetector {
         }
     }
 
-    /// The calling thread knows what those knew who have released the object, or have changed the
-    /// word of symmetric memory.
+    /// Gives the calling thread the knowledge of the threads that released the object, or changed
+    /// the word of symmetric memory.
     pub fn acquire(&self, object: usize) {
         self.with_thread(|thread| {
             if let Where::Symmetric(place) = self.find(object) {

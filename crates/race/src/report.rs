@@ -119,7 +119,7 @@ impl Reporter {
         self.areas.counter(Counter::Full).load(Relaxed) != 0
     }
 
-    /// A block of the heap is allocated at a place of the program.
+    /// Records where the program has allocated a block of the heap.
     pub fn allocated(&self, offset: usize, nbytes: usize, site: u32) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         blocks.insert(offset, (nbytes, site));

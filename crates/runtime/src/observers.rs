@@ -150,7 +150,7 @@ fn begun(describe: impl FnOnce() -> Event) -> OngoingEvent {
 }
 
 impl OngoingEvent {
-    /// The access has found the value that the program expects, and has written.
+    /// Records that the access has found the expected value and has written.
     pub(crate) fn has_written(&mut self) {
         if let Action::Access(access) = &mut self.event.action {
             access.effect = Effect::HasWritten;
@@ -162,12 +162,12 @@ impl OngoingEvent {
         self.listeners = 0;
     }
 
-    /// The collective reads and writes these bytes here.
+    /// Sets the bytes that the collective reads and writes here.
     pub(crate) fn moves(&mut self, source: ByteBlocks, dest: ByteBlocks) {
         (self.event.local, self.event.remote) = (source, dest);
     }
 
-    /// The result of the collective comes from the arrays of these members alone.
+    /// Sets the members whose arrays the result of the collective comes from.
     pub(crate) fn follows(&mut self, members: FollowedMembers, member: u32) {
         if let Action::Collective(membership) = &mut self.event.action {
             membership.follows = (members, member);

@@ -21,7 +21,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Returns where they cannot be had the test is ignored.
+    /// Starts the hosts. The test is ignored if they cannot be had.
     fn up(test: &str) -> Hosts {
         if !rustix::process::geteuid().is_root() {
             absent("hosts in namespaces need root");

@@ -50,7 +50,7 @@ impl<L: ThreadLevel> Shmem<L> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// The values of the elements on `pe`, which may be this PE, to as many of `dest`
+    /// Fetches the values of the elements on `pe`, which may be this PE, to as many of `dest`
     /// (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes what was issued on this context.
     #[track_caller]
     pub fn fetch_all<'a, T: AtomicValue>(

@@ -32,8 +32,8 @@ impl SignalOp {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// A [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees before the
-    /// data (`shmem_put_signal`, §9.8.1).
+    /// Performs a [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees
+    /// before the data (`shmem_put_signal`, §9.8.1).
     #[inline]
     #[track_caller]
     pub fn put_signal<'a, T: Pod>(

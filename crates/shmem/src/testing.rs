@@ -94,7 +94,7 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     }
 }
 
-/// The test on `n` PEs.
+/// Runs the test on `n` PEs.
 fn job(name: &str, n: u32) {
     let oshrun = oshrun();
     let limit = limit();

@@ -186,8 +186,8 @@ fn ratio(before: f64, after: f64) -> f64 {
     if before == after { 1.0 } else { after / before }
 }
 
-/// The correction of Benjamini and Hochberg: each probability becomes the least level at which its
-/// figure would be called different.
+/// Applies the correction of Benjamini and Hochberg: each probability becomes the least level at
+/// which its figure would be called different.
 fn correct(compared: &mut [Compared]) {
     let n = compared.len() as f64;
     let mut order: Vec<usize> = (0..compared.len()).collect();

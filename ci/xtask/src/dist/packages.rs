@@ -181,7 +181,7 @@ impl Packages<'_> {
         self.write(&tree.join("DEBIAN/md5sums"), &sums)
     }
 
-    /// All files have one time, and permissions that do not depend on who makes the package.
+    /// Gives all files one time, and permissions that do not depend on who makes the package.
     fn same_time(&self, tree: &Path) -> Result<()> {
         run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))?;
         // Nobody runs a library.

@@ -44,7 +44,7 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// The sources have all that cargo needs of its registry.
+/// Checks that the sources have all that cargo needs of its registry.
 fn offline(archive: &Path, folder: &Path) -> Result<()> {
     process::run(Command::new("mkdir").arg("-p").arg(folder))?;
     let mut tar = Command::new("tar");
@@ -54,7 +54,7 @@ fn offline(archive: &Path, folder: &Path) -> Result<()> {
     process::capture(cargo.env("CARGO_HOME", folder.join("empty"))).map(drop)
 }
 
-/// The packages for Debian, unpacked beside each other.
+/// Tests the packages for Debian, unpacked beside each other.
 fn packages(output: &Path, source: &Path) -> Result<()> {
     let listed = process::capture(Command::new("find").arg(output).args([
         "-maxdepth",

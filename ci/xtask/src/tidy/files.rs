@@ -75,8 +75,8 @@ fn shape(file: &File) -> Vec<String> {
     complaints
 }
 
-/// A file with unsafe code says so itself, since the compiler takes the word of a parent file for
-/// all of its children; and a file that says so has some.
+/// Checks that a file allows unsafe code itself, and only if it has some: the compiler would accept
+/// the permission of a parent file.
 fn unsafe_code(file: &File) -> Option<String> {
     let is_said = file.text.lines().any(|line| line == ALLOW_UNSAFE);
     let is_unsafe = |line: &str| {

@@ -29,7 +29,8 @@ pub(crate) trait Manager: Debug + Send {
     /// Returns a handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
 
-    /// The process is about to exit in good order. The manager accepts no request any more.
+    /// Reports that the process is about to exit in good order. The manager accepts no request any
+    /// more.
     fn leave(&mut self);
 }
 

@@ -165,8 +165,8 @@ fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     };
 }
 
-/// The library's notice that the server is gone. A handler that returns must call `done`: the
-/// library waits for it before it calls the handlers of others, such as MPI's.
+/// Handles the library's notice that the server is gone. A handler that returns must call `done`:
+/// the library waits for it before it calls the handlers of others, such as MPI's.
 unsafe extern "C" fn server_lost(
     _: usize,
     _: pmix_status_t,

@@ -116,7 +116,8 @@ pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item 
         .chain(spread(at, lanes, parts))
 }
 
-/// The first members of a node, one for each lane, learn that all there have entered.
+/// Returns the plan by which the first members of a node, one for each lane, learn that all there
+/// have entered.
 fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let gather = binomial::gather(members, local, local);
@@ -147,7 +148,7 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     combine.map(on_node(at))
 }
 
-/// All members of a node get what its members of the lanes have; those end when all have it.
+/// Returns the plan by which all members of a node get what its members of the lanes have.
 fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let gather = move || binomial::gather(members, local, local);

@@ -67,7 +67,7 @@ pub fn are_shared() -> bool {
 pub(super) struct ForkHandlers;
 
 impl ForkHandlers {
-    /// The static data are shared memory from now on.
+    /// Arms the handlers: the static data are shared memory from now on.
     pub(super) fn arm(self) {
         ARMED.store(true, Ordering::Release);
     }

@@ -8,7 +8,7 @@ use crate::shadow::{PAGE, Shadow, View};
 use crate::{private, sites};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The program loads or stores.
+/// Records a load or store of the program.
 #[inline(always)]
 pub fn touch(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     if may_be_symmetric(addr) {

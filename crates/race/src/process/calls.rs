@@ -13,7 +13,7 @@ use rushmem_race_interface::{
 use std::sync::atomic::Ordering::Relaxed;
 
 impl ProcessDetector {
-    /// An access of the library begins.
+    /// Records the begin of an access by the library.
     pub fn begin(&self, access: &CheckedAccess) {
         if access.word == WordKind::Lock {
             return;
@@ -122,9 +122,10 @@ impl ProcessDetector {
         });
     }
 
-    /// A blocking access is done: who reads a word by an atomic operation knows what those knew who
-    /// have changed it. Of operations in flight that this PE has issued on the word, a fetch that
-    /// changes nothing has seen the result; they are the thread's own from now on.
+    /// Records the end of a blocking access: a thread that reads a word by an atomic operation gets
+    /// the knowledge of those that changed it. Of operations in flight that this PE has issued on
+    /// the word, a fetch that changes nothing has seen the result; they are the thread's own from
+    /// now on.
     pub fn end(&self, access: &CheckedAccess) {
         if access.operation != AccessOperation::Fetch || access.word == WordKind::Lock {
             return;
@@ -140,7 +141,7 @@ impl ProcessDetector {
         });
     }
 
-    /// The atomic operations of this PE on a word are not in flight any more: `thread` has seen it.
+    /// Completes the atomic operations of this PE on a word that `thread` has seen.
     fn settle(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
         let at = place.offset % PAGE;
         let mask = (((1u16 << nbytes) - 1) << (place.offset % 8)) as u8;
@@ -155,7 +156,7 @@ impl ProcessDetector {
         });
     }
 
-    /// A fence is done, or a quiet begins or is done.
+    /// Records a fence, or the begin or end of a quiet.
     pub fn order(&self, order: Order, ctx: u64, pe: u32) {
         self.with_caller(|thread| {
             if let Some(context) = locked(&self.contexts).get_mut(&ctx) {
@@ -195,7 +196,8 @@ impl ProcessDetector {
         }
     }
 
-    /// A wait has seen a word of this PE: what was written to it is done, and what came before.
+    /// Records that a wait has seen a word of this PE: what was written to it, and before it, is
+    /// done.
     pub fn seen(&self, addr: usize) {
         self.with_caller(|thread| {
             let Some(place) = self.on(addr, self.me) else { return };
@@ -263,7 +265,7 @@ impl ProcessDetector {
         });
     }
 
-    /// A block of the heap is allocated or freed.
+    /// Records that a block of the heap is allocated or freed.
     pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
         self.with_caller(|thread| {
             let Some(place) = self.on(addr, self.me) else { return };

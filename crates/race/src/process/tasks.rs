@@ -17,13 +17,13 @@ impl ProcessDetector {
         Some(Thread { actor, clock, number, before_tasks: None })
     }
 
-    /// The task is done: its actor may serve another one.
+    /// Ends the task. Its actor may serve another one.
     fn retire(&self, task: &Thread) {
         locked(&self.spare).push_back((task.actor, task.epoch()));
     }
 
-    /// The calling thread begins a section, unless there is none left, whose accesses are ordered
-    /// with those of the thread's other sections no more than with those of other threads.
+    /// Begins a section of the calling thread, unless none is left. Its accesses are not ordered
+    /// with those of the thread's other sections.
     pub fn begin_section(&self, is_one: bool) {
         self.with_thread(|thread| {
             let (outer, mut done) = match thread.before_tasks.take() {
@@ -44,7 +44,7 @@ impl ProcessDetector {
         });
     }
 
-    /// The calling thread has no section any more, and knows what was done in them.
+    /// Ends the sections of the calling thread, which then knows what was done in them.
     pub fn end_sections(&self) {
         self.with_thread(|thread| {
             if thread.before_tasks.is_some() {
@@ -58,7 +58,7 @@ impl ProcessDetector {
         });
     }
 
-    /// The calling thread makes a task.
+    /// Records that the calling thread creates a task.
     pub fn make_task(&self, number: usize) {
         self.release_object(TASK | number);
     }
@@ -72,7 +72,7 @@ impl ProcessDetector {
         })?
     }
 
-    /// The task is done: who acquires `object` knows of it.
+    /// Ends the task. A thread that acquires `object` knows of it.
     pub fn leave_task(&self, outer: Option<Thread>, object: usize) {
         self.release_object(object);
         let Some(outer) = outer else { return };

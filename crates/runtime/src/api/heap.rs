@@ -216,7 +216,7 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
 /// Why an address cannot be freed or moved, for callers who want to know instead of failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotABlock {
-    /// It is not in the symmetric heap.
+    /// The address is not in the symmetric heap.
     Outside,
     /// No block is there: it was freed, or never was one.
     Free,

@@ -165,7 +165,7 @@ impl<T: LockWord> LockHandle<T> {
         Some(named)
     }
 
-    /// The word on `pe` holds what no routine has left there.
+    /// Ends the job, since the word on `pe` has a value that no routine writes.
     #[cold]
     fn damaged(&self, pe: Pe) -> ! {
         // Cause: the lock was not set to zero first, or was written to.
@@ -279,7 +279,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     turns::pass(lock.address());
 }
 
-/// The library is about to be finalized, and no PE will clear the locks that this PE holds.
+/// Checks before finalization that this PE holds no lock, which nobody could clear.
 pub(crate) fn finalize(call: Call) {
     for (address, nbytes) in turns::held() {
         if nbytes == size_of::<c_int>() {

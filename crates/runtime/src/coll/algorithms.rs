@@ -253,7 +253,7 @@ impl<'a> Executor<'a> {
         self.sync_by(self.choose(0));
     }
 
-    /// A sync that uses no flags but those of the team.
+    /// Syncs with the flags of the team alone.
     pub(crate) fn sync_without_pair_flags(&mut self) {
         let facts = ChoiceFacts { pair_flags: false, ..self.facts() };
         self.sync_by(self.job.algorithms.table().choose(0, || facts));
@@ -268,7 +268,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// A sync whose plan has signals and waits alone, so that it needs no execution.
+    /// Syncs by signals and waits alone, without the execution of a plan.
     fn disseminate(&mut self) {
         dissemination::sync(self.n(), self.me()).for_each(|step| match step {
             Step::Signal { peer } => self.signal(peer),

@@ -30,7 +30,7 @@ pub fn barrier_all(call: Call) {
     barrier_all_with(call, &[]);
 }
 
-/// The barrier of a call whose arguments must be the same on all PEs.
+/// Performs the barrier of a call whose arguments must be the same on all PEs.
 pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     let job = job::require(call);
     order::complete_on(call, DefaultContext);
@@ -42,7 +42,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     executor.sync();
 }
 
-/// The barrier of finalize, which meets no other collective.
+/// Performs the barrier of finalize, which meets no other collective.
 pub(crate) fn finalize(call: Call) {
     order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::new(call, teams().finalize());

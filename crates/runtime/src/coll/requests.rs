@@ -151,7 +151,7 @@ impl Request {
         self.done.load(Ordering::Acquire) != 0
     }
 
-    /// The program knows that it is done.
+    /// Records that the program knows that it is done.
     fn is_found(&self) {
         drop(lock(&self.observed).take());
     }

@@ -57,7 +57,7 @@ fn watch_the_end() {
     }
 }
 
-/// A thread that called an init is about to end.
+/// Handles the end of a thread that called an init.
 ///
 /// # Safety
 /// The C library calls it.

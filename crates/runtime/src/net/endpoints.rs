@@ -138,7 +138,7 @@ pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Er
     network::or_fail(network::LIBRARY, verb(&mut *endpoint))
 }
 
-/// The library's own endpoint from now on.
+/// Sets the endpoint of the library.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
     ENDPOINTS[LIBRARY].with_slot(|own| *own = Some(endpoint));
 }

@@ -53,7 +53,7 @@ pub fn quiet<C: Context>(call: Call, ctx: C) {
     complete_issued(call, ctx, false);
 }
 
-/// A quiet as a part of another call.
+/// Performs a quiet as a part of another call.
 #[inline]
 pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
     complete_issued(call, ctx, true);

@@ -315,7 +315,7 @@ impl Access {
         network::or_fail(self.call, done)
     }
 
-    /// An atomic operation whose old value is at `fetched` after the next quiet.
+    /// Starts an atomic operation whose old value is at `fetched` after the next quiet.
     ///
     /// # Safety
     /// `fetched` is valid for a write of a word until then.
@@ -354,7 +354,7 @@ impl Access {
         )
     }
 
-    /// An atomic operation without the old value.
+    /// Performs an atomic operation without the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {

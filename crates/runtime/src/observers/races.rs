@@ -23,7 +23,7 @@ pub(crate) fn use_detector(detector: &'static Detector) {
     let _ = DETECTOR.set(detector);
 }
 
-/// The library is finalized.
+/// Closes the detector when the library is finalized.
 pub(crate) fn close() {
     if let Some(detector) = detector() {
         (detector.close)();

@@ -23,8 +23,8 @@ pub fn also_flush(flush: fn()) {
     let _ = MORE.set(flush);
 }
 
-/// A launcher's pipe makes the C library hold back what the program prints until there is a lot of
-/// it, and whatever it holds is lost when another PE ends the job. So lines leave at once.
+/// Makes the C library print line by line into the pipe of a launcher: what it holds back is lost
+/// if another PE ends the job.
 pub(crate) fn print_line_by_line() {
     unsafe extern "C" {
         #[link_name = "stdout"]

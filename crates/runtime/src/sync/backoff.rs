@@ -179,7 +179,7 @@ fn yielding(ready: &mut impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A poll of the network takes a system call, so there are fewer of them; work for peers renews the
+/// Polls the network less often, since a poll takes a system call. Work for peers renews the
 /// number.
 #[cold]
 fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {

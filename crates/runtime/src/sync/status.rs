@@ -276,7 +276,7 @@ thread_local! {
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The network reports that this thread waits for operations on these PEs, while `n` are in flight.
+/// Records that this thread waits for operations on these PEs, of which `n` are in flight.
 pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
     let in_flight = InFlight { n: n.max(1), targets: peers.clone(), more: true };
@@ -296,7 +296,7 @@ pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     }
 }
 
-/// The wait of this thread for operations has ended.
+/// Records that the wait of this thread for operations has ended.
 pub(crate) fn ends_wait_for_operations() {
     remove(OPERATIONS.take());
 }

@@ -50,7 +50,7 @@ fn flush_units() {
     unsafe { rushmem_flush_units() };
 }
 
-/// The vendor string, filled up with blanks as Fortran wants it.
+/// Writes the vendor string, padded with blanks as Fortran requires.
 ///
 /// # Safety
 /// `name` has room for `length` characters.

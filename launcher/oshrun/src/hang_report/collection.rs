@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(10);
 /// Why an explanation is made. A later one includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// A wait has lasted too long.
+    /// Records that a wait has lasted too long.
     Overdue,
     /// The user asks.
     Request,
@@ -112,7 +112,7 @@ impl Explainer {
         }
     }
 
-    /// The process of a PE has ended, of which therefore no snapshot may come.
+    /// Records that the process of a PE has ended, so that no snapshot of it may come.
     pub fn ended(&mut self, pe: u32) {
         if let Some(open) = &mut self.collection {
             open.awaited.remove(&pe);

@@ -90,7 +90,7 @@ pub(super) fn hold(lock: usize, held: bool) -> bool {
     }
 }
 
-/// The turn is over: the next thread's, if there is one. The lock is not held.
+/// Passes the turn to the next thread, if there is one. The lock is not held.
 pub(super) fn pass(lock: usize) {
     let mut turns = process::lock(&TURNS);
     let Some(at) = turns.iter().position(|turn| turn.lock == lock) else { return };

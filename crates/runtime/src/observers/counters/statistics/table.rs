@@ -64,7 +64,7 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
     }
 }
 
-/// The bytes that each PE has sent to each.
+/// Adds the bytes that each PE has sent to each.
 fn matrix(text: &mut String, pes: &[PeStatistics]) {
     if pes.len() > IN_MATRIX {
         return;

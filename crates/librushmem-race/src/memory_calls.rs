@@ -5,12 +5,12 @@
 use crate::tsan::with_place;
 use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;
-use rushmem_race::process::accesses::touch as touch_memory;
+use rushmem_race::process::accesses::access as access_memory;
 
 type Unused = usize;
 
-fn touch(addr: *const c_void, nbytes: usize, kind: ShadowKind, place: usize) {
-    touch_memory(addr.addr(), nbytes, kind, place.wrapping_sub(1));
+fn access(addr: *const c_void, nbytes: usize, kind: ShadowKind, place: usize) {
+    access_memory(addr.addr(), nbytes, kind, place.wrapping_sub(1));
 }
 
 extern "C" fn copy(
@@ -21,8 +21,8 @@ extern "C" fn copy(
     _: Unused,
     place: usize,
 ) -> *mut c_void {
-    touch(source, nbytes, ShadowKind::LOAD, place);
-    touch(dest, nbytes, ShadowKind::STORE, place);
+    access(source, nbytes, ShadowKind::LOAD, place);
+    access(dest, nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::memcpy(dest, source, nbytes) }
 }
@@ -35,8 +35,8 @@ extern "C" fn copy_overlapping(
     _: Unused,
     place: usize,
 ) -> *mut c_void {
-    touch(source, nbytes, ShadowKind::LOAD, place);
-    touch(dest, nbytes, ShadowKind::STORE, place);
+    access(source, nbytes, ShadowKind::LOAD, place);
+    access(dest, nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::memmove(dest, source, nbytes) }
 }
@@ -49,7 +49,7 @@ extern "C" fn set(
     _: Unused,
     place: usize,
 ) -> *mut c_void {
-    touch(dest, nbytes, ShadowKind::STORE, place);
+    access(dest, nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::memset(dest, byte, nbytes) }
 }
@@ -62,8 +62,8 @@ extern "C" fn compare(
     _: Unused,
     place: usize,
 ) -> c_int {
-    touch(a, nbytes, ShadowKind::LOAD, place);
-    touch(b, nbytes, ShadowKind::LOAD, place);
+    access(a, nbytes, ShadowKind::LOAD, place);
+    access(b, nbytes, ShadowKind::LOAD, place);
     // SAFETY: the program's call.
     unsafe { libc::memcmp(a, b, nbytes) }
 }
@@ -78,7 +78,7 @@ extern "C" fn length(
 ) -> usize {
     // SAFETY: the program's call.
     let nbytes = unsafe { libc::strlen(text) };
-    touch(text.cast(), nbytes + 1, ShadowKind::LOAD, place);
+    access(text.cast(), nbytes + 1, ShadowKind::LOAD, place);
     nbytes
 }
 
@@ -92,8 +92,8 @@ extern "C" fn copy_text(
 ) -> *mut c_char {
     // SAFETY: the program's call.
     let nbytes = unsafe { libc::strlen(source) } + 1;
-    touch(source.cast(), nbytes, ShadowKind::LOAD, place);
-    touch(dest.cast(), nbytes, ShadowKind::STORE, place);
+    access(source.cast(), nbytes, ShadowKind::LOAD, place);
+    access(dest.cast(), nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::strcpy(dest, source) }
 }

@@ -8,7 +8,7 @@
 
 use core::ffi::c_int;
 use rushmem_race::access::{AtomicityDomain, ShadowKind};
-use rushmem_race::process::accesses::touch as touch_memory;
+use rushmem_race::process::accesses::access as access_memory;
 use rushmem_race::process::{self, active};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
@@ -33,8 +33,8 @@ macro_rules! with_place {
 pub(crate) use with_place;
 
 #[inline(always)]
-fn touch(addr: usize, nbytes: usize, kind: ShadowKind, place: usize) {
-    touch_memory(addr, nbytes, kind, place.wrapping_sub(1));
+fn access(addr: usize, nbytes: usize, kind: ShadowKind, place: usize) {
+    access_memory(addr, nbytes, kind, place.wrapping_sub(1));
 }
 
 type Unused = usize;
@@ -47,7 +47,7 @@ extern "C" fn load<const N: usize>(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, N, ShadowKind::LOAD, place);
+    access(addr, N, ShadowKind::LOAD, place);
 }
 
 extern "C" fn store<const N: usize>(
@@ -58,7 +58,7 @@ extern "C" fn store<const N: usize>(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, N, ShadowKind::STORE, place);
+    access(addr, N, ShadowKind::STORE, place);
 }
 
 extern "C" fn load_range(
@@ -69,7 +69,7 @@ extern "C" fn load_range(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, nbytes, ShadowKind::LOAD, place);
+    access(addr, nbytes, ShadowKind::LOAD, place);
 }
 
 extern "C" fn store_range(
@@ -80,7 +80,7 @@ extern "C" fn store_range(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, nbytes, ShadowKind::STORE, place);
+    access(addr, nbytes, ShadowKind::STORE, place);
 }
 
 with_place! {
@@ -152,7 +152,7 @@ pub extern "C" fn __tsan_ignore_thread_end() {}
 /// Returns an atomic operation of the program: it orders its threads, and is noted as one.
 fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
     let Some(process) = active() else { return f() };
-    touch(
+    access(
         addr,
         nbytes,
         ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes),

@@ -89,20 +89,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The bytes of an access.
 #[derive(Clone, Copy)]
-enum Where {
+enum AccessedMemory {
     Symmetric(ShadowPlace),
     Private(usize),
 }
 
 /// A kind of access at a place of the program.
 #[derive(Clone, Copy)]
-struct How {
+struct AccessSite {
     kind: ShadowKind,
     site: u32,
     nbytes: usize,
 }
 
-impl How {
+impl AccessSite {
     fn record(self, actor: Actor, epoch: Epoch) -> ShadowRecord {
         let nbytes = self.nbytes.try_into().unwrap_or(u32::MAX);
         ShadowRecord { actor, epoch, mask: 0, kind: self.kind, site: self.site, nbytes }
@@ -195,23 +195,23 @@ impl ProcessDetector {
 
     /// Returns where an address of this process is.
     #[inline]
-    fn find(&self, addr: usize) -> Where {
+    fn find(&self, addr: usize) -> AccessedMemory {
         let index = self.mapped.partition_point(|mapped| mapped.addresses.start <= addr);
         let mapped = index.checked_sub(1).and_then(|index| self.mapped.get(index));
         match mapped.filter(|mapped| mapped.addresses.contains(&addr)) {
             Some(Mapped { addresses, pe, segment }) => {
                 let offset = addr - addresses.start;
-                Where::Symmetric(ShadowPlace { pe: *pe, segment: *segment, offset })
+                AccessedMemory::Symmetric(ShadowPlace { pe: *pe, segment: *segment, offset })
             }
-            None => Where::Private(addr),
+            None => AccessedMemory::Private(addr),
         }
     }
 
     /// Returns symmetric bytes at an address of this PE, on another one.
     fn on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
-            Where::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
-            Where::Private(_) => None,
+            AccessedMemory::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
+            AccessedMemory::Private(_) => None,
         }
     }
 
@@ -256,32 +256,38 @@ impl ProcessDetector {
     }
 
     /// Returns the kind of an access of the program to these bytes.
-    fn of_program(&self, at: Where, kind: ShadowKind) -> ShadowKind {
+    fn of_program(&self, at: AccessedMemory, kind: ShadowKind) -> ShadowKind {
         match at {
-            Where::Symmetric(place) if place.pe != self.me => kind.to_peer(),
+            AccessedMemory::Symmetric(place) if place.pe != self.me => kind.to_peer(),
             _ => kind,
         }
     }
 
     /// Notes an access to contiguous bytes.
-    fn note(&self, at: Where, nbytes: usize, record: ShadowRecord, view: View<'_>) {
+    fn record_access(
+        &self,
+        at: AccessedMemory,
+        nbytes: usize,
+        record: ShadowRecord,
+        view: View<'_>,
+    ) {
         let mut conflict = None;
         match at {
-            Where::Symmetric(place) => {
+            AccessedMemory::Symmetric(place) => {
                 for (start, bytes) in by_page(place.offset, nbytes) {
                     let offset = start + bytes.start;
                     let page = self.areas.page(ShadowPlace { offset, ..place });
-                    if let Some(old) = page.note(bytes.start, bytes.end, record, view) {
+                    if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
                         conflict = conflict
                             .or(Some((Memory::Symmetric(ShadowPlace { offset, ..place }), old)));
                     }
                 }
             }
-            Where::Private(addr) => {
+            AccessedMemory::Private(addr) => {
                 for (start, bytes) in by_page(addr, nbytes) {
                     let page = private::page(start, record.kind.is_of_library());
                     let Some(page) = page else { continue };
-                    if let Some(old) = page.note(bytes.start, bytes.end, record, view) {
+                    if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
                         conflict = conflict.or(Some((Memory::Private(start + bytes.start), old)));
                     }
                 }
@@ -293,7 +299,7 @@ impl ProcessDetector {
     }
 
     /// Notes an access to blocks of this process, or of symmetric memory of `pe`.
-    fn note_blocks(
+    fn record_blocks(
         &self,
         blocks: ByteBlocks,
         pe: Option<u32>,
@@ -306,11 +312,11 @@ impl ProcessDetector {
         for i in 0..blocks.n {
             let addr = blocks.addr + i * blocks.stride;
             let at = match pe {
-                Some(pe) => self.on(addr, pe).map(Where::Symmetric),
+                Some(pe) => self.on(addr, pe).map(AccessedMemory::Symmetric),
                 None => Some(self.find(addr)),
             };
             if let Some(at) = at {
-                self.note(at, blocks.nbytes, record, view);
+                self.record_access(at, blocks.nbytes, record, view);
             }
         }
     }
@@ -336,7 +342,7 @@ impl ProcessDetector {
     /// the word of symmetric memory.
     pub fn acquire(&self, object: usize) {
         self.with_thread(|thread| {
-            if let Where::Symmetric(place) = self.find(object) {
+            if let AccessedMemory::Symmetric(place) = self.find(object) {
                 let word = sync_words::of_word(place);
                 return sync_words::acquire(&self.areas, word, &mut thread.clock);
             }
@@ -349,7 +355,7 @@ impl ProcessDetector {
     /// Releases the clock of the calling thread to the next one that acquires the object.
     pub fn release_object(&self, object: usize) {
         self.with_thread(|thread| {
-            if let Where::Symmetric(place) = self.find(object) {
+            if let AccessedMemory::Symmetric(place) = self.find(object) {
                 let clock = thread.clock.clone();
                 return self.release(thread, Some(sync_words::of_word(place)), &clock);
             }

@@ -118,7 +118,7 @@ impl<'a> Page<'a> {
     }
 
     /// Notes an access to bytes `at..end` of the page, and returns one that conflicts with it.
-    pub fn note(
+    pub fn record_access(
         self,
         at: usize,
         end: usize,
@@ -324,11 +324,18 @@ mod tests {
         let page = page();
         let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
         let view = |clock| View { clock, fenced: &[] };
-        assert_eq!(page.note(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)), None);
-        assert_eq!(page.note(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)), None);
-        assert_eq!(page.note(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)), None);
-        let found =
-            page.note(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing)).expect("a race");
+        assert_eq!(
+            page.record_access(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)),
+            None
+        );
+        assert_eq!(
+            page.record_access(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)),
+            None
+        );
+        assert_eq!(page.record_access(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)), None);
+        let found = page
+            .record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing))
+            .expect("a race");
         assert_eq!((found.actor, found.epoch), (1, 1));
     }
 
@@ -337,11 +344,16 @@ mod tests {
         let page = page();
         let clock = knowing(&[]);
         let fenced = |epoch| [(1, epoch)];
-        page.note(0, 8, access(1, 3, ShadowKind::WRITE), View { clock: &clock, fenced: &[] });
+        page.record_access(
+            0,
+            8,
+            access(1, 3, ShadowKind::WRITE),
+            View { clock: &clock, fenced: &[] },
+        );
         let too_early = View { clock: &clock, fenced: &fenced(2) };
-        assert!(page.note(0, 8, access(1, 4, ShadowKind::WRITE), too_early).is_some());
+        assert!(page.record_access(0, 8, access(1, 4, ShadowKind::WRITE), too_early).is_some());
         let after = View { clock: &clock, fenced: &fenced(4) };
-        assert!(page.note(0, 8, access(1, 5, ShadowKind::WRITE), after).is_none());
+        assert!(page.record_access(0, 8, access(1, 5, ShadowKind::WRITE), after).is_none());
     }
 
     #[test]
@@ -349,13 +361,15 @@ mod tests {
         let page = page();
         let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
         let view = |clock| View { clock, fenced: &[] };
-        page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
+        page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
         let put = access(2, 1, ShadowKind::WRITE);
-        assert!(page.note(0, PAGE, put, view(&nothing)).is_some());
-        assert!(page.note(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first)).is_some());
+        assert!(page.record_access(0, PAGE, put, view(&nothing)).is_some());
+        assert!(
+            page.record_access(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first)).is_some()
+        );
         let page = self::page();
-        page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
-        assert!(page.note(0, PAGE, put, view(&first)).is_none());
+        page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
+        assert!(page.record_access(0, PAGE, put, view(&first)).is_none());
         assert_eq!(page.head[0].load(Relaxed), IN_WHOLE, "the parts are forgotten");
     }
 
@@ -365,10 +379,12 @@ mod tests {
         let (nothing, stores) = (knowing(&[]), knowing(&[(1, 2), (2, 9)]));
         let view = |clock| View { clock, fenced: &[] };
         for epoch in 1..3 {
-            page.note(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
+            page.record_access(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
         }
-        assert!(page.note(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores)).is_none());
-        let found = page.note(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
+        assert!(
+            page.record_access(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores)).is_none()
+        );
+        let found = page.record_access(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
         assert_eq!(found.map(|old| (old.actor, old.epoch)), Some((1, 2)));
     }
 
@@ -379,7 +395,7 @@ mod tests {
             let mut known = knowing(&[]);
             for actor in 1..=actors {
                 let at = usize::from(actor) * 64;
-                page.note(
+                page.record_access(
                     at,
                     at + 8,
                     access(actor, 1, ShadowKind::STORE),
@@ -388,7 +404,7 @@ mod tests {
             }
             (1..actors).for_each(|actor| known.raise(actor, 1));
             let put = access(20, 1, ShadowKind::WRITE);
-            let found = page.note(0, PAGE, put, View { clock: &known, fenced: &[] });
+            let found = page.record_access(0, PAGE, put, View { clock: &known, fenced: &[] });
             assert_eq!(found.map(|old| old.actor), Some(actors), "the last is not ordered");
         }
     }
@@ -399,9 +415,9 @@ mod tests {
         let nothing = knowing(&[]);
         let view = View { clock: &nothing, fenced: &[] };
         for reader in 1..20 {
-            assert!(page.note(0, 8, access(reader, 1, ShadowKind::READ), view).is_none());
+            assert!(page.record_access(0, 8, access(reader, 1, ShadowKind::READ), view).is_none());
         }
-        assert!(page.note(0, 8, access(30, 1, ShadowKind::WRITE), view).is_some());
+        assert!(page.record_access(0, 8, access(30, 1, ShadowKind::WRITE), view).is_some());
     }
 
     #[test]
@@ -412,7 +428,7 @@ mod tests {
         let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
         let is_known = |record: ShadowRecord| shadow.knows(0, record.words()[0]);
         assert!(!is_known(store));
-        page.note(0, 8, store, View { clock: &nothing, fenced: &[] });
+        page.record_access(0, 8, store, View { clock: &nothing, fenced: &[] });
         assert!(is_known(store));
         assert!(is_known(ShadowRecord { mask: 0x03, ..store }));
         assert!(!is_known(ShadowRecord { epoch: 2, ..store }));

@@ -1,7 +1,7 @@
 //! Translates calls of the library into the accesses that they make and the order that they
 //! establish.
 
-use super::{How, ProcessDetector, Where, locked};
+use super::{AccessSite, AccessedMemory, ProcessDetector, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, ContextFlights, Thread, Who};
 use crate::areas::{ShadowPlace, by_page};
@@ -25,7 +25,7 @@ impl ProcessDetector {
             let context =
                 contexts.entry(access.ctx).or_insert_with(|| ContextFlights::new(access.ctx));
             let nbytes = access.remote.total();
-            let how = |kind| How { kind, site, nbytes };
+            let site_of = |kind| AccessSite { kind, site, nbytes };
             let words = || {
                 let addrs =
                     (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
@@ -46,18 +46,23 @@ impl ProcessDetector {
                         AccessOperation::Update => atomic(access, nbytes),
                         _ => ShadowKind::WRITE,
                     };
-                    self.note_blocks(access.remote, Some(pe), how(kind).record(actor, epoch), view);
+                    self.record_blocks(
+                        access.remote,
+                        Some(pe),
+                        site_of(kind).record(actor, epoch),
+                        view,
+                    );
                     let reads = match access.operation {
-                        AccessOperation::PutNbi => how(ShadowKind::READ).record(actor, epoch),
-                        _ => how(ShadowKind::READ).record(thread.actor, own),
+                        AccessOperation::PutNbi => site_of(ShadowKind::READ).record(actor, epoch),
+                        _ => site_of(ShadowKind::READ).record(thread.actor, own),
                     };
-                    self.note_blocks(access.local, None, reads, view);
+                    self.record_blocks(access.local, None, reads, view);
                     let mut released = thread.clock.clone();
                     fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
                     if signal != 0 {
                         let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
-                        let record = How { kind, site, nbytes: 8 }.record(actor, epoch);
-                        self.note_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
+                        let record = AccessSite { kind, site, nbytes: 8 }.record(actor, epoch);
+                        self.record_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
                         released.raise(actor, epoch);
                         let word = self.on(signal, pe).map(sync_words::of_word);
                         self.release(thread, word, &released);
@@ -67,17 +72,17 @@ impl ProcessDetector {
                 }
                 AccessOperation::Get => {
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    let (reads, writes) = (how(ShadowKind::READ), how(ShadowKind::WRITE));
+                    let (reads, writes) = (site_of(ShadowKind::READ), site_of(ShadowKind::WRITE));
                     let reads = reads.record(thread.actor, own);
-                    self.note_blocks(access.remote, Some(access.pe), reads, view);
+                    self.record_blocks(access.remote, Some(access.pe), reads, view);
                     let writes = writes.record(thread.actor, own);
-                    self.note_blocks(access.local, None, writes, view);
+                    self.record_blocks(access.local, None, writes, view);
                 }
                 AccessOperation::Fetch => {
                     let fenced = context.fenced(access.pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
-                    let record = how(atomic(access, nbytes)).record(thread.actor, own);
-                    self.note_blocks(access.remote, Some(access.pe), record, view);
+                    let record = site_of(atomic(access, nbytes)).record(thread.actor, own);
+                    self.record_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
                         let mut released = thread.clock.clone();
                         fenced.iter().for_each(|&(a, e)| released.raise(a, e));
@@ -90,26 +95,26 @@ impl ProcessDetector {
                     };
                     let (actor, epoch) = (flight.actor, flight.issue());
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    let reads = how(ShadowKind::READ).record(actor, epoch);
-                    self.note_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = how(ShadowKind::WRITE).record(actor, epoch);
-                    self.note_blocks(access.local, None, writes, view);
+                    let reads = site_of(ShadowKind::READ).record(actor, epoch);
+                    self.record_blocks(access.remote, Some(access.pe), reads, view);
+                    let writes = site_of(ShadowKind::WRITE).record(actor, epoch);
+                    self.record_blocks(access.local, None, writes, view);
                 }
                 AccessOperation::FetchNbi => {
                     // A fence orders the operation, but not what it fetches.
                     let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
                         return;
                     };
-                    let writes = how(ShadowKind::WRITE).record(flight.actor, flight.issue());
+                    let writes = site_of(ShadowKind::WRITE).record(flight.actor, flight.issue());
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    self.note_blocks(access.local, None, writes, view);
+                    self.record_blocks(access.local, None, writes, view);
                     let flight = context.puts(&self.areas, self.me, access.pe, 0);
                     let Some(flight) = flight else { return };
-                    let record = how(atomic(access, nbytes));
+                    let record = site_of(atomic(access, nbytes));
                     let record = record.record(flight.actor, flight.issue());
                     let fenced = context.fenced(access.pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
-                    self.note_blocks(access.remote, Some(access.pe), record, view);
+                    self.record_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
                         let mut released = thread.clock.clone();
                         fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
@@ -135,14 +140,14 @@ impl ProcessDetector {
                 let word = sync_words::of_word(place);
                 sync_words::acquire(&self.areas, word, &mut thread.clock);
                 if access.reads_only {
-                    self.settle(place, access.remote.nbytes, thread);
+                    self.complete_atomics(place, access.remote.nbytes, thread);
                 }
             }
         });
     }
 
     /// Completes the atomic operations of this PE on a word that `thread` has seen.
-    fn settle(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
+    fn complete_atomics(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
         let at = place.offset % PAGE;
         let mask = (((1u16 << nbytes) - 1) << (place.offset % 8)) as u8;
         self.areas.page(place).revise(at, at + nbytes, |old| {
@@ -236,19 +241,20 @@ impl ProcessDetector {
                 0 => 0,
                 _ => sites::of_call(&self.areas, collective.call.get()),
             };
-            let how = |kind, blocks: ByteBlocks| How { kind, site, nbytes: blocks.total() };
-            let reads = how(ShadowKind::READ, source).record(thread.actor, thread.epoch());
+            let site_of =
+                |kind, blocks: ByteBlocks| AccessSite { kind, site, nbytes: blocks.total() };
+            let reads = site_of(ShadowKind::READ, source).record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
-            self.note_blocks(source, None, reads, view);
+            self.record_blocks(source, None, reads, view);
             let members = match collective.follows {
                 FollowedMembers::All => 0..collective.n,
                 FollowedMembers::Member => collective.member..collective.member + 1,
                 FollowedMembers::Below => 0..collective.member,
             };
             collectives::leave(&self.areas, collective, members, &mut thread.clock);
-            let writes = how(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
+            let writes = site_of(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
-            self.note_blocks(dest, None, writes, view);
+            self.record_blocks(dest, None, writes, view);
         });
     }
 
@@ -278,10 +284,10 @@ impl ProcessDetector {
                 }
                 return;
             }
-            let record =
-                How { kind: ShadowKind::WRITE, site, nbytes }.record(thread.actor, thread.epoch());
+            let record = AccessSite { kind: ShadowKind::WRITE, site, nbytes }
+                .record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
-            self.note(Where::Symmetric(place), nbytes, record, view);
+            self.record_access(AccessedMemory::Symmetric(place), nbytes, record, view);
         });
     }
 }

@@ -31,15 +31,16 @@ const OF_ONE_RUN: f64 = 50.0;
 /// number of comparisons by the method of Benjamini and Hochberg, and if its median differs by more
 /// than the threshold.
 ///
-/// With several records of each side, best made in turn, the test is between runs: each has one
-/// value, its median. 4 runs of each side are the least; one slower figure among 100 is found with
-/// 8. With one record of each side the test is between the batches of one run and those of the
-/// other, and the variation between runs is not known: a larger threshold allows for it.
+/// With several records of each side, preferably of alternating runs, the test is between runs:
+/// each has one value, its median. At least 4 runs of each side are required; to find one slower
+/// figure among 100 takes 8. With one record of each side the test is between the batches of one
+/// run and those of the other, and the variation between runs is not known: a larger threshold
+/// allows for it.
 ///
 /// Floors are compared as well, but only to show whether the machine was the same.
 ///
 /// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared,
-/// such as one of a run that did not come to its end.
+/// such as one of an incomplete run.
 #[derive(Parser)]
 #[command(name = "shmem-perf compare", verbatim_doc_comment)]
 struct CompareFlags {
@@ -77,7 +78,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let runs = (loaded(&before)?, loaded(&after)?);
     let mut all = before.iter().chain(&after).zip(runs.0.iter().chain(&runs.1));
     if let Some((path, _)) = all.find(|(_, run)| !run.complete) {
-        return Err(format!("the run of {} did not come to its end.", path.display()));
+        return Err(format!("the run of {} is incomplete.", path.display()));
     }
     let threshold = flags.threshold.unwrap_or(match (before.len(), after.len()) {
         (1, 1) => OF_ONE_RUN,
@@ -174,7 +175,7 @@ mod tests {
         let text = whole.replace("\"complete\":true", "\"complete\":false");
         std::fs::write(&torn, text).expect("it is written");
         let refused = answer(&[&files[0], &torn]).expect_err("it is refused");
-        assert!(refused.contains("torn did not come to its end"), "{refused}");
+        assert!(refused.contains("torn is incomplete"), "{refused}");
         let few = of(&files[..3], &slow[..3]).expect_err("it is refused");
         assert!(few.contains("the minimum is 4 of each side"), "{few}");
     }

@@ -16,7 +16,7 @@ const TIME: &str = "Time";
 const OUTPUT: &str = "Output";
 
 /// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside
-/// what the machine itself takes.
+/// the limits of the machine.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "shmem-perf",
@@ -28,17 +28,17 @@ const OUTPUT: &str = "Output";
                   compare  Say what differs beyond noise between runs before and after\n  \
                   build    Build this program for another OpenSHMEM library\n  \
                   tune     Measure algorithms of collectives, and write a file for SHMEM_COLL_TUNING\n\n\
-                  Each command explains itself by --help. The transport and all else of the library are chosen as for any program, by \
-                  variables of the environment, which the record names.\n\n\
+                  shmem-perf COMMAND --help describes a command. The transport and other settings of the library are chosen by \
+                  environment variables, as for any program; the record contains them.\n\n\
                   Exit status:\n  \
-                  0  All was measured\n  \
+                  0  Everything was measured\n  \
                   1  The record could not be written, the library refused something, or --validate found wrong data\n  \
-                  2  The flags do not fit\n\n\
+                  2  An option is not valid\n\n\
                   Examples:\n  \
-                  oshrun -n 2 shmem-perf                         What one wants to know, in 20 seconds\n  \
+                  oshrun -n 2 shmem-perf                         The most important figures, in 20 seconds\n  \
                   oshrun -n 2 shmem-perf -o before.json          The same, and a record of it\n  \
                   oshrun -H a,b shmem-perf --operations put,get  Two operations between two hosts\n  \
-                  oshrun -n 16 shmem-perf --matrix               Each PE with each other one\n  \
+                  oshrun -n 16 shmem-perf --matrix               Every pair of PEs\n  \
                   oshrun -n 8 shmem-perf tune -o FILE            Rows for jobs of up to 8 PEs"
 )]
 pub struct PerfOptions {
@@ -89,7 +89,7 @@ pub struct PerfOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32), help_heading = PES)]
     pub threads: u32,
 
-    /// Initialize with SHMEM_THREAD_MULTIPLE, which several --threads do anyway
+    /// Initialize with SHMEM_THREAD_MULTIPLE, as several --threads always do
     #[arg(long, help_heading = PES)]
     pub thread_multiple: bool,
 
@@ -101,25 +101,24 @@ pub struct PerfOptions {
     #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true, help_heading = PES)]
     pub memory: TargetMemory,
 
-    /// Activity of the target's PE meanwhile: waits, in the library, or computes, and calls nothing
-    #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true, help_heading = PES)]
+    /// Activity of the target PE meanwhile: waits (in the library), computes (and calls nothing)
+    #[arg(long, value_name = "ACTIVITY", default_value = "waits", hide_possible_values = true, help_heading = PES)]
     pub target: TargetActivity,
 
     /// Members of the teams of collectives, each of the first PEs; by default all PEs
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = PES)]
     pub team_sizes: Vec<u32>,
 
-    /// Also what these take by themselves: ucx, libfabric; by default the one that connects the
+    /// Also measure these libraries directly: ucx, libfabric; by default the one that connects the
     /// pair, if the library reports it
     #[arg(long, value_name = "LIBRARY,...", value_delimiter = ',', hide_possible_values = true, help_heading = WHAT)]
     pub floors: Vec<Network>,
 
-    /// Bind each PE to a CPU of its own, in their order, on hosts that have enough of them
+    /// Bind each PE to its own CPU, in the order of the PEs, on hosts that have enough CPUs
     #[arg(long, help_heading = PES)]
     pub bind: bool,
 
-    /// Measure each PE with each other one, and nothing else unless --operations or --measures asks
-    /// for it
+    /// Measure every pair of PEs, and nothing else unless --operations or --measures requests it
     #[arg(long, help_heading = WHAT)]
     pub matrix: bool,
 
@@ -132,8 +131,8 @@ pub struct PerfOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..), help_heading = TIME)]
     pub warm_up: Option<u64>,
 
-    /// Operations (of bandwidths and rates windows) of each measurement, however long they take; by
-    /// default until the median is known to 2 % or the time is over
+    /// Operations of each measurement (windows, for bandwidths and rates), however long they take;
+    /// by default until the median is known to 2 % or the time is over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = TIME)]
     pub iterations: Option<u64>,
 

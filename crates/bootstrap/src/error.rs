@@ -59,7 +59,7 @@ pub enum Error {
     /// The library libpmix cannot be opened.
     #[error(
         "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}); name its \
-         folder in LD_LIBRARY_PATH, or start the program with oshrun",
+         directory in LD_LIBRARY_PATH, or start the program with oshrun",
         pmix_sys::LIBRARY
     )]
     PmixMissing {

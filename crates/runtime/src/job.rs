@@ -87,7 +87,7 @@ fn not_initialized(call: Call) -> ! {
         _ if is_child() => refuse_child(call),
         // Cause: the first call is not an initialization.
         None => fail!(call, "called before shmem_init; call shmem_init first"),
-        // Cause: a call behind `shmem_finalize`, perhaps by an exit handler. Remedy: finalize last.
+        // Cause: a call after `shmem_finalize`, perhaps by an exit handler. Remedy: finalize last.
         Some(_) => fail!(call, "called after the last shmem_finalize"),
     }
 }

@@ -91,12 +91,12 @@ pub struct Options {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
     pub output_files: Option<PathBuf>,
 
-    /// End the job with status 124 after this time, and print who waits for whom
+    /// End the job with status 124 after this time, and print which PE waits for which
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
     pub timeout: Option<Duration>,
 
-    /// Print who waits for whom when a wait has lasted this long; the job goes on. SIGQUIT (Ctrl-\)
-    /// and SIGUSR1 print it at once
+    /// Print which PE waits for which when a wait has lasted this long; the job goes on. SIGQUIT
+    /// (Ctrl-\) and SIGUSR1 print it immediately
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
     pub explain_after: Option<Duration>,
 

@@ -102,8 +102,8 @@ pub struct InfoFlags {
 /// The other commands.
 #[derive(Debug, Subcommand)]
 pub enum InfoCommand {
-    /// Make a trace for Perfetto (trace.json) and a page (trace.html: who talked to whom, who
-    /// waited for whom) of what the PEs of a job recorded for SHMEM_TRACE; also of a job that died
+    /// Make a trace for Perfetto (trace.json) and a page (trace.html: the bytes and the waits
+    /// between PEs) from what the PEs of a job recorded for SHMEM_TRACE; also of a job that died
     Trace {
         /// The directory, with the files of all hosts
         #[arg(value_name = "DIR")]

@@ -101,7 +101,7 @@ pub(crate) fn queue(
         let (tasks, queued) = channel();
         if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
             // Cause: a limit on the threads of the user or of a control group. Remedy: raise it.
-            fail!(call, "{}", refused(&error));
+            fail!(call, "non-blocking collectives need a thread, but {}", refused(&error));
         }
         TeamQueue { tasks, last: request.clone() }
     });

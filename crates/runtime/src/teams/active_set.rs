@@ -129,7 +129,7 @@ pub(super) fn psync_digest(call: Call, psync: *const c_long) -> u64 {
         return digest(&[0, segment as u64, offset as u64]);
     }
     let Some(object) = object::holding(psync.cast()) else {
-        // Cause: pSync is on the stack or from `malloc`. Remedy: make it static, or allocate it
+        // Cause: the array is on the stack or from `malloc`. Remedy: make it static, or allocate it
         // with `shmem_malloc`.
         fail!(
             call,

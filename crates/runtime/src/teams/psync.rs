@@ -67,7 +67,7 @@ impl PsyncUse {
         let is_symmetric = address::locate(new.psync, nbytes).is_some();
         let word = || range::symmetric(call, "pSync", psync.cast(), nbytes).first_word();
         if is_symmetric && word() != SHMEM_SYNC_VALUE as u64 {
-            // Cause: pSync was not initialized, or is used for something else.
+            // Cause: the array was not initialized, or is used for something else.
             warn_once(
                 call,
                 job,

@@ -29,19 +29,19 @@ const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / (3 * WORD);
 
 /// Records from the first init on, if the user asks for it.
 pub(crate) fn start(call: Call, job: &Job) {
-    let Some(folder) = &job.settings.trace else { return };
-    // It distinguishes the files of this job from others in the folder.
+    let Some(directory) = &job.settings.trace else { return };
+    // It distinguishes the files of this job from others in the directory.
     let number =
         words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
     let ring = trace::get().unwrap_or_else(|| {
         let me = job.me.0;
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
         let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
-        make(Path::new(folder), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
+        make(Path::new(directory), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
             // Cause: the directory cannot be made or written to, or its disk is full.
             fail!(
                 call,
-                "SHMEM_TRACE: {folder} cannot be used: {error}; name a directory that each PE can \
+                "SHMEM_TRACE: {directory} cannot be used: {error}; name a directory that each PE can \
                  write to, with room for SHMEM_TRACE_SIZE bytes for each of its PEs"
             )
         })
@@ -50,9 +50,9 @@ pub(crate) fn start(call: Call, job: &Job) {
     observers::add(Subscriber::Trace);
 }
 
-fn make(folder: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
-    fs::create_dir_all(folder)?;
-    let file = folder.join(file_name(me));
+fn make(directory: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
+    fs::create_dir_all(directory)?;
+    let file = directory.join(file_name(me));
     // A process that still has an older file mapped keeps it.
     if let Err(error) = fs::remove_file(&file)
         && error.kind() != io::ErrorKind::NotFound
@@ -65,7 +65,7 @@ fn make(folder: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'st
 
 /// Ends the trace of this PE, of which all are here; PE 0 writes that of the job.
 pub(crate) fn put_out(call: Call, job: &Job) {
-    let (Some(folder), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
+    let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
     observers::remove(Subscriber::Trace);
     ring.set_clock(true, clock_offset(call, job));
     // All files are whole behind it.
@@ -74,15 +74,15 @@ pub(crate) fn put_out(call: Call, job: &Job) {
         return;
     }
     // The program has done its work: what fails now is a warning.
-    let file = Path::new(folder).join(FILE);
+    let file = Path::new(directory).join(FILE);
     let warning = if n_records > MAX_RECORDS {
-        format!("there are {n_records} records; run shmem-info trace {folder} for {FILE}")
+        format!("there are {n_records} records; run shmem-info trace {directory} for {FILE}")
     } else {
-        match write(Path::new(folder), &file) {
+        match write(Path::new(directory), &file) {
             Ok(0) => return,
             Ok(n) => format!(
-                "the files of {n} PEs on other hosts are not in {folder} here; copy them into it, \
-                 and run shmem-info trace {folder}"
+                "the files of {n} PEs on other hosts are not in {directory} here; copy them into it, \
+                 and run shmem-info trace {directory}"
             ),
             Err(why) => format!("{} cannot be written: {why}", file.display()),
         }
@@ -92,8 +92,8 @@ pub(crate) fn put_out(call: Call, job: &Job) {
 }
 
 /// Writes the trace of the job, and returns how many PEs are missing in it.
-fn write(folder: &Path, file: &Path) -> Result<u32, String> {
-    let job = JobTrace::of_folder(folder)?;
+fn write(directory: &Path, file: &Path) -> Result<u32, String> {
+    let job = JobTrace::of_folder(directory)?;
     let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
         chrome::write(&job, &mut out)?;
         out.flush()

@@ -34,7 +34,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/transport-ofi", 5_400),
     ("crates/transport-tcp", 6_100),
     ("crates/transport-ucx", 4_050),
-    ("crates/transport", 10_100),
+    ("crates/transport", 10_240),
     ("launcher/charts", 250),
     ("launcher/man-pages", 200),
     ("launcher/oshrun", 7_950),

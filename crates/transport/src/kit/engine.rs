@@ -7,7 +7,10 @@
 //! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for
 //! its waits. The engine does not interpret what a poll finds.
 
-use super::backoff::{FLUSH_DELAY, ServiceBackoff, WaitLimits};
+mod schedule;
+
+use self::schedule::{Schedule, Step, WaitingThreads};
+use super::backoff::{FLUSH_DELAY, WaitLimits};
 use super::progress_state::ProgressState;
 use crate::Error;
 use crate::thread::{self, spawn_service};
@@ -64,10 +67,10 @@ pub enum Served {
 }
 
 /// The sleeps of the service thread: a driver uses this while no thread polls, and the loop uses
-/// its backoff while others do.
+/// its schedule while others do.
 pub struct Sleeper<'a> {
     state: &'a ProgressState,
-    backoff: ServiceBackoff,
+    schedule: Schedule,
     /// The length of the next short sleep.
     brief: Duration,
     /// The last attempt to serve peers found work.
@@ -100,46 +103,38 @@ impl Sleeper<'_> {
 /// Runs the loop of the service thread.
 fn run(driver: &impl Driver) {
     let state = driver.state();
-    let (limits, wakeup) = (state.limits(), state.wakeup());
-    let backoff = ServiceBackoff::new(limits, state.oversubscribed());
-    let mut sleeper = Sleeper { state, backoff, brief: FLUSH_DELAY, worked: false };
+    let wakeup = state.wakeup();
+    let schedule = Schedule::new(state.limits(), state.oversubscribed());
+    let mut sleeper = Sleeper { state, schedule, brief: FLUSH_DELAY, worked: false };
     let mut checks = driver.checks();
-    let (mut seen, mut unpolled) = (0, 0);
+    let mut seen = 0;
     let mut backs_off = false;
     rushmem_log::debug!(oversubscribed = state.oversubscribed(), "the service thread runs");
     while !state.is_closing() {
         checks();
         let all = state.polls();
-        let polls = all.wrapping_sub(seen);
-        seen = all;
-        let (sleeping, waiting) = (state.any_sleeping(), state.any_waiting());
-        unpolled = if polls > 0 { 0 } else { unpolled + 1 };
-        // Others poll if they did so since the last turn, if they sleep on the network, or if one
-        // is in a long call that has not polled for a few turns.
-        let others_poll = polls > 0 || sleeping || waiting && unpolled < limits.max_unpolled;
-        if !others_poll && !waiting {
-            sleeper.backoff.reset();
-        }
-        if others_poll && wakeup.back_off() {
+        let polls = all.wrapping_sub(std::mem::replace(&mut seen, all));
+        let others =
+            WaitingThreads { polls, sleep: state.any_sleeping(), wait: state.any_waiting() };
+        let back_off = || wakeup.back_off();
+        let step = sleeper.schedule.next(others, back_off, || driver.longest_backoff());
+        if let Step::Flush(time) | Step::Sleep(time) = step {
             if !std::mem::replace(&mut backs_off, true) {
+                let sleeping = others.sleep;
                 rushmem_log::trace!(sleeping, "the service thread backs off: other threads poll");
             }
             sleeper.brief = FLUSH_DELAY;
-            // A thread that transfers much data polls rarely, so count it as polling.
-            let polls = if waiting && !sleeping { u64::MAX } else { polls };
-            sleeper.backoff.while_others_poll(polls, sleeping);
-            if sleeping && limits.flushes_beside_sleepers {
+            if matches!(step, Step::Flush(_)) {
                 wakeup.clear_pending();
                 flush_or_request(driver);
             } else {
                 wakeup.set_pending();
             }
-            state.sleep(&[], sleeper.backoff.limit(driver.longest_backoff()));
+            state.sleep(&[], time);
             wakeup.end_back_off();
             driver.flush();
             continue;
         }
-        unpolled = 0;
         if std::mem::take(&mut backs_off) {
             rushmem_log::trace!("the service thread takes over: no other thread polls");
         }

@@ -6,6 +6,7 @@
 
 pub(crate) mod location;
 pub(crate) mod signal_handler;
+pub(crate) mod stack;
 pub mod thread;
 pub(crate) mod warning;
 

@@ -178,6 +178,31 @@ fn shown(folder: &Path) {
     assert!(outcome.stderr.contains("has no traces of PEs"), "{outcome}");
 }
 
+/// A call that waits, and the one that ends the wait, have their place in the program.
+#[test]
+fn late_calls_are_found_in_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = Job::new(program!("late.c", "-g")).n(2).env("SHMEM_TRACE", folder.path().display());
+    let outcome = job.run();
+    assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+    let events = events(folder.path());
+    let at = |name| {
+        let of_name = events.iter().filter(move |event| event["name"] == name);
+        of_name.filter_map(|event| event["args"]["called at"].as_str()).collect::<Vec<_>>()
+    };
+    assert!(!at("shmem_barrier_all").is_empty(), "{events:?}");
+    for place in at("shmem_barrier_all") {
+        assert!(place.starts_with("late.c:"), "{place}");
+    }
+    let outcome = Job::direct(prefix().join("bin/shmem-info")).arg("trace");
+    let outcome = outcome.arg(folder.path().display()).run();
+    let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["PE 0 was in shmem_barrier_all (late.c:18)", "PE 1 made others wait", "(late.c:"]
+    {
+        assert!(text.contains(words), "no {words:?}\n{outcome}");
+    }
+}
+
 #[test]
 fn a_folder_that_cannot_be_is_an_error() {
     let job = job(2, Path::new("/proc/no/such/folder"));

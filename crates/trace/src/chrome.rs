@@ -115,7 +115,11 @@ impl<W: Write> Events<'_, W> {
             }
             None => json!({}),
         };
+        let (name, called_at) = parts(job.name(index));
         let mut more = json!({"cat": record.kind.name(), "args": args});
+        if let Some(called_at) = called_at {
+            more["args"]["called at"] = called_at.into();
+        }
         let phase = match record.end {
             Some(end) => {
                 more["dur"] = self.microseconds(end - record.begin);
@@ -123,7 +127,7 @@ impl<W: Write> Events<'_, W> {
             }
             None => "B",
         };
-        self.put(index, record.begin, job.name(index), phase, more)
+        self.put(index, record.begin, name, phase, more)
     }
 
     /// Writes the operations of a PE that were in flight, and their bytes.
@@ -137,11 +141,12 @@ impl<W: Write> Events<'_, W> {
             }
             let id = u64::from(job.pes[pe].pe) << 32 | i as u64;
             let more = json!({"cat": "in flight", "id": format!("{id:x}")});
-            self.put(index, record.begin, job.name(index), "b", more.clone())?;
+            let (name, _) = parts(job.name(index));
+            self.put(index, record.begin, name, "b", more.clone())?;
             changes.push((record.begin, index, record.nbytes));
             // One without an end was in flight when the PE ended.
             if let Some(end) = end {
-                self.put(index, end, job.name(index), "e", more)?;
+                self.put(index, end, name, "e", more)?;
                 changes.push((end, index, record.nbytes.wrapping_neg()));
             }
         }
@@ -153,5 +158,13 @@ impl<W: Write> Events<'_, W> {
             self.put(index, time, &name, "C", json!({"args": {"bytes": bytes}}))?;
         }
         Ok(())
+    }
+}
+
+/// Returns the function of a name, and where the program calls it.
+fn parts(name: &str) -> (&str, Option<&str>) {
+    match name.split_once(" (") {
+        Some((function, place)) => (function, Some(place.trim_end_matches(')'))),
+        None => (name, None),
     }
 }

@@ -34,7 +34,8 @@ pub mod header {
 
 /// Names that there is room for.
 pub const N_NAMES: usize = 1024;
-/// Words of a name, which ends with a zero byte or with its room.
+/// Words of a name, which ends with a zero byte or with its room: that of a function, or with where
+/// the program calls it, as in `shmem_quiet (ring.c:12)`.
 pub const NAME_WORDS: usize = 8;
 /// The first word of the names.
 pub const NAMES: usize = header::WORDS;
@@ -146,6 +147,11 @@ impl TraceRecord {
         [what, who, self.begin, self.end.unwrap_or(0), self.nbytes, first, second]
     }
 
+    /// Returns the first word of a record with another name.
+    pub fn renamed(what: u64, name: u16) -> u64 {
+        what & !(0xffff << 16) | u64::from(name) << 16
+    }
+
     /// Returns the record of these words; `None` if they are not one.
     pub fn of_words(words: &[u64; RECORD_WORDS]) -> Option<TraceRecord> {
         let &[what, who, begin, end, nbytes, first, second, _] = words;
@@ -185,6 +191,8 @@ mod tests {
         let mut words = [1; RECORD_WORDS];
         words[..record::NUMBER].copy_from_slice(&record.words());
         assert_eq!(TraceRecord::of_words(&words), Some(record));
+        words[record::WHAT] = TraceRecord::renamed(words[record::WHAT], 5);
+        assert_eq!(TraceRecord::of_words(&words), Some(TraceRecord { name: 5, ..record }));
         words[record::WHAT] = 200;
         assert_eq!(TraceRecord::of_words(&words), None);
     }

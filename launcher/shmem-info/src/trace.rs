@@ -64,9 +64,15 @@ pub fn show(folder: &Path) -> Result<String, String> {
 /// Returns lines about the PEs for which others waited the longest.
 fn totals(job: &JobTrace) -> String {
     let blamed = job.wait_totals().into_iter().filter(|of| of.made_wait > 0).take(SHOWN);
+    let longest = job.longest_waits(usize::MAX);
     let line = |of: WaitTotals| {
         let (pe, made_wait, waited) = (of.pe, time(of.made_wait), time(of.waited));
-        format!("PE {pe} made others wait {made_wait} in all, and waited {waited}.\n")
+        let mut causes = longest.iter().filter_map(|wait| wait.cause);
+        let cause = causes.find(|cause| job.pe(*cause) == pe);
+        let call = cause.map_or_else(String::new, |cause| {
+            format!(", the longest until it called {}", job.name(cause))
+        });
+        format!("PE {pe} made others wait {made_wait} in all{call}, and waited {waited}.\n")
     };
     blamed.map(line).collect()
 }

@@ -57,6 +57,13 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let _ = without_signals(|| thread.spawn(find));
 }
 
+impl Location {
+    /// Returns `FILE:LINE` without the directory.
+    pub(crate) fn short(&self) -> &str {
+        self.line.rsplit('/').next().unwrap_or_default()
+    }
+}
+
 /// Returns the place of the call, where it is known in time.
 fn of_caller() -> Option<String> {
     let (found, receiver) = mpsc::channel();

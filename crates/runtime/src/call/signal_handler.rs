@@ -11,30 +11,13 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::call::location;
-use core::ffi::{c_int, c_void};
+use crate::call::{location, stack};
+use core::ffi::c_int;
 use rushmem_transport::Pe;
 use std::cell::Cell;
 use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-
-/// A frame, of which the unwinder alone knows the form.
-#[repr(C)]
-struct Frame(c_void);
-
-// The unwinder that Rust's standard library is linked with for its own backtraces.
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        visit: extern "C" fn(*mut Frame, *mut c_void) -> c_int,
-        found: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIPInfo(frame: *mut Frame, at_instruction: *mut c_int) -> usize;
-}
-
-/// Go on with the next frame, and do not: codes of the unwinder.
-const CONTINUE: c_int = 0;
-const STOP: c_int = 4;
 
 /// The signals that a thread blocks, of which there are 64.
 type Blocked = u64;
@@ -80,21 +63,11 @@ fn blocked() -> Blocked {
 
 /// Returns true if the frame of a signal is on the stack.
 fn is_on_stack() -> bool {
-    extern "C" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
-        let mut at_instruction = 0;
-        // SAFETY: the frame is that of the unwinder's visit.
-        unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
-        // A signal interrupts before an instruction; a call returns behind one.
-        if at_instruction == 0 {
-            return CONTINUE;
-        }
-        // SAFETY: it is that of `is_on_stack`, which waits for the unwinder.
-        unsafe { found.cast::<bool>().write(true) };
-        STOP
-    }
     let mut found = false;
-    // SAFETY: `visit` has the form that the unwinder asks for, and its argument is a `bool`.
-    unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
+    stack::visit(|_, is_interrupted| {
+        found = is_interrupted;
+        !found
+    });
     found
 }
 

@@ -5,7 +5,7 @@
 pub(crate) mod job;
 
 use super::event::{AccessKind, Action, Event, Observer, ObserverState};
-use crate::call::Call;
+use crate::call::{Call, location, stack};
 use crate::memory::symmetric_location;
 use crate::process::time::nanoseconds;
 use rushmem_trace::layout::{
@@ -24,6 +24,7 @@ use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use std::time::{Duration, Instant};
 
 static RING: OnceLock<Ring> = OnceLock::new();
 
@@ -78,17 +79,21 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
-    /// Begins a record, and returns its number.
-    fn begin(&self, event: &Event, (kind, in_flight, nbytes, subject): Recorded) -> u64 {
+    /// Begins a record, and returns its number and time.
+    fn begin(&self, event: &Event, (kind, in_flight, nbytes, subject): Recorded) -> [u64; 2] {
+        let begin = nanoseconds();
+        // A call behind a long computation is one for which others may have waited.
+        let is_late = begin.saturating_sub(LAST.replace(begin)) >= LOCATED;
+        let name = if is_late { self.located_name(event.call) } else { self.name(event.call) };
         let number = self.words[header::BEGUN].fetch_add(1, AcqRel) + 1;
         let record = TraceRecord {
             kind,
             in_flight,
-            name: self.name(event.call),
+            name,
             peer: u32::try_from(event.pe).ok(),
             thread: thread(),
             context: event.ctx.index() as u32,
-            begin: nanoseconds(),
+            begin,
             end: None,
             nbytes: nbytes as u64,
             subject,
@@ -98,14 +103,20 @@ impl Ring {
             word.store(value, Relaxed);
         }
         slot[record::NUMBER].store(number, Release);
-        number
+        [number, begin]
     }
 
     /// Ends a record, unless others have taken its place.
-    fn end(&self, number: u64) {
-        let slot = self.slot(number);
+    fn end(&self, call: Call, number: u64, begin: u64) {
+        let (slot, end) = (self.slot(number), nanoseconds());
+        LAST.set(end);
         if slot[record::NUMBER].load(Acquire) == number {
-            slot[record::END].store(nanoseconds(), Relaxed);
+            slot[record::END].store(end, Relaxed);
+            if end - begin >= LOCATED {
+                let what = slot[record::WHAT].load(Relaxed);
+                let named = TraceRecord::renamed(what, self.located_name(call));
+                slot[record::WHAT].store(named, Relaxed);
+            }
         }
     }
 
@@ -117,23 +128,50 @@ impl Ring {
     /// Returns the place of the name of a function, which is written at its first call. Where there
     /// is no room for it, the last place, which stays empty.
     fn name(&self, call: Call) -> u16 {
-        static FUNCTIONS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
-        let address = std::ptr::from_ref(call.0).addr();
+        self.place_of_name(std::ptr::from_ref(call.0).addr(), call).0
+    }
+
+    /// Returns the place of the name of a function with where the program calls it, which another thread
+    /// finds out. Without the latter where little room is left for names.
+    fn located_name(&self, call: Call) -> u16 {
+        static LOCATED: AtomicUsize = AtomicUsize::new(0);
+        if LOCATED.load(Relaxed) >= N_NAMES / 2 {
+            return self.name(call);
+        }
+        let key = std::ptr::from_ref(call.0).addr() ^ stack::digest() as usize;
+        let (name, is_new) = self.place_of_name(key, call);
+        if is_new {
+            LOCATED.fetch_add(1, Relaxed);
+            LOOKUPS.fetch_add(1, AcqRel);
+            location::find(move |found| {
+                let text = found.map(|found| format!("{} ({})", call.name(), found.short()));
+                if let Some(text) = text.filter(|text| text.len() <= NAME_WORDS * WORD) {
+                    self::get().inspect(|ring| ring.write_name(name.into(), &text));
+                }
+                LOOKUPS.fetch_sub(1, AcqRel);
+            });
+        }
+        name
+    }
+
+    /// Returns the place of a name by its key, and whether it is new.
+    fn place_of_name(&self, key: usize, call: Call) -> (u16, bool) {
+        static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
         for probe in 0..N_NAMES - 1 {
-            let i = (address / size_of::<&str>() + probe) % (N_NAMES - 1);
-            if FUNCTIONS[i].load(Acquire) == address {
-                return i as u16;
+            let i = (key / size_of::<&str>() + probe) % (N_NAMES - 1);
+            if KEYS[i].load(Acquire) == key {
+                return (i as u16, false);
             }
-            match FUNCTIONS[i].compare_exchange(0, address, AcqRel, Acquire) {
+            match KEYS[i].compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
                     self.write_name(i, call.name());
-                    return i as u16;
+                    return (i as u16, true);
                 }
-                Err(other) if other == address => return i as u16,
+                Err(other) if other == key => return (i as u16, false),
                 Err(_) => {}
             }
         }
-        N_NAMES as u16 - 1
+        (N_NAMES as u16 - 1, false)
     }
 
     fn write_name(&self, i: usize, name: &str) {
@@ -143,6 +181,29 @@ impl Ring {
             letters[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_ne_bytes(letters), Relaxed);
         }
+    }
+}
+
+/// A call that lasts this long, or comes so long after the last one, has its place in the program
+/// in its record: in nanoseconds, many times what it takes to visit the stack.
+const LOCATED: u64 = 100_000;
+
+/// The time for which the end of a trace waits for the places of calls.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The number of places that are being looked up.
+static LOOKUPS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// When this thread last began or ended a record.
+    static LAST: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Waits until the places of calls are known.
+pub(crate) fn await_places() {
+    let until = Instant::now() + LIMIT;
+    while LOOKUPS.load(Acquire) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -196,17 +257,18 @@ fn recorded(event: &Event) -> Option<Recorded> {
 }
 
 impl Observer for Tracing {
-    /// Returns the number of the record, or 0.
+    /// Returns the number of the record, or 0, and its time.
     fn begin(&self, event: &Event) -> ObserverState {
-        let number = get().zip(recorded(event)).map(|(ring, of)| ring.begin(event, of));
-        [number.unwrap_or(0), 0, 0]
+        let begun = get().zip(recorded(event)).map(|(ring, of)| ring.begin(event, of));
+        let [number, begin] = begun.unwrap_or_default();
+        [number, begin, 0]
     }
 
-    fn end(&self, _: &Event, [number, ..]: ObserverState) {
+    fn end(&self, event: &Event, [number, begin, _]: ObserverState) {
         if number > 0
             && let Some(ring) = get()
         {
-            ring.end(number);
+            ring.end(event.call, number, begin);
         }
     }
 }

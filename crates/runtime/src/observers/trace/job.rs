@@ -68,6 +68,7 @@ pub(crate) fn put_out(call: Call, job: &Job) {
     let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
     observers::remove(Subscriber::Trace);
     ring.set_clock(true, clock_offset(call, job));
+    trace::await_places();
     // All files are whole behind it.
     let n_records: u64 = words(call, teams().world(), ring.n_records()).iter().sum();
     if job.me != Pe(0) {

@@ -270,6 +270,20 @@ fn with_the_last_write_of_a_word() {
     hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[]);
 }
 
+/// Also of a program that nothing observes, once its waits have lasted for seconds.
+fn with_the_places_of_waits() {
+    const PLACED: &[(&str, &[&str])] = &[(
+        "word",
+        &["shmem_barrier_all (tests/programs/hangs.c:", "hangs.c:", " in of_pe_1) on flag[2]"],
+    )];
+    hangs(PLACED, 4, &[]);
+    hangs(PLACED, 4, &[OFF, TCP]);
+    for (transport, library) in [(UCX, "libucp.so.0"), (OFI, "libfabric.so.1")] {
+        needs_library(library);
+        hangs(PLACED, 4, &[TWO_NODES, transport]);
+    }
+}
+
 /// The waits of their own accord, not on request.
 fn with_the_last_write_on_explain_after() {
     let job = explaining(program!("hangs.c"), 4).arg("adder");
@@ -363,6 +377,7 @@ testkit::tests! {
     of_64_pes,
     of_64_pes_over_tcp,
     with_the_last_write_of_a_word,
+    with_the_places_of_waits,
     with_the_last_write_on_explain_after,
     with_what_is_in_flight,
     with_what_is_in_flight_over_ucx,

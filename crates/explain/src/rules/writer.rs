@@ -16,9 +16,7 @@ pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
     let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);
     (!job.pes.iter().any(is_recorded) && causes.iter().any(is_of_words)).then(|| {
-        "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last, and where in the \
-         program PEs wait."
-            .to_owned()
+        "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.".to_owned()
     })
 }
 

@@ -45,8 +45,7 @@ fn a_word_that_nobody_is_left_to_write() {
 #[test]
 fn the_last_write_of_a_word_is_named() {
     let hang = |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
-    let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last, and where in \
-                the program PEs wait.";
+    let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
     check(hang, &[hint]);
     let none = "No PE has written it in its last 32 writes. The last write of PE 0, 1 s ago, was to \
                 the static variable at 0x4010 of PE 2, in shmem_long_p.";

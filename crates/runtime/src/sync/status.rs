@@ -23,16 +23,19 @@ use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A wait that lasts this long is written to the status of the PE.
 const LONG: Duration = Duration::from_millis(10);
 
-/// A wait that lasts this long shows where in the program it is, if waits are located.
-const LOCATED: Duration = Duration::from_secs(1);
+/// A wait that lasts this long, in nanoseconds, shows where in the program it is. The next one has
+/// to last twice as long unless the program is observed, since another thread reads the debug
+/// information, which may take a second of a CPU.
+static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
 
-static ARE_LOCATED: AtomicBool = AtomicBool::new(false);
+/// The same of a program that is observed.
+const LOCATED_OBSERVED: u64 = 1_000_000_000;
 
 /// The function in which a thread waits, and what for.
 pub(crate) type WaitDescription = (Call, Subject);
@@ -137,9 +140,19 @@ fn add(since: u64, (call, subject): WaitDescription) -> u64 {
     })
 }
 
-/// Waits of a second show where in the program they are from now on.
+/// Waits of a second show where in the program they are from now on, since it is observed.
 pub(crate) fn locate_waits() {
-    ARE_LOCATED.store(true, Relaxed);
+    LOCATED.store(LOCATED_OBSERVED, Relaxed);
+}
+
+/// Returns true if a wait that has lasted this long is to show where it is.
+fn is_located_after(lasted: Duration) -> bool {
+    let limit = LOCATED.load(Relaxed);
+    let is_long = lasted.as_nanos() >= u128::from(limit);
+    if is_long && limit != LOCATED_OBSERVED {
+        LOCATED.store(2 * limit, Relaxed);
+    }
+    is_long
 }
 
 /// Finds out where in the program a wait of this thread is, which may have ended then.
@@ -199,7 +212,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
             has_slept: false,
             since: None,
             shown: None,
-            is_located: !ARE_LOCATED.load(Relaxed),
+            is_located: false,
             in_flight_at: None,
             peers: PeerCheck::default(),
         }
@@ -214,7 +227,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
     /// Reads the clock before or after a sleep, and shows the wait if it is long.
     pub(crate) fn check(&mut self) {
         if let Some(shown) = &self.shown {
-            if !self.is_located && self.lasted() >= LOCATED {
+            if !self.is_located && is_located_after(self.lasted()) {
                 self.is_located = true;
                 locate(shown.0);
             }
@@ -274,6 +287,8 @@ thread_local! {
     /// The number of the wait of this thread for operations over a network; 0 if there is none.
     /// Without a destructor: handlers of the exit also wait, after those of the thread have run.
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    /// True if that wait shows where it is.
+    static IS_LOCATED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Records that this thread waits for operations on these PEs, of which `n` are in flight.
@@ -287,16 +302,25 @@ pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
             let since = nanoseconds() - LONG.as_nanos() as u64;
             OPERATIONS.set(add(since, (calling::current(), subject)));
         }
-        number => change(|written| {
-            let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
-            if let Some((_, wait)) = wait {
-                wait.subject = subject;
+        number => {
+            let since = change(|written| {
+                let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
+                wait.map(|(_, wait)| {
+                    wait.subject = subject;
+                    wait.since
+                })
+            });
+            let lasted = since.map_or(0, |since| nanoseconds().saturating_sub(since));
+            if !IS_LOCATED.get() && is_located_after(Duration::from_nanos(lasted)) {
+                IS_LOCATED.set(true);
+                locate(number);
             }
-        }),
+        }
     }
 }
 
 /// Records that the wait of this thread for operations has ended.
 pub(crate) fn ends_wait_for_operations() {
+    IS_LOCATED.set(false);
     remove(OPERATIONS.take());
 }

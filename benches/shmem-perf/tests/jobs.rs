@@ -310,7 +310,7 @@ fn data_that_was_not_moved_ends_the_job() {
         assert_eq!(job(&[]).code(), 0, "without --validate the data is not checked");
         let outcome = job(&["--validate"]);
         assert_ne!(outcome.code(), 0, "{outcome}");
-        let names = [operation, "did not move what it should", "PE ", "is wrong"];
+        let names = [operation, "did not move what it should", "PE", "is wrong"];
         assert!(names.iter().all(|part| outcome.stderr.contains(part)), "{outcome}");
     }
 }

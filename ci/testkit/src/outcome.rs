@@ -63,6 +63,25 @@ impl Outcome {
         lines[0]
     }
 
+    /// Returns the PEs that have given a warning with these words: in one line if all give it in
+    /// the time for which oshrun joins messages, else in one for the first and one for the others.
+    #[track_caller]
+    pub fn warned_pes(&self, words: &str) -> Vec<u32> {
+        let lines: Vec<&str> = self.stderr.lines().filter(|line| line.contains(words)).collect();
+        assert!((1..=2).contains(&lines.len()), "not joined: {words}\n{self}");
+        let pes = |line: &&str| {
+            let (pes, _) = line.strip_prefix("warning: ")?.split_once(": ")?;
+            let numbers = pes.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse);
+            Some(match numbers.collect::<Vec<u32>>() {
+                n if pes.starts_with("all") => (0..n[0]).collect(),
+                named => named,
+            })
+        };
+        let mut pes: Vec<u32> = lines.iter().filter_map(pes).flatten().collect();
+        pes.sort_unstable();
+        pes
+    }
+
     /// Returns the status as a number; a death by signal counts as shells do, 128 and the signal.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or_default())

@@ -93,6 +93,11 @@ pub enum FromPe {
         /// The error, printed once per job.
         message: String,
     },
+    /// A warning of the PE; the job goes on.
+    Warning {
+        /// The warning, printed once for all PEs that send it.
+        message: String,
+    },
     /// The PE called `shmem_global_exit`.
     GlobalExit {
         /// Exit status of the job.

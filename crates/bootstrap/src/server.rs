@@ -12,12 +12,15 @@
 //!   status 0, a warning is all.
 //! - A PE that exits without an initialization or exchange that another PE has entered ends the
 //!   job, since that one can never complete.
-//! - An abort ends it with the first message, a global exit silently.
+//! - An abort ends it with the first message and the PEs that send the same one, a global exit
+//!   silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
 //!   cannot reach that one.
 //! - A PE that fails before finalize after it was refused memory is named with what it was refused,
 //!   one that fails while it opens a transport with the transport.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
+
+mod said;
 
 use std::sync::Arc;
 
@@ -27,6 +30,8 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{Exit, signal_name};
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
+
+use said::Messages;
 
 /// The next action of the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +113,7 @@ pub struct Server {
     interrupt: Option<i32>,
     ended: bool,
     statuses: Option<Statuses>,
+    messages: Messages,
 }
 
 /// The position of the statuses of the PEs of a node in its memory: see [`FromPe::Statuses`].
@@ -138,6 +144,7 @@ impl Server {
             opening: String::new(),
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
+        let messages = Messages::new(nodes.n_pes());
         Server {
             nodes,
             hosts,
@@ -151,6 +158,7 @@ impl Server {
             interrupt: None,
             ended: false,
             statuses: None,
+            messages,
         }
     }
 
@@ -189,6 +197,9 @@ impl Server {
         if exit.status() != 0 && self.failed.is_none() {
             self.failed = Some(pe);
             self.status = exit.status();
+        }
+        if self.messages.is_aborting() {
+            return self.end(1, None);
         }
         if let Exit::Signal(signal) = exit {
             if self.interrupt == Some(signal) {
@@ -277,11 +288,34 @@ impl Server {
         if std::mem::replace(&mut self.ended, true) {
             return None;
         }
+        // The message of a PE says more than what follows from its end.
+        let (status, message) = match self.messages.take_abort() {
+            Some((status, message)) => (status, Some(message)),
+            None => (status, message),
+        };
         self.status = status & 0xff;
         if self.status == 0 && message.is_some() {
             self.status = 1;
         }
         Some(Decision::EndJob { status: self.status, message })
+    }
+
+    /// Returns true if a message of a PE waits for others that may send the same one.
+    pub fn has_unsaid(&self) -> bool {
+        self.messages.has_unsaid()
+    }
+
+    /// Prints the warnings that were not printed yet, and ends the job if a PE has requested it.
+    pub fn say(&mut self) -> Vec<Decision> {
+        let warnings = self.messages.warnings(false).into_iter().map(warn);
+        let end = if self.messages.is_aborting() { self.end(1, None) } else { None };
+        warnings.chain(end).collect()
+    }
+
+    /// Prints, at the end of the job, the warnings that further PEs have given since they were
+    /// printed.
+    pub fn say_rest(&mut self) -> Vec<Decision> {
+        self.messages.warnings(true).into_iter().map(warn).collect()
     }
 
     /// Returns the job's exit status so far: what ended it, else the first failure of a PE, else 0.
@@ -335,7 +369,12 @@ impl Server {
         let index = pe as usize;
         match (self.pes[index].phase, message) {
             (_, FromPe::Abort { status, message }) => {
-                decisions.extend(self.end(status, Some(message)));
+                if self.messages.aborted(pe, status, &message) {
+                    decisions.extend(self.end(status, None));
+                }
+            }
+            (_, FromPe::Warning { message }) => {
+                decisions.extend(self.messages.warned(pe, &message).map(warn));
             }
             (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
             (Phase::Silent, FromPe::Hello { pid }) => {
@@ -433,6 +472,10 @@ impl Server {
     fn violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
         self.end(1, Some(format!("oshrun: {} sent {what}", self.name(pe))))
     }
+}
+
+fn warn(message: String) -> Decision {
+    Decision::Warn { message }
 }
 
 #[cfg(test)]

@@ -384,6 +384,13 @@ impl Aborter {
         }
     }
 
+    /// Sends a warning to `oshrun`, which prints it once for all PEs that send it. Returns false if
+    /// there is no `oshrun`.
+    pub fn warn(&self, message: &str) -> bool {
+        let warning = FromPe::Warning { message: cut(message) };
+        matches!(&self.by, EndedBy::Oshrun(sender) if sender.send(&warning).is_ok())
+    }
+
     /// Returns true if it is `oshrun` that ends it, who sees by itself how a PE exits.
     pub fn is_oshrun(&self) -> bool {
         matches!(self.by, EndedBy::Oshrun(_))

@@ -20,7 +20,7 @@ pub mod status_slot;
 mod steps;
 mod symbols;
 mod table;
-mod wording;
+pub mod wording;
 mod words;
 pub mod writes;
 
@@ -32,10 +32,14 @@ use snapshot::PeSnapshot;
 pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     let job = Job::new(n_pes, snapshots);
     let text = [table::table(&job), vec![String::new()], rules::conclusion(&job)];
-    wording::wrapped(&text.concat())
+    wrapped(&text.concat())
 }
 
 /// Returns the table alone.
 pub fn table(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
-    wording::wrapped(&table::table(&Job::new(n_pes, snapshots)))
+    wrapped(&table::table(&Job::new(n_pes, snapshots)))
+}
+
+fn wrapped(lines: &[String]) -> String {
+    wording::wrapped(lines.iter().map(String::as_str), wording::COLUMNS)
 }

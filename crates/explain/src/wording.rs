@@ -6,8 +6,8 @@ use crate::snapshot::PeSnapshot;
 use crate::status::{Collective, Subject, SymmetricLocation, Wait, Words};
 use crate::words::number;
 
-/// Maximum number of columns of a line, to which oshrun adds its name.
-const COLUMNS: usize = 100 - "oshrun: ".len();
+/// Maximum number of columns of a line of an explanation, to which oshrun adds its name.
+pub const COLUMNS: usize = 100 - "oshrun: ".len();
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -113,14 +113,14 @@ pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
     }
 }
 
-/// Returns the text with all lines wrapped. What is continued is indented further.
-pub fn wrapped(lines: &[String]) -> String {
+/// Returns the lines, wrapped at this number of columns. What is continued is indented further.
+pub fn wrapped<'a>(lines: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
     let mut text = Vec::new();
     for line in lines {
         let indent = line.len() - line.trim_start().len();
         let mut row = String::new();
         for word in line.split_inclusive(' ') {
-            if !row.trim().is_empty() && row.len() + word.trim_end().len() > COLUMNS {
+            if !row.trim().is_empty() && row.len() + word.trim_end().len() > columns {
                 text.push(std::mem::replace(&mut row, " ".repeat(indent + 4)));
             }
             row += word;

@@ -17,6 +17,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The time for which a PE waits whose message another PE of its node prints.
+const OTHER_PRINTS: Duration = Duration::from_secs(1);
+
 /// A function as the user called it: the address of what is known of it, so that it passes in one
 /// register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,14 @@ impl Call {
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         stdio::flush();
         let aborter = process::aborter().cloned();
+        if let Some(aborter) = &aborter
+            && !aborter.is_oshrun()
+            && !warning::is_first(&format!("{self}{place}"))
+        {
+            // Another PE of this node prints the message.
+            std::thread::sleep(OTHER_PRINTS);
+            leave(aborter.global_exit(1), 1);
+        }
         match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {

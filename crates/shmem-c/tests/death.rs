@@ -113,7 +113,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         ("exit4", "exited with status 4 before shmem_finalize; before that it was "),
         ("put", "shmem_int_p: argument dest: 0x8 is not symmetric"),
     ] {
-        refused(how).assert_fails(&["PE ", words, REFUSED]);
+        refused(how).assert_fails(&["PE", words, REFUSED]);
     }
     let killed = "was killed by SIGSEGV; if it used a null pointer, that may be because it was ";
     refused("write").assert_crashes("SIGSEGV in ", &["PE ", killed, REFUSED]);

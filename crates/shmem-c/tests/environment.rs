@@ -135,7 +135,7 @@ fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     let script = "ulimit -f 1000; exec \"$0\" 0 0";
     let program = program!("heap_size.c").display().to_string();
     let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg(program).run();
-    outcome.assert_fails(&["PE ", "shmem_init", "limit of file sizes", "`ulimit -f unlimited`"]);
+    outcome.assert_fails(&["PE", "shmem_init", "limit of file sizes", "`ulimit -f unlimited`"]);
 }
 
 /// A kernel or sandbox that cannot keep memory out of core files is no obstacle.

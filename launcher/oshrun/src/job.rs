@@ -46,6 +46,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Additional time for processes that survive that limit, and for the reader of the output.
 const FINAL_LIMIT: Duration = Duration::from_secs(1);
 
+/// Time for which a message of a PE waits for others that send the same one.
+const JOIN_MESSAGES: Duration = Duration::from_millis(100);
+
 /// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
 
@@ -94,6 +97,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         explainer: Explainer::new(options.explain_after, has_gdb()),
         watched: None,
         late: None,
+        say_at: None,
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
@@ -123,6 +127,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
                 _ => job.escalate(),
             },
             () = until(explanation) => {}
+            () = until(job.say_at) => job.say(),
         }
         job.explain();
     }
@@ -211,6 +216,8 @@ struct Job {
     watched: Option<Statuses>,
     /// The time limit, if it is over.
     late: Option<Duration>,
+    /// When messages of PEs are printed.
+    say_at: Option<Instant>,
     /// True if a SIGINT was forwarded.
     interrupted: bool,
     /// Number of further pieces of input that may be sent to PE 0.
@@ -252,6 +259,9 @@ impl Job {
                     self.timings.passed(Phase::Initialized, self.server.host(pe));
                 }
                 self.execute(decisions);
+                if self.server.has_unsaid() {
+                    self.say_at.get_or_insert_with(|| Instant::now() + JOIN_MESSAGES);
+                }
                 self.watch();
             }
             HostEvent::Exited { pe, exit } => {
@@ -279,6 +289,13 @@ impl Job {
             | HostEvent::Done
             | HostEvent::Pong => {}
         }
+    }
+
+    /// Prints what PEs have said.
+    fn say(&mut self) {
+        self.say_at = None;
+        let decisions = self.server.say();
+        self.execute(decisions);
     }
 
     /// Makes daemons look for long waits, as soon as it is known where the statuses are.
@@ -445,6 +462,8 @@ impl Job {
 
     /// Ends the remaining processes and forwards the remaining output. Returns the exit status.
     async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
+        let rest = self.server.say_rest();
+        self.execute(rest);
         self.supervisor
             .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;

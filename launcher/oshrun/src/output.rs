@@ -22,6 +22,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use rushmem_explain::wording::wrapped;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -176,9 +177,16 @@ impl Output {
         )
     }
 
-    /// Prints a message of oshrun, or one that a PE has sent, on stderr.
+    /// Prints a message of oshrun, or one that a PE has sent, on stderr; wrapped at the width of a
+    /// terminal.
     pub fn message(&mut self, text: &str) {
-        let (sink, text) = (self.stderr.clone(), format!("{text}\n").into_bytes());
+        let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+        let columns = columns.map_or(0, |size| size.ws_col.into());
+        let text = match columns {
+            0 => format!("{text}\n"),
+            _ => wrapped(text.lines(), columns) + "\n",
+        };
+        let (sink, text) = (self.stderr.clone(), text.into_bytes());
         self.tasks.spawn(async move {
             sink.lock().await.write(None, b"", text, false).await;
         });

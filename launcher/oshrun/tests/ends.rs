@@ -125,24 +125,24 @@ fn a_second_program_in_one_job_is_refused() {
 
 #[test]
 fn an_abort_prints_the_first_message_once() {
-    let outcome =
-        Job::steps(4, &["init", "barrier", "2?abort:6:PE 2 has no heap", "barrier"]).run();
-    outcome.expect(6, "PE 2 has no heap\n");
+    let outcome = Job::steps(4, &["init", "barrier", "2?abort:6:PE 2: no heap", "barrier"]).run();
+    outcome.expect(6, "PE 2: no heap\n");
     let outcome = Job::steps(8, &["init", "barrier", "abort:0:all of us"]).run();
-    outcome.expect(1, "all of us\n");
+    outcome.expect(1, "all 8 PEs: all of us\n");
     let outcome =
         Job::steps(2, &["init", "1?abort_from_thread", "barrier", "1?barrier", "sleep:600000"])
             .run();
-    outcome.expect(5, "from a thread\n");
+    outcome.expect(5, "PE 1: from a thread\n");
 }
 
 #[test]
 fn what_a_pe_has_sent_is_handled_before_its_exit() {
     let go = std::env::temp_dir().join(format!("oshrun-ends-{}", std::process::id()));
     let wait = format!("1?run:until [ -e {} ]; do sleep 0.01; done", go.display());
-    for (last, status, stderr) in
-        [(&["1?abort_from_thread", "1?join"][..], 5, "from a thread\n"), (&["1?finalized"], 9, "")]
-    {
+    for (last, status, stderr) in [
+        (&["1?abort_from_thread", "1?join"][..], 5, "PE 1: from a thread\n"),
+        (&["1?finalized"], 9, ""),
+    ] {
         // PE 0 finalizes when its input ends.
         let last = [last, &["1?exit:9", "0?cat", "0?finalized"]].concat();
         let steps = [&["init", "barrier", "1?pid", &wait], &last[..]].concat();

@@ -289,12 +289,50 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
         FromPe::Abort { status, message }
     };
     let mut server = running(2);
-    assert_ends(&say(&mut server, 1, &abort("no heap", 6)), 6, Some("no heap"));
-    assert_eq!(say(&mut server, 0, &abort("me too", 1)), []);
-    assert_eq!(server.exited(1, Exit::Status(6)), None);
+    assert_eq!(say(&mut server, 1, &abort("PE 1: no heap", 6)), []);
+    assert_eq!(say(&mut server, 0, &abort("PE 0: me too", 1)), []);
+    assert!(server.has_unsaid());
+    assert_ends(&server.exited(1, Exit::Status(6)), 6, Some("PE 1: no heap"));
+    assert!(!server.has_unsaid() && server.say().is_empty());
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
-    assert_ends(&say(&mut job(2), 0, &abort("no status", 256)), 1, Some("no status"));
+    let message = Some("PE 0: no status");
+    assert_ends(&say(&mut job(1), 0, &abort("no status", 256)), 1, message);
+}
+
+#[test]
+fn equal_messages_are_printed_once_with_their_pes() {
+    let abort = |pe| FromPe::Abort { status: 3, message: format!("PE {pe}: no heap") };
+    let mut all = running(3);
+    assert_eq!(say(&mut all, 2, &abort(2)), []);
+    assert_eq!(say(&mut all, 0, &abort(0)), []);
+    assert_ends(&say(&mut all, 1, &abort(1)), 3, Some("all 3 PEs: no heap"));
+    let mut some = running(3);
+    assert_eq!(say(&mut some, 2, &abort(2)), []);
+    assert_eq!(say(&mut some, 0, &abort(0)), []);
+    assert_ends(&some.say(), 3, Some("PEs 0 and 2: no heap"));
+}
+
+#[test]
+fn equal_warnings_are_printed_at_most_twice() {
+    let warning = |pe| FromPe::Warning { message: format!("PE {pe}: late") };
+    let warn = |message: &str| Decision::Warn { message: message.to_owned() };
+    let mut all = running(2);
+    assert_eq!(say(&mut all, 1, &warning(1)), []);
+    assert_eq!(say(&mut all, 0, &warning(0)), [warn("warning: all 2 PEs: late")]);
+    assert!(!all.has_unsaid() && all.say_rest().is_empty());
+
+    let mut apart = running(4);
+    assert_eq!(say(&mut apart, 1, &warning(1)), []);
+    assert!(apart.has_unsaid());
+    assert_eq!(apart.say(), [warn("warning: PE 1: late")]);
+    for pe in [0, 3] {
+        assert_eq!(say(&mut apart, pe, &warning(pe)), []);
+    }
+    assert!(!apart.has_unsaid() && apart.say().is_empty());
+    assert_eq!(apart.say_rest(), [warn("warning: PEs 0 and 3: late")]);
+    assert_eq!(apart.say_rest(), []);
+    assert_eq!(apart.status(), 0);
 }
 
 #[test]
@@ -387,6 +425,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(FromPe::Refused { what: String::new() }),
         1 => Just(FromPe::Opening { what: String::new() }),
         1 => Just(FromPe::Abort { status: 0, message: String::new() }),
+        1 => Just(FromPe::Warning { message: String::new() }),
         1 => Just(FromPe::GlobalExit { status: 9 }),
     ];
     let exit = prop_oneof![(0_i32..3).prop_map(Exit::Status), Just(Exit::Signal(6))];

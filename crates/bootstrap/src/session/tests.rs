@@ -34,7 +34,9 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
         let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
         let mut end = None;
         for (pe, bytes) in records {
-            for decision in server.received(pe, &bytes) {
+            let mut decisions = server.received(pe, &bytes);
+            decisions.extend(server.say());
+            for decision in decisions {
                 match decision {
                     Decision::Send { pe, frame } => {
                         (&pairs[pe as usize]).write_all(&frame).expect("a PE reads")
@@ -110,7 +112,7 @@ fn an_abort_passes_a_thread_that_waits_in_an_exchange() {
             _ => {}
         }
     });
-    let message = Some("é".repeat(MAX_MESSAGE / 2));
+    let message = Some(format!("PE 0: {}", "é".repeat(MAX_MESSAGE / 2)));
     assert_eq!(end, Some(Decision::EndJob { status: 3, message }));
 }
 

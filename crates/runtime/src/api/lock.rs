@@ -202,11 +202,12 @@ impl<T: LockWord> LockHandle<T> {
     /// Prints a message if another PE waits for a lock that is held at finalization, or a warning
     /// if one might.
     fn complain(&self) {
-        let (me, call, address) = (self.job.me(), self.call, self.address());
+        let (call, address) = (self.call, self.address());
         match self.next() {
             // Cause: `shmem_finalize` without `shmem_clear_lock`.
             None => warning!(
-                "PE {me}: {call}: this PE still holds the lock at {address:#x}; call shmem_clear_lock first"
+                each: "{call}: this PE still holds the lock {}; call shmem_clear_lock first",
+                symmetric_location::on_all_pes(address)
             ),
             // Cause: the same, and another PE is in `shmem_set_lock`.
             Some(next) => fail!(

@@ -1,7 +1,23 @@
 //! Lines on standard error: warnings, and messages where no launcher prints them.
 
+use crate::process;
 use std::fmt;
 use std::io::Write;
+use std::sync::OnceLock;
+
+/// Returns true if no PE of this node has given this warning; set once the PEs share memory.
+static IS_FIRST: OnceLock<fn(&str) -> bool> = OnceLock::new();
+
+/// Sets how PEs of a node find out which of them is the first one to give a warning.
+pub(crate) fn set_is_first(is_first: fn(&str) -> bool) {
+    // A later init of the process has the same one.
+    let _ = IS_FIRST.set(is_first);
+}
+
+/// Returns true if this PE prints a message, since no PE of its node has printed it before.
+pub(super) fn is_first(message: &str) -> bool {
+    process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
+}
 
 /// Prints a line by one write, so that it is not mixed with lines of other PEs. Where standard
 /// error is closed or full, the line is lost and the job goes on.
@@ -9,8 +25,23 @@ pub(crate) fn print(line: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
+/// Gives a warning that other PEs may give, too: `oshrun` prints it once, with all of them. Under
+/// another launcher the first PE of each node prints it.
+pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
+    let what = what.to_string();
+    if process::aborter().is_some_and(|aborter| aborter.warn(&what)) {
+        return;
+    }
+    if is_first(&what) {
+        print(format_args!("warning: {}{what}", process::pe_for_messages()));
+    }
+}
+
 /// Prints a warning: `warning!("{name} is empty")`.
 macro_rules! warning {
+    (each: $($what:tt)*) => {
+        $crate::call::warning::of_pe(format_args!($($what)*))
+    };
     ($($what:tt)*) => {
         $crate::call::warning::print(format_args!("warning: {}", format_args!($($what)*)))
     };

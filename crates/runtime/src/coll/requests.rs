@@ -257,8 +257,7 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
         let (n, first) = (held.len(), first.call);
         // Cause: a request that the program forgot. Remedy: call `shmemx_req_wait` for each.
         warning!(
-            "PE {}: {call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}",
-            job.me()
+            each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}"
         );
     }
 }

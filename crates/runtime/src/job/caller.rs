@@ -15,10 +15,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Warns of something undefined but harmless here, once for each call.
-pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
+pub(crate) fn warn_once(call: Call, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.name(), why)) {
-        warning!("PE {}: {call}: {why}{}", job.me(), location::clause(format_args!("{why}")));
+        warning!(each: "{call}: {why}{}", location::clause(format_args!("{why}")));
     }
 }
 
@@ -59,7 +59,6 @@ pub(crate) fn check(call: Call, job: &Job) {
         // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
         warn_once(
             call,
-            job,
             "called by another thread than the one that initialized the library, but the thread level is below \
              SHMEM_THREAD_SERIALIZED: this works here as long as no two threads are in the library at once; ask \
              shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",

@@ -497,9 +497,7 @@ pub(crate) fn refuse(
     // Cause: the address is of the stack, of `malloc` or of a library, or null.
     fail!(
         call,
-        "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \
-         ({heap_bytes} bytes at {heap:#x}) nor a static variable of the program ({static_bytes} bytes \
-         at {first:#x}); allocate it with shmem_malloc, or declare it static{}{}",
+        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or declare it static{}{}",
         refusal::of_null(addr),
         match job.equal_heap_addresses {
             true => "",

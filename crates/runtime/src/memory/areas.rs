@@ -1,7 +1,7 @@
 //! The layout of the library's own flags and buffers in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! doorbell, exits, finalizes, crashes, long waits |
+//! doorbell, exits, finalizes, crashes, long waits, warnings |
 //! per source PE: mailbox, pair line, acknowledgment | lines of source PEs |
 //! slot per team | table | receive buffers | steps | status | last writes |
 //! receive buffers of single teams |
@@ -169,6 +169,12 @@ impl Areas {
     /// alone.
     pub(crate) fn long_waits(&self) -> usize {
         5 * WORD
+    }
+
+    /// Returns where the PEs of this PE's node note the digests of warnings that one of them has
+    /// given; used on the node's first PE alone.
+    pub(crate) fn warnings(&self) -> [usize; 2] {
+        [6 * WORD, 7 * WORD]
     }
 
     /// Returns the mailbox into which `source` writes: a sequence number, a tag, the message.

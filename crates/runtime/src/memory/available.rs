@@ -26,7 +26,7 @@ pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
         // Cause: the allocations of all PEs of the host are larger than its free memory. Remedy:
         // allocate less, or use fewer PEs for each host.
         warning!(
-            "the {n_local} PEs of this node have allocated {allocated} bytes of their symmetric heaps, but \
+            each: "the {n_local} PEs of this node have allocated {allocated} bytes of their symmetric heaps, but \
              {available} bytes of memory were available at init; a program that touches more will be killed"
         );
     }

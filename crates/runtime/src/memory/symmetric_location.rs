@@ -38,6 +38,15 @@ pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
     }
 }
 
+/// Returns where a symmetric object is, in words that are the same on all PEs.
+pub(crate) fn on_all_pes(address: usize) -> String {
+    match of_bytes(address, 1) {
+        SymmetricLocation::Heap { offset, .. } => format!("at heap offset {offset:#x}"),
+        SymmetricLocation::Static { address } => format!("at {address:#x} in the program"),
+        SymmetricLocation::Other { address } => format!("at {address:#x}"),
+    }
+}
+
 /// Returns the location of a symmetric word in a trace: its segment and offset, so that it is the
 /// same on all PEs. A word that is not symmetric gets `u64::MAX`.
 pub(crate) fn in_trace(address: usize) -> u64 {

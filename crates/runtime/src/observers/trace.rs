@@ -131,8 +131,8 @@ impl Ring {
         self.place_of_name(std::ptr::from_ref(call.0).addr(), call).0
     }
 
-    /// Returns the place of the name of a function with where the program calls it, which another thread
-    /// finds out. Without the latter where little room is left for names.
+    /// Returns the place of the name of a function with where the program calls it, which another
+    /// thread finds out. Without the latter where little room is left for names.
     fn located_name(&self, call: Call) -> u16 {
         static LOCATED: AtomicUsize = AtomicUsize::new(0);
         if LOCATED.load(Relaxed) >= N_NAMES / 2 {

@@ -276,7 +276,6 @@ pub(crate) fn apart_or_in_place(
         // Cause: `shmem_int_collect(team, x, x, 1)`. Remedy: use two arrays.
         warn_once(
             call,
-            job,
             "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
              but other implementations may not do so",
         );

@@ -5,6 +5,8 @@
 //! `memory::areas` knows where in an area something is.
 #![allow(unsafe_code)]
 
+use crate::call::warning;
+use crate::job::digest;
 use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::primitive::AtomicU32;
@@ -34,6 +36,14 @@ pub(crate) fn area() -> &'static FlagArea {
 pub(crate) fn set(area: FlagArea) {
     // A later init of the process has the same one.
     let _ = AREA.set(area);
+    warning::set_is_first(is_first_warning);
+}
+
+/// Returns true if no PE of this node has given this warning. The node remembers two.
+fn is_first_warning(text: &str) -> bool {
+    let area = area();
+    let n_pes = area.areas.n_pes() as u32;
+    area.notes_first(area.first_of_node(n_pes), area.areas.warnings(), digest::of_text(text))
 }
 
 /// Wakes sleepers of this PE: a transport has changed its memory.
@@ -161,6 +171,22 @@ impl FlagArea {
     /// Counts this PE at a word of the mapped `pe`. Returns false if another one was there before.
     pub(crate) fn is_first_at(&self, pe: Pe, at: usize) -> bool {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    /// Notes a digest at one of two words of the mapped `pe`. Returns false if it is there already.
+    fn notes_first(&self, pe: Pe, words: [usize; 2], digest: u64) -> bool {
+        let note = |at| {
+            let word = self.word(self.mapped(pe), at);
+            word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire)
+        };
+        for at in words {
+            match note(at) {
+                Ok(_) => return true,
+                Err(noted) if noted == digest => return false,
+                Err(_) => {}
+            }
+        }
+        true
     }
 
     /// Writes a flag of the mapped `pe`, after everything that was written before; wakes no thread.

@@ -58,7 +58,6 @@ impl PsyncUse {
             // Cause: two collectives one after the other with one pSync.
             warn_once(
                 call,
-                job,
                 "argument pSync was used by the last collective of this PE, in which other PEs may still be; it works \
                  here, but with other implementations use another pSync, or a barrier between the calls",
             );
@@ -70,7 +69,6 @@ impl PsyncUse {
             // Cause: the array was not initialized, or is used for something else.
             warn_once(
                 call,
-                job,
                 "argument pSync does not have the value SHMEM_SYNC_VALUE; it works here, but with other \
                  implementations set all of its elements to that on all PEs before the first use",
             );

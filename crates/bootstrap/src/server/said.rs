@@ -1,0 +1,110 @@
+//! What PEs say to the user: equal messages are printed once, with all PEs that have sent them.
+
+use rushmem_explain::ranges;
+
+/// Maximum number of different warnings that are kept; further ones are printed at once.
+const MAX_WARNINGS: usize = 64;
+
+/// The messages of a job.
+#[derive(Debug)]
+pub(super) struct Messages {
+    n_pes: u32,
+    /// The status and the first message of PEs that end the job, until it is printed.
+    aborting: Option<(i32, Said)>,
+    warnings: Vec<Said>,
+}
+
+/// A message and the PEs that have sent it.
+#[derive(Debug)]
+struct Said {
+    text: String,
+    pes: Vec<u32>,
+    /// The number of these PEs with which it was printed.
+    printed: usize,
+}
+
+impl Messages {
+    pub(super) fn new(n_pes: u32) -> Messages {
+        Messages { n_pes, aborting: None, warnings: Vec::new() }
+    }
+
+    pub(super) fn is_aborting(&self) -> bool {
+        self.aborting.is_some()
+    }
+
+    /// Returns true if a message waits for other PEs that may send the same one.
+    pub(super) fn has_unsaid(&self) -> bool {
+        self.is_aborting() || self.warnings.iter().any(|said| said.printed == 0)
+    }
+
+    /// Returns the warnings to print: those that were not printed yet, or at the end of the job
+    /// those that further PEs have sent since.
+    pub(super) fn warnings(&mut self, at_end: bool) -> Vec<String> {
+        let most = |said: &Said| if at_end { said.pes.len() } else { 1 };
+        let unsaid = self.warnings.iter_mut().filter(|said| said.printed < most(said));
+        unsaid.map(|said| said.warning(self.n_pes)).collect()
+    }
+
+    /// A PE gives a warning. Returns what to print once all PEs have given the same one, or if
+    /// there is no room for it.
+    pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
+        let known = self.warnings.iter_mut().position(|said| said.joins(pe, message));
+        let known = known.unwrap_or(self.warnings.len());
+        if known == MAX_WARNINGS {
+            return Some(Said::new(pe, message).warning(self.n_pes));
+        }
+        if known == self.warnings.len() {
+            self.warnings.push(Said::new(pe, message));
+        }
+        let said = &mut self.warnings[known];
+        let is_complete = said.printed == 0 && said.pes.len() as u32 == self.n_pes;
+        is_complete.then(|| said.warning(self.n_pes))
+    }
+
+    /// A PE ends the job. Returns true if all PEs have sent the same message.
+    pub(super) fn aborted(&mut self, pe: u32, status: i32, message: &str) -> bool {
+        let (_, said) = self.aborting.get_or_insert_with(|| (status, Said::new(pe, message)));
+        said.joins(pe, message);
+        said.pes.len() as u32 == self.n_pes
+    }
+
+    /// Returns the status and the message of PEs that end the job.
+    pub(super) fn take_abort(&mut self) -> Option<(i32, String)> {
+        let (status, mut said) = self.aborting.take()?;
+        Some((status, said.line(self.n_pes)))
+    }
+}
+
+impl Said {
+    fn new(pe: u32, message: &str) -> Said {
+        Said { text: text(pe, message).to_owned(), pes: vec![pe], printed: 0 }
+    }
+
+    /// Adds a PE if its message is the same one.
+    fn joins(&mut self, pe: u32, message: &str) -> bool {
+        let is_same = self.text == text(pe, message);
+        if is_same && !self.pes.contains(&pe) {
+            self.pes.push(pe);
+        }
+        is_same
+    }
+
+    fn warning(&mut self, n_pes: u32) -> String {
+        format!("warning: {}", self.line(n_pes))
+    }
+
+    /// Returns the message with those of its `n_pes` PEs with which it was not printed.
+    fn line(&mut self, n_pes: u32) -> String {
+        let pes = ranges::sorted(&self.pes[self.printed..]);
+        self.printed = self.pes.len();
+        match pes.len() as u32 == n_pes && n_pes > 1 {
+            true => format!("all {n_pes} PEs: {}", self.text),
+            false => format!("{}: {}", ranges::pes(&pes), self.text),
+        }
+    }
+}
+
+/// Returns the message without the PE in front of it.
+fn text(pe: u32, message: &str) -> &str {
+    message.strip_prefix(&format!("PE {pe}: ")).unwrap_or(message)
+}

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-/// What Rushmem calls; types follow by themselves.
+/// Functions that Rushmem calls; their types follow by themselves.
 const FUNCTIONS: &[&str] = &[
     "hwloc_get_api_version",
     "hwloc_topology_(init|destroy|load|set_xml|set_synthetic|set_io_types_filter|set_components)",

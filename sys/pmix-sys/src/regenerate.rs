@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-/// What Rushmem calls; types follow by themselves.
+/// Functions that Rushmem calls; their types follow by themselves.
 const FUNCTIONS: &[&str] =
     &["PMIx_(Init|Finalize|Put|Commit|Fence|Get|Abort|Error_string|Register_event_handler)"];
 

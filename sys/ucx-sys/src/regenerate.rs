@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-/// What Rushmem calls; types follow by themselves.
+/// Functions that Rushmem calls; their types follow by themselves.
 const FUNCTIONS: &[&str] = &[
     "ucp_(get_version|get_version_string|init_version|cleanup|context_query|context_print_info)",
     "ucp_config_(read|modify|release)",

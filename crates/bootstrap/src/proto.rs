@@ -132,12 +132,10 @@ pub enum FrameError {
         "it has version {0} of the job protocol and this side has {VERSION}; use oshrun and librushmem of one installation"
     )]
     Version(u8),
-    /// A body is said to be larger than this side takes.
-    /// Remedy: use oshrun and librushmem of one installation.
+    /// A body is too large for this side. Remedy: use oshrun and librushmem of one installation.
     #[error("a body of {0} bytes exceeds the limit")]
     TooLarge(usize),
-    /// A body holds no message of this version.
-    /// Remedy: use oshrun and librushmem of one installation.
+    /// A body is no message of this version. Remedy: use oshrun and librushmem of one installation.
     #[error("its body is not a known message")]
     Malformed,
 }

@@ -1,4 +1,4 @@
-//! What PEs say to the user: equal messages are printed once, with all PEs that have sent them.
+//! Messages of PEs to the user: equal ones are printed once, with all PEs that have sent them.
 
 use rushmem_explain::ranges;
 

@@ -26,7 +26,7 @@ pub(super) enum Step {
     Sleep(Duration),
 }
 
-/// What the service thread remembers from turn to turn.
+/// State that the service thread keeps from turn to turn.
 pub(super) struct Schedule {
     limits: &'static WaitLimits,
     pub(super) backoff: ServiceBackoff,

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use rushmem_transport::Pe;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::batch;
-use rushmem_transport::kit::carried_out::Turn;
+use rushmem_transport::kit::carried_out::ArrivalOrder;
 use rushmem_transport::kit::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::streams::Streams;
@@ -29,11 +29,11 @@ fuzz_target!(|input: &[u8]| {
     for bytes in input.chunks(REQUEST) {
         let Ok(request) = Request::decode(bytes) else { continue };
         assert_eq!(Request::decode(&request.encode()), Ok(request));
-        let turn = streams.arrived(&acks, &request, || ());
-        if turn == Ok(Turn::Now) {
+        let order = streams.arrived(&acks, &request);
+        if order == Ok(ArrivalOrder::Next) {
             streams.carried_out(&acks, &request, 0);
             // A request that was carried out or kept is refused the second time.
-            assert!(streams.arrived(&acks, &request, || ()).is_err());
+            assert!(streams.arrived(&acks, &request).is_err());
         }
         streams.take_early(request.stream);
     }

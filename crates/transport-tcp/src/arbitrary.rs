@@ -89,13 +89,13 @@ fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, ReplyFrame>) -> Result<()
             let room = *ledger.data(seq, nbytes)?;
             assert!(done + bytes.len() <= room, "within what was requested");
             if done + bytes.len() == room {
-                ledger.settle(ReplyFrame::Data { seq, nbytes })?;
+                ledger.complete(ReplyFrame::Data { seq, nbytes })?;
             }
             Ok(())
         }
         Piece::Part { .. } => unreachable!("only data has a body"),
         Piece::Whole(head, body) => {
-            let room = ledger.settle(head)?;
+            let room = ledger.complete(head)?;
             assert!(body.len() <= room, "within what was requested");
             Ok(())
         }

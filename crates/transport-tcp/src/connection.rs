@@ -265,7 +265,7 @@ impl Connection {
             let is_last = to_place == direct.nbytes;
             match head {
                 Frame::Request(_) => self.target.placed(is_last),
-                Frame::Reply(reply) if is_last => self.origin.settle(reply)?,
+                Frame::Reply(reply) if is_last => self.origin.complete(reply)?,
                 Frame::Reply(_) | Frame::Batch { .. } | Frame::Bye => {}
             }
         }

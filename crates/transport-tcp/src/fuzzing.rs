@@ -92,13 +92,13 @@ fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, ReplyFrame>) -> Result<()
             let room = ledger.data(seq, nbytes)?.len();
             assert!(done + bytes.len() <= room, "within what was requested");
             if done + bytes.len() == room {
-                ledger.settle(head)?;
+                ledger.complete(head)?;
             }
             Ok(())
         }
         Piece::Part { .. } => unreachable!("only data has a body"),
         Piece::Whole(head, body) => {
-            let room = ledger.settle(head)?.len();
+            let room = ledger.complete(head)?.len();
             assert_eq!(body.len(), room, "what was requested");
             Ok(())
         }

@@ -207,8 +207,8 @@ impl TcpOrigin {
     }
 
     /// The body of a reply has come as a whole to its destination.
-    pub(crate) fn settle(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
-        self.ledger.settle(reply).map(|_| ())
+    pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
+        self.ledger.complete(reply).map(|_| ())
     }
 
     /// Puts an answer, or a part of one, where it belongs.
@@ -223,11 +223,11 @@ impl TcpOrigin {
                     To::Word(..) | To::Nowhere => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() == head.body() {
-                    self.settle(head)?;
+                    self.complete(head)?;
                 }
             }
             Piece::Part { .. } => return Err(Violation::Unknown("reply")),
-            Piece::Whole(head, body) => match (head, self.ledger.settle(head)?) {
+            Piece::Whole(head, body) => match (head, self.ledger.complete(head)?) {
                 (ReplyFrame::Data { .. }, To::Private(dest) | To::Shared(dest)) => {
                     store(dest, body)
                 }

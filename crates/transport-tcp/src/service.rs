@@ -231,7 +231,7 @@ impl Service {
                 }
             }
             Err(error) if is_reserved => {
-                shared.settle_reserved(pe, None);
+                shared.end_reservation(pe, None);
                 lose_by(shared, pe, &error);
             }
             _ => {}
@@ -247,7 +247,7 @@ impl Service {
         }
         if let Some(Reserved { socket, pe }) = entry.take() {
             let is_used = matches!(looked, Some(Ok(Some(true))));
-            shared.settle_reserved(pe, is_used.then_some(socket));
+            shared.end_reservation(pe, is_used.then_some(socket));
             if let Some(Err(error)) = looked {
                 lose_by(shared, pe, &error);
             }

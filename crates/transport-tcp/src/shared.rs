@@ -206,7 +206,7 @@ impl SharedState {
     }
 
     /// The connection that was reserved for a peer is in use, or it is gone.
-    pub(crate) fn settle_reserved(&self, pe: Pe, socket: Option<TcpStream>) {
+    pub(crate) fn end_reservation(&self, pe: Pe, socket: Option<TcpStream>) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
         let PeerLink::Unconnected(establishment) = &mut *link else { return };

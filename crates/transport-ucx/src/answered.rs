@@ -27,7 +27,7 @@ impl TestPair {
             let signalled = unsafe { self.endpoint.put_signal(PEER, put, signal) };
             signalled.expect("a peer that serves");
         }
-        self.settle();
+        self.poll_until_idle();
     }
 
     fn end(self) {
@@ -63,7 +63,7 @@ fn what_rides_on_a_message_is_not_requested() {
     let acknowledged = pair.progress.shared.local.acks.acknowledge(PEER, ack.expect("just seen"));
     assert_eq!(acknowledged, Ok(()));
     assert_eq!(pair.endpoint.is_quiet(), Ok(true), "there is nothing to wait for");
-    pair.settle();
+    pair.poll_until_idle();
     assert_eq!(pair.acked(), before + SIGNALS, "no message was sent");
     pair.end();
 }

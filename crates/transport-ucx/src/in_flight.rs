@@ -50,7 +50,7 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
         assert_eq!(error, Error::Lost(PEER, format!("PE 1 was lost: {how}")));
         assert_eq!(lock(&pair.issuer.origin).wire().unended(), 0);
         memory.fill(2);
-        pair.settle();
+        pair.poll_until_idle();
         assert!(
             memory.iter().all(|&byte| byte == 2),
             "memory was written after the loss was reported"

@@ -137,7 +137,7 @@ impl TestPair {
     }
 
     /// Lets both work until neither has had anything to do for long.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn poll_until_idle(&self) {
         let mut idle = 0;
         while idle < 10_000 {
             let worked = lock(&self.issuer.origin).wire().worker().progress();

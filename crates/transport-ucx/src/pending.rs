@@ -46,7 +46,7 @@ pub(crate) struct PePending {
 /// A request, or an atomic operation in flight: what UCX reads, and where the old value goes.
 pub(crate) struct PendingSlot {
     number: u32,
-    turn: Cell<u32>,
+    generation: Cell<u32>,
     /// Null when the slot is free; then the rest means nothing.
     connection: Cell<*const PePending>,
     fetched: Cell<*mut u8>,
@@ -89,7 +89,7 @@ impl Pending {
     pub(crate) fn release(&self, slot: &PendingSlot) {
         slot.connection.set(null());
         slot.fetched.set(null_mut());
-        slot.turn.set(slot.turn.get().wrapping_add(1));
+        slot.generation.set(slot.generation.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
 
@@ -177,7 +177,7 @@ impl PendingSlot {
     fn new(number: u32) -> PendingSlot {
         PendingSlot {
             number,
-            turn: Cell::new(0),
+            generation: Cell::new(0),
             connection: Cell::new(null()),
             fetched: Cell::new(null_mut()),
             width: Cell::new(AmoWidth::Eight),
@@ -188,13 +188,13 @@ impl PendingSlot {
     }
 
     /// This use of the slot.
-    pub(crate) fn turn(&self) -> u32 {
-        self.turn.get()
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.get()
     }
 
-    /// Returns true if the operation that had the slot in this turn has ended.
-    pub(crate) fn is_past(&self, turn: u32) -> bool {
-        self.turn.get() != turn
+    /// Returns true if the operation that had the slot in this generation has ended.
+    pub(crate) fn is_past(&self, generation: u32) -> bool {
+        self.generation.get() != generation
     }
 
     /// Keeps a request's header where UCX can read it until it is sent.

@@ -61,7 +61,7 @@ type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
 pub(crate) enum UcxToken {
     /// UCX says when it has ended; its slot, if it has one, is free then.
     Request(UcpRequest, Option<Rc<PendingSlot>>),
-    /// The slot, in this turn, is free when it has ended.
+    /// The slot, in this generation, is free when it has ended.
     Slot(Rc<PendingSlot>, u32),
 }
 
@@ -345,7 +345,7 @@ impl Wire for UcxWire {
         };
         let connection = &self.open(pe)?.connection;
         let slot = self.pending.slot(connection);
-        let turn = slot.turn();
+        let generation = slot.generation();
         let atomic = UcpAtomic::new(op, operand, condition);
         let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched);
         let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
@@ -357,7 +357,7 @@ impl Wire for UcxWire {
                 slot.fetched(&self.pending);
                 PostOutcome::Done
             }
-            Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), turn)),
+            Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), generation)),
             Err(_) => {
                 self.pending.release(&slot);
                 PostOutcome::Done
@@ -424,7 +424,7 @@ impl Wire for UcxWire {
 
     fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &UcxToken) -> Result<bool, Error> {
         match token {
-            UcxToken::Slot(slot, turn) if slot.is_past(*turn) => {
+            UcxToken::Slot(slot, generation) if slot.is_past(*generation) => {
                 match self.open(pe)?.connection.broken() {
                     None => Ok(true),
                     Some(status) => Err(self.fails(shared, pe)(status)),

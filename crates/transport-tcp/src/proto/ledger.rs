@@ -76,7 +76,7 @@ impl<T> Ledger<T> {
     }
 
     /// Strikes out the next answer that is due, which has come as a whole; returns whom it is for.
-    pub(crate) fn settle(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
+    pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
         let due = self.due.pop_front().ok_or(Violation::Unrequested)?;
         let fits = match reply {
             ReplyFrame::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,

@@ -1,15 +1,15 @@
-//! In which order a target carries out the requests of a stream, whatever order they arrive in.
+//! The order in which a target carries out the requests of a stream, whatever order they arrive in.
 
 use super::stream::{MAX_IN_FLIGHT, StreamPosition, has_reached};
 use super::violation::Violation;
 
-/// The decision of a target on a request that has arrived.
+/// The order in which a request has arrived, as to those that come before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// It carries out the request.
-    Now,
-    /// It [keeps](CarriedOut::keep) the request: others come first.
-    Later,
+pub enum ArrivalOrder {
+    /// It is carried out next.
+    Next,
+    /// It is [kept](CarriedOut::keep): others come first.
+    Early,
 }
 
 /// The record of what a target has carried out of one stream. `T` is a request that came early.
@@ -45,7 +45,7 @@ impl<T> CarriedOut<T> {
     /// # Errors
     /// When no origin sends it at this point.
     #[inline]
-    pub fn turn(&self, place: StreamPosition) -> Result<Turn, Violation> {
+    pub fn arrival_order(&self, place: StreamPosition) -> Result<ArrivalOrder, Violation> {
         let StreamPosition { number, after, .. } = place;
         let ahead = number.wrapping_sub(self.count);
         let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead)
@@ -53,8 +53,8 @@ impl<T> CarriedOut<T> {
             && self.early.iter().all(|(other, _)| other.number != number);
         match is_new && has_reached(number.wrapping_sub(1), after) {
             false => Err(Violation::Number(number)),
-            true if has_reached(self.count, after) => Ok(Turn::Now),
-            true => Ok(Turn::Later),
+            true if has_reached(self.count, after) => Ok(ArrivalOrder::Next),
+            true => Ok(ArrivalOrder::Early),
         }
     }
 

@@ -28,7 +28,7 @@ pub struct IssuedRequests {
     all: u32,
     by_pe: PeMap<Issued>,
     /// PEs that may owe an acknowledgment, and others that have given theirs since.
-    owing: Vec<Pe>,
+    awaiting_ack: Vec<Pe>,
 }
 
 /// The requests to one PE.
@@ -41,7 +41,7 @@ struct Issued {
     /// The last request that asks.
     last_asking: u32,
     /// It may owe an acknowledgment.
-    owes: bool,
+    awaits_ack: bool,
 }
 
 impl Issued {
@@ -66,8 +66,8 @@ impl IssuedRequests {
     /// Makes the record of origin number `origin` in a job of `n_pes` PEs. A former origin of this
     /// number may have used the counts.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
-        let (all, by_pe, owing) = (acks.all(), PeMap::new(n_pes), Vec::new());
-        IssuedRequests { origin, window, fences: 0, acks, all, by_pe, owing }
+        let (all, by_pe, awaiting_ack) = (acks.all(), PeMap::new(n_pes), Vec::new());
+        IssuedRequests { origin, window, fences: 0, acks, all, by_pe, awaiting_ack }
     }
 
     fn of(&mut self, pe: Pe) -> (&mut Issued, u32) {
@@ -136,9 +136,9 @@ impl IssuedRequests {
         if place_asks {
             issued.last_asking = number;
         }
-        let is_new = !std::mem::replace(&mut issued.owes, true);
+        let is_new = !std::mem::replace(&mut issued.awaits_ack, true);
         if is_new {
-            self.owing.push(pe);
+            self.awaiting_ack.push(pe);
         }
         let after = if ordered || place_asks { all } else { before };
         StreamPosition { number, after, asks: place_asks }
@@ -158,26 +158,26 @@ impl IssuedRequests {
     }
 
     /// Returns true if some PE may owe an acknowledgment.
-    pub fn any_owing(&self) -> bool {
-        !self.owing.is_empty()
+    pub fn any_awaiting_ack(&self) -> bool {
+        !self.awaiting_ack.is_empty()
     }
 
     /// Returns true if a PE may owe an acknowledgment.
-    pub fn owes(&self, pe: Pe) -> bool {
-        self.by_pe.get(pe).is_some_and(|issued| issued.owes)
+    pub fn awaits_ack_of(&self, pe: Pe) -> bool {
+        self.by_pe.get(pe).is_some_and(|issued| issued.awaits_ack)
     }
 
     /// The PEs that may owe an acknowledgment.
-    pub fn owing(&self) -> &[Pe] {
-        &self.owing
+    pub fn awaiting_ack(&self) -> &[Pe] {
+        &self.awaiting_ack
     }
 
     /// A PE has acknowledged all requests, as the caller has seen.
-    pub fn settle(&mut self, pe: Pe) {
-        if std::mem::take(&mut self.of(pe).0.owes)
-            && let Some(at) = self.owing.iter().rposition(|other| *other == pe)
+    pub fn mark_acked(&mut self, pe: Pe) {
+        if std::mem::take(&mut self.of(pe).0.awaits_ack)
+            && let Some(at) = self.awaiting_ack.iter().rposition(|other| *other == pe)
         {
-            self.owing.swap_remove(at);
+            self.awaiting_ack.swap_remove(at);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The record of what a target has carried out of the streams of all origins, and what it replies.
 
 use super::acks::{Ack, Acks};
-use super::carried_out::{CarriedOut, Turn};
+use super::carried_out::{ArrivalOrder, CarriedOut};
 use super::message::{Reply, Request};
 use super::stream::{MAX_ORIGINS, Stream};
 use super::violation::Violation;
@@ -25,7 +25,7 @@ impl<T> Streams<T> {
     ///
     /// # Errors
     /// When no origin sends it at this point.
-    pub fn arrived(&mut self, acks: &Acks, request: &Request) -> Result<Turn, Violation> {
+    pub fn arrived(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
         let &Request { stream, place, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
@@ -33,10 +33,10 @@ impl<T> Streams<T> {
         if let Some(ack) = ack {
             acks.acknowledge(stream.pe, ack)?;
         }
-        self.carried.entry(stream).or_default().turn(place)
+        self.carried.entry(stream).or_default().arrival_order(place)
     }
 
-    /// Keeps what is needed of a request whose turn comes [later](Turn::Later).
+    /// Keeps what is needed of a request that came [early](ArrivalOrder::Early).
     pub fn keep(&mut self, request: &Request, early: T) {
         self.carried.entry(request.stream).or_default().keep(request.place, early);
     }
@@ -86,10 +86,10 @@ mod tests {
         let stream = Stream { pe: Pe(1), origin: 3 };
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
         let fetch = Request { slot: Some(7), ..first };
-        assert_eq!(streams.arrived(&acks, &second), Ok(Turn::Later));
+        assert_eq!(streams.arrived(&acks, &second), Ok(ArrivalOrder::Early));
         streams.keep(&second, "second");
         assert_eq!(streams.take_early(stream), None);
-        assert_eq!(streams.arrived(&acks, &fetch), Ok(Turn::Now));
+        assert_eq!(streams.arrived(&acks, &fetch), Ok(ArrivalOrder::Next));
         let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
         assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
         assert_eq!(streams.take_early(stream), Some("second"));
@@ -102,8 +102,8 @@ mod tests {
     fn nothing_is_kept_of_streams_that_do_not_exist() {
         let (acks, mut streams) = (Acks::new(2), Streams::<()>::new(Pe(0)));
         for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
-            let turn = streams.arrived(&acks, &request(stream, 2, 1));
-            assert_eq!(turn, Err(Violation::Unknown("stream of requests")));
+            let order = streams.arrived(&acks, &request(stream, 2, 1));
+            assert_eq!(order, Err(Violation::Unknown("stream of requests")));
         }
         assert!(streams.carried.is_empty());
     }

@@ -2,7 +2,7 @@
 //! ([`streams`](super::streams)), and replies if the request asks or an old value is due.
 
 use super::acks::Acks;
-use super::carried_out::Turn;
+use super::carried_out::ArrivalOrder;
 use super::message::{Body, Reply, Request};
 use super::segments::Segments;
 use super::stream::Stream;
@@ -110,8 +110,8 @@ impl<T: Copy, R> RequestTarget<T, R> {
             place(serving, &incoming.request, nbytes)?;
         }
         let request = &incoming.request;
-        let turn = self.0.borrow_mut().arrived(serving.acks(), request)?;
-        if turn == Turn::Later {
+        let order = self.0.borrow_mut().arrived(serving.acks(), request)?;
+        if order == ArrivalOrder::Early {
             let early = EarlyRequest { incoming, data: EarlyData::keep(data) };
             self.0.borrow_mut().keep(request, early);
             return Ok(());

@@ -88,11 +88,11 @@ impl<W: Wire> Issuer<W> {
     /// Its owner leaves it with something unfinished, or with acknowledgments that are owed: it is
     /// among what is unfinished from now on. Returns whether that is new. The caller has the lock
     /// of the origin.
-    fn leave(&self, is_unfinished: bool, is_owed: bool) -> bool {
+    fn leave(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
         if self.rests.load(Ordering::Relaxed) == is_unfinished {
             self.rests.store(!is_unfinished, Ordering::Relaxed);
         }
-        let is_new = (is_unfinished || is_owed) && !self.noted.load(Ordering::Relaxed);
+        let is_new = (is_unfinished || awaits_acks) && !self.noted.load(Ordering::Relaxed);
         if is_new {
             self.noted.store(true, Ordering::Relaxed);
         }
@@ -101,10 +101,10 @@ impl<W: Wire> Issuer<W> {
 
     /// Returns true if it is still among what is unfinished, as [`leave`](Issuer::leave) says. The
     /// caller has the lock of the origin.
-    fn stays(&self, is_unfinished: bool, is_owed: bool) -> bool {
+    fn stays(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
         self.rests.store(!is_unfinished, Ordering::Relaxed);
-        self.noted.store(is_unfinished || is_owed, Ordering::Relaxed);
-        is_unfinished || is_owed
+        self.noted.store(is_unfinished || awaits_acks, Ordering::Relaxed);
+        is_unfinished || awaits_acks
     }
 
     /// Returns true if it is among what is unfinished.
@@ -210,7 +210,7 @@ impl<W: Wire> Issuers<W> {
             if let Err(why) = origin.abandon(network) {
                 network.local().host.cannot_go_on(error, &why);
             }
-        } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
+        } else if issuer.leave(origin.is_unfinished(), origin.awaits_acks()) {
             drop(origin);
             self.unfinished.add(LeftIssuer { issuer: Arc::clone(issuer), uses: 0 });
             network.local().state.request_flush();
@@ -257,7 +257,7 @@ impl<W: Wire> Issuers<W> {
             {
                 polls -= 1;
             }
-            let stays = issuer.stays(origin.is_unfinished(), origin.is_owed());
+            let stays = issuer.stays(origin.is_unfinished(), origin.awaits_acks());
             if by_service {
                 let must_be_polled = stays && origin.must_be_polled();
                 issuer.armed.store(stays && !must_be_polled, Ordering::Relaxed);

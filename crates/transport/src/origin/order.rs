@@ -161,7 +161,7 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if the wire has nothing to do towards a PE and no answer is due, provided that
     /// its flush has begun.
-    fn is_settled(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
+    fn is_idle(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
         let is_unsent = self.unsent.iter().any(|unsent| unsent.pe == pe);
         Ok(!is_unsent && self.routes[pe].due == 0 && self.is_flushed(network, pe)?)
     }
@@ -180,7 +180,7 @@ impl<W: Wire> Origin<W> {
         if self.gather.uses_proxies(&*network.local().host) {
             return self.quiet(network);
         }
-        if self.routes[pe].touched || self.issued.owes(pe) {
+        if self.routes[pe].touched || self.issued.awaits_ack_of(pe) {
             self.begin_quiet(network, pe)?;
             self.await_quiet(network, pe)?;
             self.touched.retain(|&other| other != pe);
@@ -189,13 +189,13 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Waits until what [`begin_quiet`](Self::begin_quiet) began is complete. The PE is neither
-    /// among the touched nor among the owing afterwards.
+    /// among the touched nor does it owe an acknowledgment afterwards.
     fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.until(network, Some(pe), |origin| {
-            Ok(origin.issued.unacked(pe) == 0 && origin.is_settled(network, pe)?)
+            Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
         })?;
         self.forget_touched(pe);
-        self.issued.settle(pe);
+        self.issued.mark_acked(pe);
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl<W: Wire> Origin<W> {
             self.await_quiet(network, pe)?;
             self.touched.pop();
         }
-        while let Some(&pe) = self.issued.owing().last() {
+        while let Some(&pe) = self.issued.awaiting_ack().last() {
             self.await_quiet(network, pe)?;
         }
         network.local().loss.check()
@@ -218,8 +218,8 @@ impl<W: Wire> Origin<W> {
         for i in 0..self.touched.len() {
             self.begin_quiet(network, self.touched[i])?;
         }
-        for i in 0..self.issued.owing().len() {
-            self.ask_for_ack(network, self.issued.owing()[i])?;
+        for i in 0..self.issued.awaiting_ack().len() {
+            self.ask_for_ack(network, self.issued.awaiting_ack()[i])?;
         }
         Ok(())
     }
@@ -228,12 +228,12 @@ impl<W: Wire> Origin<W> {
     pub(super) fn is_quiet(&mut self, network: &W::Network) -> Result<bool, Error> {
         self.begin_quiet_of_all(network)?;
         self.advance(network, true)?;
-        let is_acked = self.issued.owing().iter().all(|&pe| self.issued.unacked(pe) == 0);
+        let is_acked = self.issued.awaiting_ack().iter().all(|&pe| self.issued.unacked(pe) == 0);
         if !is_acked || self.is_unfinished() {
             return Ok(false);
         }
-        while let Some(&pe) = self.issued.owing().last() {
-            self.issued.settle(pe);
+        while let Some(&pe) = self.issued.awaiting_ack().last() {
+            self.issued.mark_acked(pe);
         }
         Ok(true)
     }
@@ -244,8 +244,8 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
     ) -> Result<Vec<(Pe, u64)>, Error> {
-        let owing = self.issued.owing().iter();
-        let mut pes: Vec<Pe> = self.touched.iter().chain(owing).copied().collect();
+        let awaiting_ack = self.issued.awaiting_ack().iter();
+        let mut pes: Vec<Pe> = self.touched.iter().chain(awaiting_ack).copied().collect();
         pes.sort_unstable();
         pes.dedup();
         let room = self.caps.max_in_flight.saturating_sub(self.in_flight());
@@ -297,7 +297,7 @@ impl<W: Wire> Origin<W> {
                 continue;
             }
             self.begin_flush(network, pe)?;
-            if self.is_settled(network, pe)? {
+            if self.is_idle(network, pe)? {
                 self.forget_touched(pe);
                 self.touched.swap_remove(i);
             }

@@ -16,7 +16,7 @@ pub(super) struct AnswerSlots {
 /// One answer.
 struct Slot {
     /// Counts the uses of the slot.
-    turn: u32,
+    generation: u32,
     /// The PE that answers; `None` if none is due.
     pe: Option<Pe>,
     /// The address for an old value, or null.
@@ -33,7 +33,7 @@ unsafe impl Send for Slot {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     slot: u32,
-    turn: u32,
+    generation: u32,
 }
 
 impl Ticket {
@@ -53,12 +53,12 @@ impl AnswerSlots {
     fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
         let slot = self.free.pop().unwrap_or_else(|| {
             let (answers, width) = (Answers::default(), AmoWidth::Eight);
-            self.slots.push(Slot { turn: 0, pe: None, word: null_mut(), width, answers });
+            self.slots.push(Slot { generation: 0, pe: None, word: null_mut(), width, answers });
             self.slots.len() as u32 - 1
         });
         let taken = &mut self.slots[slot as usize];
         taken.pe = Some(pe);
-        (Ticket { slot, turn: taken.turn }, taken)
+        (Ticket { slot, generation: taken.generation }, taken)
     }
 
     /// Takes a slot for an old value of a PE, which goes to `word`.
@@ -81,14 +81,14 @@ impl AnswerSlots {
 
     fn release(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
-        slot.turn = slot.turn.wrapping_add(1);
+        slot.generation = slot.generation.wrapping_add(1);
         (slot.pe, slot.word) = (None, null_mut());
         self.free.push(number);
     }
 
     /// Returns true if the answer has come.
-    pub(super) fn is_past(&self, Ticket { slot, turn }: Ticket) -> bool {
-        self.slots[slot as usize].turn != turn
+    pub(super) fn is_past(&self, Ticket { slot, generation }: Ticket) -> bool {
+        self.slots[slot as usize].generation != generation
     }
 
     /// Stores an answer that has come: an old value, or those to a batch. Returns the PE that owed

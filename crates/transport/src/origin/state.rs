@@ -93,8 +93,8 @@ impl<W: Wire> Origin<W> {
     /// Returns true if the wire may have to be polled for requests that it has taken. That stays so
     /// until a call completes them: otherwise each signal of a barrier would wake the service
     /// thread.
-    pub(super) fn is_owed(&self) -> bool {
-        self.caps.sends_late && self.issued.any_owing()
+    pub(super) fn awaits_acks(&self) -> bool {
+        self.caps.sends_late && self.issued.any_awaiting_ack()
     }
 
     /// Returns true if small operations wait to be sent.
@@ -177,7 +177,8 @@ impl<W: Wire> Origin<W> {
             }
             Ok(())
         })?;
-        let mut is_used = |pe| routes.get(pe).is_some_and(|route| route.touched) || issued.owes(pe);
+        let mut is_used =
+            |pe| routes.get(pe).is_some_and(|route| route.touched) || issued.awaits_ack_of(pe);
         if let Some((pe, why)) = wire.broken(&mut is_used) {
             return Err(network.lose(pe, &why));
         }

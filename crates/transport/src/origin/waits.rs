@@ -40,8 +40,8 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         }
         let origin = &mut *self.origin;
         origin.polls = origin.polls.wrapping_add(1);
-        let owes = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
-        let expects = owes || origin.slots.due() > 0;
+        let is_unacked = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
+        let expects = is_unacked || origin.slots.due() > 0;
         let served = origin.wire.serve(self.network, origin.polls, expects)?;
         if worked || served {
             self.silent_since = None;

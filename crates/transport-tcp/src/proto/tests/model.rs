@@ -76,14 +76,14 @@ proptest! {
                 }
                 Step::Answer => {
                     if unanswered.is_empty() {
-                        prop_assert_eq!(ledger.settle(ReplyFrame::Value(1)), Err(Violation::Unrequested));
+                        prop_assert_eq!(ledger.complete(ReplyFrame::Value(1)), Err(Violation::Unrequested));
                         continue;
                     }
                     let (want, seq) = unanswered.remove(0);
                     if let Want::Data(nbytes) = want {
                         prop_assert_eq!(ledger.data(seq, nbytes), Ok(&seq));
                     }
-                    prop_assert_eq!(ledger.settle(answer(want, seq)), Ok(seq));
+                    prop_assert_eq!(ledger.complete(answer(want, seq)), Ok(seq));
                     answered = seq;
                 }
                 Step::Lie => {
@@ -94,7 +94,7 @@ proptest! {
                     if let ReplyFrame::Data { seq, nbytes } = reply {
                         prop_assert_eq!(ledger.data(seq, nbytes), Err(Violation::Unrequested));
                     }
-                    prop_assert_eq!(ledger.settle(reply), Err(Violation::Unrequested));
+                    prop_assert_eq!(ledger.complete(reply), Err(Violation::Unrequested));
                     // The connection is closed after that.
                     return Ok(());
                 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kit::acks::{Ack, Acks};
-use crate::kit::carried_out::{CarriedOut, Turn};
+use crate::kit::carried_out::{ArrivalOrder, CarriedOut};
 use crate::kit::stream::MAX_IN_FLIGHT;
 use crate::kit::violation::Violation;
 use std::collections::VecDeque;
@@ -49,9 +49,9 @@ impl Wire {
     }
 
     fn arrives(&mut self, (place, fences): (StreamPosition, u32)) {
-        match self.carried.turn(place).expect("it was just issued") {
-            Turn::Now => self.carry_out(place, fences),
-            Turn::Later => self.carried.keep(place, (place, fences)),
+        match self.carried.arrival_order(place).expect("it was just issued") {
+            ArrivalOrder::Next => self.carry_out(place, fences),
+            ArrivalOrder::Early => self.carried.keep(place, (place, fences)),
         }
         while let Some((place, fences)) = self.carried.take_early() {
             self.carry_out(place, fences);
@@ -116,9 +116,9 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
                 wire.deliver(&mut random);
             }
             assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
-            assert!(wire.issued.owes(THERE) && wire.issued.owing() == [THERE]);
-            wire.issued.settle(THERE);
-            assert!(!wire.issued.owes(THERE) && !wire.issued.any_owing());
+            assert!(wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack() == [THERE]);
+            wire.issued.mark_acked(THERE);
+            assert!(!wire.issued.awaits_ack_of(THERE) && !wire.issued.any_awaiting_ack());
             assert!(
                 wire.done.is_sorted(),
                 "what followed a fence was carried out before what came ahead of it"
@@ -170,20 +170,20 @@ fn what_no_origin_sent_is_refused() {
     let mut carried = CarriedOut::default();
     let place = |number, after| StreamPosition { number, after, asks: false };
     let never = |number| Err(Violation::Number(number));
-    assert_eq!(carried.turn(place(0, 0)), never(0));
-    assert_eq!(carried.turn(place(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
-    assert_eq!(carried.turn(place(2, 2)), never(2), "after itself");
-    assert_eq!(carried.turn(place(2, 1)), Ok(Turn::Later));
+    assert_eq!(carried.arrival_order(place(0, 0)), never(0));
+    assert_eq!(carried.arrival_order(place(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
+    assert_eq!(carried.arrival_order(place(2, 2)), never(2), "after itself");
+    assert_eq!(carried.arrival_order(place(2, 1)), Ok(ArrivalOrder::Early));
     carried.keep(place(2, 1), 'a');
-    assert_eq!(carried.turn(place(2, 1)), never(2), "it is kept");
-    assert_eq!(carried.turn(place(2, 0)), never(2), "it is kept");
-    assert_eq!(carried.turn(place(3, 0)), Ok(Turn::Now));
+    assert_eq!(carried.arrival_order(place(2, 1)), never(2), "it is kept");
+    assert_eq!(carried.arrival_order(place(2, 0)), never(2), "it is kept");
+    assert_eq!(carried.arrival_order(place(3, 0)), Ok(ArrivalOrder::Next));
     carried.carried_out(3);
-    assert_eq!(carried.turn(place(3, 0)), never(3), "it was carried out");
+    assert_eq!(carried.arrival_order(place(3, 0)), never(3), "it was carried out");
     carried.carried_out(1);
     assert_eq!((carried.take_early(), carried.take_early()), (Some('a'), None));
     carried.carried_out(2);
-    assert_eq!((carried.count(), carried.turn(place(1, 0))), (3, never(1)));
+    assert_eq!((carried.count(), carried.arrival_order(place(1, 0))), (3, never(1)));
     // Counts of no origin and no PE.
     let acks = Acks::new(1);
     let unrequested = Err(Violation::Unrequested);

@@ -18,9 +18,9 @@ const WORDS: usize = 4 << 10;
 const ROUNDS: usize = 20_000;
 
 /// A PE that is no proxy.
-struct Alone;
+struct NoProxy;
 
-impl Host for Alone {}
+impl Host for NoProxy {}
 
 /// Prints the rate of `ROUNDS` times `n` operations.
 fn report(what: &str, n: usize, mut round: impl FnMut()) {
@@ -52,7 +52,7 @@ fn main() {
     }
     let mut answers = Vec::new();
     report("gathered updates", words.len(), || {
-        assert!(carry_out(black_box(&batch), &segments, &Alone, &mut answers).is_ok());
+        assert!(carry_out(black_box(&batch), &segments, &NoProxy, &mut answers).is_ok());
     });
     report("additions without a batch", words.len(), || {
         for word in black_box(&words) {

@@ -81,7 +81,7 @@ pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve)
         curves.iter().enumerate().map(|(color, curve)| of(Some(color), curve)).collect();
     let legend = curves::legend(&traces, false, &[]);
     traces.push(of(None, floor));
-    let drawing = chart::draw(Measure::Collective, chart::Across::Team, &traces, 1);
+    let drawing = chart::draw(Measure::Collective, chart::XAxis::Team, &traces, 1);
     Figure::new(title.into(), note.into(), drawing, legend).picture()
 }
 

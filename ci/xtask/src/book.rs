@@ -12,7 +12,7 @@ use task_support::process::{self, capture, run};
 use task_support::workspace::Workspace;
 
 use crate::codegen::manual;
-use crate::install::place_tree;
+use crate::install::copy_tree;
 
 /// The prefix of a link to another file of the repository.
 const OUTSIDE: &str = "../";
@@ -39,7 +39,7 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target.join("book");
     let _ = std::fs::remove_dir_all(&folder);
     let (sources, site) = (folder.join("sources"), folder.join("site"));
-    place_tree(&workspace.root.join("docs"), &sources)?;
+    copy_tree(&workspace.root.join("docs"), &sources)?;
     let introduction = read(&workspace.root.join("README.md"))?.replace("](docs/", "](");
     write(&sources.join("introduction.md"), &introduction)?;
     let mut summary = read(&sources.join("SUMMARY.md"))?.replace("../README.md", "introduction.md");

@@ -106,7 +106,7 @@ pub fn make(
         eprintln!("The licenses of dependencies are left out, so do not publish this: {missing}");
     } else {
         let (sources, folder) = archive::of_sources(workspace, output, &epoch)?;
-        dependencies::place(workspace, &folder, &prefix, (arch, &epoch))?;
+        dependencies::install(workspace, &folder, &prefix, (arch, &epoch))?;
         made.extend(only.is_none().then_some(sources));
     }
     let is_wanted = |kind| only.is_none_or(|only| only == kind);
@@ -165,7 +165,7 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
     };
     install::place_all_by(workspace, &release, prefix, &tools)?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
-        install::place(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
+        install::copy_file(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
     }
     check::all(prefix, GLIBC, &tools)
 }

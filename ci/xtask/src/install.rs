@@ -18,7 +18,7 @@ use crate::toolchain::Toolchain;
 use crate::{archive, codegen, shared};
 use files::{MANIFEST, Prefix};
 
-pub use files::{place, place_tree};
+pub use files::{copy_file, copy_tree};
 
 /// The package that makes librushmem.so and librushmem.a.
 const LIBRARY: &str = "librushmem";
@@ -134,17 +134,17 @@ pub fn place_all_by(
         prefix.link(wrapper, &format!("bin/{name}"))?;
     }
     for name in WRAPPERS {
-        prefix.place(&workspace.root.join(WRAPPER), &format!("bin/{name}"))?;
+        prefix.copy_file(&workspace.root.join(WRAPPER), &format!("bin/{name}"))?;
     }
     for name in PROGRAMS {
-        prefix.place(built(name)?, &format!("bin/{name}"))?;
+        prefix.copy_file(built(name)?, &format!("bin/{name}"))?;
         debug::separate(&mut prefix, &format!("bin/{name}"), tools)?;
     }
     let library = prefix.add("lib/librushmem.so.1")?;
     shared::link(built("librushmem.a")?, &library, &tools.compiler)?;
     debug::separate(&mut prefix, "lib/librushmem.so.1", tools)?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
-    prefix.place(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
+    prefix.copy_file(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
     debug::separate(&mut prefix, "lib/librushmem-race.so.1", tools)?;
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
@@ -158,12 +158,13 @@ pub fn place_all_by(
     }
     fortran_module(&mut prefix)?;
 
-    prefix.place_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
+    prefix.copy_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
     archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
     perf(&mut prefix, tools)?;
 
-    prefix.place(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
+    prefix
+        .copy_file(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
     for_build_systems(workspace, &mut prefix)?;
     documents(workspace, &mut prefix, tools)?;
     prefix.finish()

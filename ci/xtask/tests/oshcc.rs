@@ -9,9 +9,9 @@ use std::process::{Command, Output};
 const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
 
 /// A prefix with the wrappers, gone with this value.
-struct Prefix(PathBuf);
+struct InstalledPrefix(PathBuf);
 
-impl Prefix {
+impl InstalledPrefix {
     fn make(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("a {name}"));
         let _ = fs::remove_dir_all(&path);
@@ -48,7 +48,7 @@ impl Prefix {
     }
 }
 
-impl Drop for Prefix {
+impl Drop for InstalledPrefix {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -73,7 +73,7 @@ fn text(command: &mut Command) -> String {
 
 #[test]
 fn the_library_comes_after_the_users_objects() {
-    let prefix = Prefix::make("link");
+    let prefix = InstalledPrefix::make("link");
     assert_eq!(
         prefix.shown(&["a b.c", "-o", "a"]),
         format!("true {} 'a b.c' -o a {}", prefix.include(), prefix.link())
@@ -82,7 +82,7 @@ fn the_library_comes_after_the_users_objects() {
 
 #[test]
 fn what_does_not_link_gets_no_library() {
-    let prefix = Prefix::make("compile");
+    let prefix = InstalledPrefix::make("compile");
     for option in ["-c", "-E", "-S", "-M", "-MM", "-r"] {
         let expected = format!("true {} {option} a.c", prefix.include());
         assert_eq!(prefix.shown(&[option, "a.c"]), expected);
@@ -93,7 +93,7 @@ fn what_does_not_link_gets_no_library() {
 
 #[test]
 fn options_that_only_look_like_compiling_still_link() {
-    let prefix = Prefix::make("dependencies");
+    let prefix = InstalledPrefix::make("dependencies");
     for arguments in [&["-MD", "a.c"][..], &["-o", "-c", "a.o"], &["-x", "c", "-"]] {
         assert!(prefix.shown(arguments).ends_with(&prefix.link()));
     }
@@ -101,8 +101,8 @@ fn options_that_only_look_like_compiling_still_link() {
 
 #[test]
 fn the_prefix_is_found_through_links_and_after_a_move() {
-    let prefix = Prefix::make("linked");
-    let elsewhere = Prefix::make("linked elsewhere");
+    let prefix = InstalledPrefix::make("linked");
+    let elsewhere = InstalledPrefix::make("linked elsewhere");
     let link = elsewhere.0.join("my-oshcc");
     symlink(prefix.0.join("bin/oshcc"), &link).unwrap();
     let through = text(script(&link).args(["--show", "a.c"]));
@@ -110,13 +110,13 @@ fn the_prefix_is_found_through_links_and_after_a_move() {
 
     let moved = elsewhere.0.join("moved");
     fs::rename(&prefix.0, &moved).unwrap();
-    let moved = Prefix(moved);
+    let moved = InstalledPrefix(moved);
     assert!(moved.shown(&["a.c"]).contains("a linked elsewhere/moved/lib"));
 }
 
 #[test]
 fn each_wrapper_has_its_compiler() {
-    let prefix = Prefix::make("compilers");
+    let prefix = InstalledPrefix::make("compilers");
     let c = text(prefix.wrapper("oshcc").env("OSHCC_CC", "echo C").arg("-c"));
     assert!(c.starts_with("C -I"), "{c}");
     let cxx = text(prefix.wrapper("oshcxx").env("OSHCXX_CXX", "echo C++").arg("-c"));
@@ -134,7 +134,7 @@ fn each_wrapper_has_its_compiler() {
 /// The standard's annex names the one, the field the other.
 #[test]
 fn each_name_of_the_wrapper_for_cxx_compiles_cxx() {
-    let prefix = Prefix::make("names");
+    let prefix = InstalledPrefix::make("names");
     for name in ["oshcxx", "oshc++", "oshCC"] {
         let mut wrapper = prefix.wrapper(name);
         let shown = text(wrapper.env("OSHCXX_CXX", "some-c++").arg("--showme:command"));
@@ -144,7 +144,7 @@ fn each_name_of_the_wrapper_for_cxx_compiles_cxx() {
 
 #[test]
 fn the_command_is_shown_in_every_spelling() {
-    let prefix = Prefix::make("spellings");
+    let prefix = InstalledPrefix::make("spellings");
     let shown = prefix.shown(&["a.c", "-o", "a"]);
     for option in ["-show", "--showme", "-showme"] {
         let mut wrapper = prefix.wrapper("oshcc");
@@ -156,7 +156,7 @@ fn the_command_is_shown_in_every_spelling() {
 
 #[test]
 fn each_part_of_the_command_is_shown_alone() {
-    let prefix = Prefix::make("parts");
+    let prefix = InstalledPrefix::make("parts");
     let folder = |name| format!("'{}'", prefix.0.join(name).display());
     for (part, expected) in [
         ("command", "true".to_string()),
@@ -188,7 +188,7 @@ fn each_part_of_the_command_is_shown_alone() {
 /// A compiler that came after the installation.
 #[test]
 fn a_module_that_is_missing_is_named_with_the_remedy() {
-    let prefix = Prefix::make("module");
+    let prefix = InstalledPrefix::make("module");
     let compile = |compiler: &str| {
         let mut wrapper = prefix.wrapper("oshfort");
         wrapper.env("OSHFORT_FC", compiler).args(["-c", "a.f90"]).output().unwrap()
@@ -207,7 +207,7 @@ fn a_module_that_is_missing_is_named_with_the_remedy() {
 
 #[test]
 fn the_options_of_old_dialects_are_named() {
-    let prefix = Prefix::make("dialects");
+    let prefix = InstalledPrefix::make("dialects");
     let help = text(prefix.wrapper("oshfort").arg("--help"));
     for option in ["-fdollar-ok", "-fdefault-real-8", "-fcray-pointer", "N$PES"] {
         assert!(help.contains(option), "{help}");
@@ -218,7 +218,7 @@ fn the_options_of_old_dialects_are_named() {
 /// gfortran's library refers to them weakly.
 #[test]
 fn a_static_fortran_program_gets_all_of_the_threads() {
-    let prefix = Prefix::make("static Fortran");
+    let prefix = InstalledPrefix::make("static Fortran");
     let show = |wrapper, flag| text(prefix.wrapper(wrapper).args(["--show", flag, "a.o"]));
     let needed = "--undefined=pthread_mutex_destroy";
     assert!(show("oshfort", "-static").contains(needed));
@@ -228,7 +228,7 @@ fn a_static_fortran_program_gets_all_of_the_threads() {
 
 #[test]
 fn a_compiler_that_is_not_there_is_named() {
-    let prefix = Prefix::make("missing");
+    let prefix = InstalledPrefix::make("missing");
     let mut wrapper = prefix.wrapper("oshcc");
     let output = wrapper.env("OSHCC_CC", "no-such-cc").arg("a.c").output().unwrap();
     assert_eq!(output.status.code(), Some(127));

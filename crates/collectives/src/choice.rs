@@ -15,5 +15,5 @@ pub use algorithms::{
     ScanAlgorithm, SyncAlgorithm,
 };
 pub use facts::{ChoiceFacts, LINE_MEMBERS, SHORT_MAX_BYTES};
-pub use row::{Mistake, Row, RowOrigin};
+pub use row::{Row, RowError, RowOrigin};
 pub use table::{Listed, Table, Tabled};

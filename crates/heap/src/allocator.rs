@@ -24,7 +24,7 @@ use std::ops::{Range, RangeInclusive};
 
 /// The allocator of one PE's symmetric heap.
 pub struct Allocator {
-    heap: Dlmalloc<Once>,
+    heap: Dlmalloc<SingleRange>,
     base: *mut u8,
     nbytes: usize,
     max_alignment: usize,
@@ -87,7 +87,7 @@ impl Allocator {
     /// The range is valid for reads and writes as long as the allocator lives, and nothing but the
     /// allocator and the users of its blocks accesses it.
     pub unsafe fn new(base: *mut u8, nbytes: usize, max_alignment: usize) -> Allocator {
-        let heap = Dlmalloc::new_with_allocator(Once { base, nbytes, taken: false.into() });
+        let heap = Dlmalloc::new_with_allocator(SingleRange { base, nbytes, taken: false.into() });
         let blocks = BlockList::default();
         Allocator { heap, base, nbytes, max_alignment, blocks, guards: None }
     }
@@ -256,7 +256,7 @@ impl Allocator {
     }
 
     /// Calls the allocator below, which has its data outside blocks.
-    fn unreported<R>(&mut self, act: impl FnOnce(&mut Dlmalloc<Once>) -> R) -> R {
+    fn unreported<R>(&mut self, act: impl FnOnce(&mut Dlmalloc<SingleRange>) -> R) -> R {
         match &self.guards {
             Some(guards) => guards.marks.unreported(|| act(&mut self.heap)),
             None => act(&mut self.heap),
@@ -284,18 +284,18 @@ impl Drop for Allocator {
 }
 
 /// A source of memory that has one range to give, once.
-struct Once {
+struct SingleRange {
     base: *mut u8,
     nbytes: usize,
     taken: std::sync::atomic::AtomicBool,
 }
 
 // SAFETY: the pointer is only handed on; the range is the allocator's alone by its contract.
-unsafe impl Send for Once {}
+unsafe impl Send for SingleRange {}
 
 // SAFETY: the range is valid by the contract of `Allocator::new` and handed out once; nothing is
 // taken back, and pages are zero or not: `allocates_zeros` says that they may not be.
-unsafe impl dlmalloc::Allocator for Once {
+unsafe impl dlmalloc::Allocator for SingleRange {
     fn alloc(&self, nbytes: usize) -> (*mut u8, usize, u32) {
         let taken = self.taken.swap(true, std::sync::atomic::Ordering::Relaxed);
         if taken || nbytes > self.nbytes {

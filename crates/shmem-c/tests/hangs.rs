@@ -159,7 +159,7 @@ const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", "ended"];
 const PAUSE: Duration = Duration::from_millis(1500);
 
 /// The variables of a network.
-type Network = [(&'static str, &'static str)];
+type NetworkVariables = [(&'static str, &'static str)];
 
 const CHECKED: (&str, &str) = ("SHMEM_CHECK", "1");
 const OFF: (&str, &str) = ("SHMEM_ONNODE", "off");
@@ -173,7 +173,7 @@ fn explaining(program: PathBuf, n: usize) -> Job {
     Job::new(program).n(n).wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
 }
 
-fn start(program: PathBuf, words: &[&str], n: usize, network: &Network) -> Running {
+fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables) -> Running {
     let job = explaining(program, n);
     let job = words.iter().fold(job, |job, word| job.arg(word));
     network.iter().fold(job, |job, (name, value)| job.env(name, value)).start()
@@ -209,7 +209,7 @@ fn unwrapped(lines: &[&str]) -> String {
 fn hangs<'a>(
     ways: impl IntoIterator<Item = &'a (&'a str, &'a [&'a str])>,
     n: usize,
-    network: &Network,
+    network: &NetworkVariables,
 ) {
     for (way, words) in ways {
         let mut job = start(program!("hangs.c"), &[way], n, network);
@@ -263,7 +263,8 @@ fn of_64_pes_over_tcp() {
 }
 
 fn with_the_last_write_of_a_word() {
-    let networks: [&Network; 3] = [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
+    let networks: [&NetworkVariables; 3] =
+        [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
     for network in networks {
         hangs(WRITTEN, 4, network);
     }
@@ -355,7 +356,7 @@ fn jobs_that_take_long_are_not_blamed() {
         let name = format!("over-{way}-{}", std::process::id());
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let n = if *way == "rounds" { 16 } else { 4 };
-        let network: &Network = if *way == "nbi" { &[OFF, TCP] } else { &[] };
+        let network: &NetworkVariables = if *way == "nbi" { &[OFF, TCP] } else { &[] };
         let arguments = [way, file.to_str().expect("a path in UTF-8")];
         let mut job = start(program!("healthy.c"), &arguments, n, network);
         let text = explained(&mut job, words, n);

@@ -16,13 +16,13 @@ use testkit::{Job, Running, absent, patient, prefix, program};
 const WITHIN: Duration = Duration::from_secs(40);
 
 /// Four hosts, h1 to h4.
-struct Hosts {
+struct SshHosts {
     folder: PathBuf,
 }
 
-impl Hosts {
+impl SshHosts {
     /// Starts the hosts. The test is ignored if they cannot be had.
-    fn up(test: &str) -> Hosts {
+    fn up(test: &str) -> SshHosts {
         if !rustix::process::geteuid().is_root() {
             absent("hosts in namespaces need root");
         }
@@ -32,7 +32,7 @@ impl Hosts {
             absent("there is no sshd");
         }
         let folder = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
-        let hosts = Hosts { folder };
+        let hosts = SshHosts { folder };
         let up = hosts.script(&["up"]);
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
         hosts
@@ -123,7 +123,7 @@ impl Hosts {
     }
 }
 
-impl Drop for Hosts {
+impl Drop for SshHosts {
     fn drop(&mut self) {
         self.script(&["down"]);
     }
@@ -138,7 +138,7 @@ fn is_daemon(command: &str) -> bool {
 }
 
 fn over_ssh_programs_run_on_four_hosts() {
-    let hosts = Hosts::up("p");
+    let hosts = SshHosts::up("p");
     for source in ["rma.c", "amo.c", "signal.c", "split_2d.c", "collectives_team.c", "lock.c"] {
         let program = program!(source);
         hosts.job(&program, &["-H", "h1,h2,h3,h4"]).run().assert_ok(4);
@@ -148,7 +148,7 @@ fn over_ssh_programs_run_on_four_hosts() {
 }
 
 fn over_ssh_what_dies_is_named_and_nothing_is_left() {
-    let hosts = Hosts::up("k");
+    let hosts = SshHosts::up("k");
     let is_pe = |command: &str| command.contains("endless") && !command.contains("oshrun");
     let running = hosts.endless(&[]);
     kill(hosts.find("h3", is_pe));
@@ -171,7 +171,7 @@ fn over_ssh_what_dies_is_named_and_nothing_is_left() {
 }
 
 fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
-    let hosts = Hosts::up("s");
+    let hosts = SshHosts::up("s");
     let running = hosts.endless(&[]);
     hosts.script(&["away", "3"]);
     hosts.assert_lost(running, "a host that is away", &["h3", "lost"]);
@@ -189,7 +189,7 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
 }
 
 fn over_ssh_hosts_that_cannot_be_reached_are_named() {
-    let hosts = Hosts::up("n");
+    let hosts = SshHosts::up("n");
     let program = program!("rma.c");
     let fails = |options: &[&str], words: &[&str]| {
         hosts.job(&program, options).run().assert_fails(words);

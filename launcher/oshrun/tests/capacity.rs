@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use support::{Agent, Job, Outcome, oshrun, pe};
+use support::{Outcome, TestAgent, TestJob, oshrun, pe};
 use testkit::absent;
 
 /// Returns a user ID without processes, new for each job: the processes of another test or of the
@@ -20,14 +20,14 @@ fn new_user() -> String {
 
 /// `oshrun` with these arguments, as a user with a limit of processes: for root a new user,
 /// otherwise the user who runs the tests, whose processes count.
-fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> Job {
+fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
     let limit = format!("--nproc={limit}");
     let mut command = vec![limit.as_str()];
     let user = new_user();
     if rustix::process::getuid().is_root() {
         command.extend(["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"]);
     }
-    Job::by("prlimit", &[&command[..], &[oshrun], words].concat())
+    TestJob::by("prlimit", &[&command[..], &[oshrun], words].concat())
 }
 
 /// Asserts that oshrun refused the job with one message that contains these words.
@@ -45,14 +45,14 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
                processes (RLIMIT_NPROC) leaves room for ";
     let outcome = with_processes(60, oshrun(), &["-n", "200", "echo", "started"]).run();
     expect_refused(outcome, &[pes, "(limit 60, in use ", "ulimit -u"]);
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     let words = ["--launch-agent", agent.path(), "-H", "a:200", "echo", "started"];
     expect_refused(with_processes(60, oshrun(), &words).run(), &["host a: 200 PEs", "ulimit -u"]);
 }
 
 /// Whichever process or thread fails to start: a PE, the guard, an agent or a daemon.
 fn at_the_limit_of_processes_a_job_ends_with_one_message() {
-    let (agent, pe) = (Agent::new(""), pe());
+    let (agent, pe) = (TestAgent::new(""), pe());
     let steps = [pe.as_str(), "init", "barrier", "finalize"];
     let here = ["-n", "4"];
     let hosts = ["--launch-agent", agent.path(), "-H", "localhost:2,b:2"];
@@ -88,10 +88,10 @@ impl Group {
         })
     }
 
-    fn job(&self, words: &str) -> Job {
+    fn job(&self, words: &str) -> TestJob {
         let procs = self.0.join("cgroup.procs");
         let script = format!("echo $$ > {} && exec {} {words}", procs.display(), oshrun());
-        Job::by("sh", &["-c", &script])
+        TestJob::by("sh", &["-c", &script])
     }
 }
 
@@ -124,7 +124,7 @@ fn more_pes_than_a_control_group_holds_are_refused() {
 }
 
 fn more_pes_than_the_memory_holds_are_refused() {
-    let outcome = Job::new(&["-n", "4000000000", "echo", "started"]).run();
+    let outcome = TestJob::new(&["-n", "4000000000", "echo", "started"]).run();
     expect_refused(outcome, &["oshrun: 4000000000 PEs on this host need at least "]);
 }
 

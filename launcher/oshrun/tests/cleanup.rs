@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Agent, Job, eventually_nothing_left, oshrun, pe, pids};
+use support::{TestAgent, TestJob, eventually_nothing_left, oshrun, pe, pids};
 use testkit::eventually;
 
 /// Numbers that differ from run to run and can be had again from the seed (splitmix64).
@@ -40,7 +40,7 @@ fn a_killed_oshrun_leaves_nothing() {
     let nested = format!("sh -c '{wrapped}'; true");
     let background = format!("trap '' TERM HUP INT; sleep 600 & {wrapped}");
     for script in [wrapped, nested, background] {
-        let mut job = Job::new(&["-n", "3", "sh", "-c", &script]).start();
+        let mut job = TestJob::new(&["-n", "3", "sh", "-c", &script]).start();
         let mut stdout = job.stdout();
         pids(&mut stdout, 3);
         let mark = job.mark();
@@ -64,11 +64,11 @@ fn shared(pids: &[u32]) -> Vec<PathBuf> {
 
 #[test]
 fn shared_memory_of_killed_pes_is_removed() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     for end in ["kill -KILL $$", "exit 3"] {
         let script = format!("echo pid $$; : > {SHARED}; {end}");
         let program = ["sh", "-c", script.as_str()];
-        let here = Job::new(&[&["-n", "2"], &program[..]].concat());
+        let here = TestJob::new(&[&["-n", "2"], &program[..]].concat());
         for job in [here, agent.job("a:1,b:1", "", &program)] {
             let run = job.run();
             assert_ne!(run.status, 0);
@@ -83,7 +83,7 @@ fn shared_memory_of_killed_pes_is_removed() {
 #[test]
 fn a_killed_oshrun_leaves_no_shared_memory() {
     let script = format!(": > {SHARED}; echo pid $$; exec sleep 600");
-    let mut job = Job::new(&["-n", "2", "sh", "-c", &script]).start();
+    let mut job = TestJob::new(&["-n", "2", "sh", "-c", &script]).start();
     let pids = pids(&mut job.stdout(), 2);
     assert_eq!(shared(&pids).len(), 2);
     job.signal(Signal::KILL);
@@ -95,7 +95,7 @@ fn a_killed_oshrun_leaves_no_shared_memory() {
 fn an_oshrun_killed_while_it_starts_leaves_nothing() {
     let mut random = Random::seeded();
     for _ in 0..40 {
-        let job = Job::new(&["-n", "12", "sh", "-c", "sleep 600; true"]).start();
+        let job = TestJob::new(&["-n", "12", "sh", "-c", "sleep 600; true"]).start();
         // Its guard, its PEs and what they start.
         let n_processes = random.below(1 + 1 + 2 * 12) as usize;
         eventually("so much of the job is there", || job.processes().len() >= n_processes);
@@ -108,7 +108,7 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
 
 #[test]
 fn the_guard_ignores_what_can_be_ignored() {
-    let mut job = Job::steps(2, &["init", "pid", "barrier", "sleep:600000"]).start();
+    let mut job = TestJob::steps(2, &["init", "pid", "barrier", "sleep:600000"]).start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
     let named_guard = |pid: &u32| {
@@ -135,7 +135,8 @@ fn the_guard_ignores_what_can_be_ignored() {
 
 #[test]
 fn a_killed_guard_does_not_end_the_job() {
-    let mut job = Job::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"]).input("").start();
+    let mut job =
+        TestJob::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"]).input("").start();
     let named_guard = |pid: &u32| {
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|name| name == b"oshrun-guard\0")
     };
@@ -150,7 +151,7 @@ fn a_killed_guard_does_not_end_the_job() {
 fn jobs_leave_nothing(rounds: usize) {
     for round in 0..rounds {
         let n_pes = [1, 2, 3, 4, 8][round % 5];
-        Job::steps(n_pes, &["init", "exchange:2", "finalize"]).run().expect(0, "");
+        TestJob::steps(n_pes, &["init", "exchange:2", "finalize"]).run().expect(0, "");
     }
 }
 
@@ -197,7 +198,7 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
             steps.iter().map(String::as_str).collect()
         };
         let count = n_pes.to_string();
-        let mut job = Job::new(&[&["-n", &count][..], &program].concat()).start();
+        let mut job = TestJob::new(&[&["-n", &count][..], &program].concat()).start();
         let mut stdout = job.stdout();
         let victims = pids(&mut stdout, n_pes);
         // Early, in the exchange, or when all but the barrier is done.
@@ -222,5 +223,5 @@ fn an_ordinary_user_needs_nothing() {
         oshrun(),
         pe()
     );
-    Job::by("bash", &["-c", &limits]).run().expect(0, "");
+    TestJob::by("bash", &["-c", &limits]).run().expect(0, "");
 }

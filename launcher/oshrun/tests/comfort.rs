@@ -4,7 +4,7 @@ mod support;
 
 use std::path::PathBuf;
 
-use support::{Agent, Job, oshrun, pe};
+use support::{TestAgent, TestJob, oshrun, pe};
 use testkit::absent;
 
 /// A temporary folder; removed when dropped.
@@ -27,7 +27,7 @@ impl Drop for Folder {
 }
 
 fn each_pe_prints_into_files_of_its_own() {
-    let (agent, folder) = (Agent::new(""), Folder::new("files"));
+    let (agent, folder) = (TestAgent::new(""), Folder::new("files"));
     let name = folder.0.join("below").display().to_string();
     let options = format!("--output-files {name}");
     let steps = ["0?print:first", "1?complain:oops", "1?giant:100000"];
@@ -42,7 +42,7 @@ fn each_pe_prints_into_files_of_its_own() {
         (folder.text("below/2.err"), folder.text("below/2.out").len()),
         ("oops\n".into(), 100_003)
     );
-    let outcome = Job::new(&["--output-files", "/proc/no", &pe()]).run().expect_nothing_left();
+    let outcome = TestJob::new(&["--output-files", "/proc/no", &pe()]).run().expect_nothing_left();
     assert!(
         outcome.stderr.starts_with("oshrun: cannot create the directory /proc/no for output: "),
         "{outcome:?}"
@@ -50,7 +50,7 @@ fn each_pe_prints_into_files_of_its_own() {
 }
 
 fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
-    let (agent, folder) = (Agent::new(""), Folder::new("no-files"));
+    let (agent, folder) = (TestAgent::new(""), Folder::new("no-files"));
     std::fs::create_dir_all(&folder.0).expect("a folder");
     std::os::unix::fs::symlink("/nowhere/1.out", folder.0.join("1.out")).expect("a link");
     let name = folder.0.display();
@@ -67,7 +67,7 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
 
 fn phases_are_timed_on_request() {
     for hosts in ["localhost:3", "a:1,b:2"] {
-        let agent = Agent::new("");
+        let agent = TestAgent::new("");
         let outcome = agent.steps(hosts, "--timings", &["init", "barrier", "finalize"]).run();
         let phase = |line: &str| {
             let (seconds, phase) = line.strip_prefix("oshrun: ")?.split_once(" s  ")?;
@@ -103,10 +103,10 @@ fn a_terminal_shows_which_host_is_behind() {
     let log = folder.0.join("log").display().to_string();
     let waits =
         format!("test $1 = a || until grep -q '; host b has not' {log}; do sleep 0.1; done");
-    let agent = Agent::new(&waits);
+    let agent = TestAgent::new(&waits);
     let words = [oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
     let command = format!("{} init finalize", words.join(" "));
-    let outcome = Job::by("script", &["-qefc", &command, &log]).run();
+    let outcome = TestJob::by("script", &["-qefc", &command, &log]).run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let shown = folder.text("log");
     assert!(
@@ -124,7 +124,7 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     }
     let run = |options: &[&str], script: &str| {
         let words = [options, &["sh", "-c", script]].concat();
-        Job::new(&words).env("DISPLAY", "").run().expect_nothing_left()
+        TestJob::new(&words).env("DISPLAY", "").run().expect_nothing_left()
     };
     let script = "test $SHMEM_LOCAL_ID = 0 || kill -SEGV $$";
     let outcome = run(&["--tag-output", "-n", "2", "--gdb=1"], script);
@@ -148,7 +148,8 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
 fn a_dry_run_shows_what_it_does_not_start() {
     let folder = Folder::new("dry");
     let called = folder.0.join("called");
-    let agent = Agent::new(&format!("mkdir -p {}; : > {}", folder.0.display(), called.display()));
+    let agent =
+        TestAgent::new(&format!("mkdir -p {}; : > {}", folder.0.display(), called.display()));
     let folder_option = format!("--output-files {}/below", folder.0.display());
     let options = format!("--dry-run --report-bindings -x A=b {folder_option}");
     let job = agent.job("localhost:2,b:3,c:1", &options, &["sh", "-c", "exit 3"]);
@@ -173,7 +174,7 @@ fn a_dry_run_shows_what_it_does_not_start() {
     assert!(!folder.0.exists(), "something was started or made");
 
     // Errors on this host are detected as for a real start.
-    let missing = Job::new(&["--dry-run", "no-such-program"]).run();
+    let missing = TestJob::new(&["--dry-run", "no-such-program"]).run();
     missing.expect(127, "oshrun: the program no-such-program was not found in PATH\n");
 }
 

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Agent, Job, Running, eventually_nothing_left, executable, oshrun, pe, pids, state};
+use support::{
+    Running, TestAgent, TestJob, eventually_nothing_left, executable, oshrun, pe, pids, state,
+};
 use testkit::{LIMIT, absent, eventually, patient};
 
 fn send(pid: u32, signal: Signal) {
@@ -21,7 +23,7 @@ fn send(pid: u32, signal: Signal) {
 fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
     let pe = pe();
     let words = [&["-n", "2"][..], options, &["setsid", "-w", &pe], steps].concat();
-    let mut job = Job::new(&words).start();
+    let mut job = TestJob::new(&words).start();
     let pids = pids(&mut job.stdout(), 2);
     (job, pids)
 }
@@ -69,7 +71,7 @@ fn programs_behind_setsid_end_at_the_time_limit() {
 }
 
 fn programs_behind_setsid_end_on_all_hosts() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     let start = || {
         let program = ["setsid", "-w", &pe(), "init", "barrier", "pid", "sleep:600000"];
         let mut job = agent.job("localhost,b:2,c", "", &program).start();
@@ -100,8 +102,8 @@ fn what_runs_in_the_background_ends_with_the_job() {
         "(setsid sh -c 'sleep 600 & sleep 600 & exit 0' &); exit 0",
         "setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 600 &); sleep 600' & exit 0",
     ] {
-        Job::new(&["-n", "2", "sh", "-c", script]).run().expect(0, "");
-        let agent = Agent::new("");
+        TestJob::new(&["-n", "2", "sh", "-c", script]).run().expect(0, "");
+        let agent = TestAgent::new("");
         agent.job("a,localhost", "", &["sh", "-c", script]).run().expect(0, "");
     }
 }
@@ -109,7 +111,7 @@ fn what_runs_in_the_background_ends_with_the_job() {
 /// A process without environment has no mark; only its ancestors show to which job it belongs.
 fn a_daemon_without_variables_ends_with_the_job() {
     let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line; exit 0";
-    let mut job = Job::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
+    let mut job = TestJob::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
     let daemon = pids(&mut job.stdout(), 1)[0];
     job.end_input();
     assert_eq!(job.wait().stderr, "");
@@ -121,7 +123,7 @@ fn processes_from_before_the_job_outlive_it() {
     let in_background = "sleep 600 >/dev/null 2>&1 & echo pid $!";
     let script =
         format!("{in_background}; exec {} -n 2 sh -c 'setsid sleep 600 & exit 0'", oshrun());
-    let outcome = Job::by("sh", &["-c", &script]).run();
+    let outcome = TestJob::by("sh", &["-c", &script]).run();
     let left = outcome.left();
     left.iter().for_each(|pid| send(*pid, Signal::KILL));
     assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
@@ -156,7 +158,7 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
     let script = Script::new("successors", text);
     let first = format!("{}; exec {} pid sleep:600000", script.path(), pe());
     for signal in [Signal::TERM, Signal::KILL] {
-        let mut job = Job::new(&["-n", "2", "sh", "-c", &first]).start();
+        let mut job = TestJob::new(&["-n", "2", "sh", "-c", &first]).start();
         pids(&mut job.stdout(), 2);
         let mark = job.mark();
         job.signal(signal);
@@ -174,7 +176,7 @@ fn the_guard_outlives_processes_that_left_their_group() {
     let script =
         "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";
     for _ in 0..3 {
-        let mut job = Job::new(&["-n", "1", "sh", "-c", script]).input_later().start();
+        let mut job = TestJob::new(&["-n", "1", "sh", "-c", script]).input_later().start();
         pids(&mut job.stdout(), 1);
         let is_guard = |pid: &u32| {
             fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"oshrun-guard\0")
@@ -195,7 +197,7 @@ fn the_guard_outlives_processes_that_left_their_group() {
 fn a_pe_that_starts_many_ends_with_all_of_them() {
     let script = "n=0; while [ $n -lt 200 ]; do setsid sleep 600 & n=$((n+1)); echo $n; done; wait";
     for signal in [Signal::TERM, Signal::KILL] {
-        let mut job = Job::new(&["-n", "1", "setsid", "-w", "sh", "-c", script]).start();
+        let mut job = TestJob::new(&["-n", "1", "setsid", "-w", "sh", "-c", script]).start();
         let mut lines = job.stdout().lines();
         assert!(lines.any(|line| line.expect("text") == "20"));
         let mark = job.mark();
@@ -211,7 +213,7 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
         ["setsid", "-w", oshrun(), "-n", "2", "setsid", "-w", &pe, "init", "barrier", "pid"];
     for signal in [Signal::TERM, Signal::KILL] {
         let words = [&["-n", "2"][..], &inner, &["sleep:600000"]].concat();
-        let mut job = Job::new(&words).start();
+        let mut job = TestJob::new(&words).start();
         pids(&mut job.stdout(), 4);
         let mark = job.mark();
         job.signal(signal);
@@ -222,7 +224,7 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
 
 /// As ssh leaves a process for a shared connection.
 fn what_an_agent_leaves_on_purpose_stays() {
-    let agent = Agent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
+    let agent = TestAgent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
     let outcome = agent.job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"]).run();
     assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
     let left = outcome.left();
@@ -246,10 +248,10 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
             .any(|name| first.rsplit(|&byte| byte == b'/').next() == Some(*name))
     };
     let wrapped = format!("{} init barrier pid sleep:600000; true", pe());
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     let program = ["setsid", "-w", "sh", "-c", &wrapped];
     for (job, n_launchers) in [
-        (Job::new(&[&["-n", "3"][..], &program].concat()), 2),
+        (TestJob::new(&[&["-n", "3"][..], &program].concat()), 2),
         (agent.job("localhost,b,c", "", &program), 6),
     ] {
         let mut job = job.start();

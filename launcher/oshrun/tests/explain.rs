@@ -7,11 +7,11 @@ use std::io::{BufRead, BufReader};
 use std::process::ChildStderr;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Agent, Job, Running, pids, state};
+use support::{Running, TestAgent, TestJob, pids, state};
 use testkit::eventually;
 
 /// Starts a job that prints its process IDs and sleeps.
-fn start(job: Job, n_pes: usize) -> (Running, Vec<u32>, BufReader<ChildStderr>) {
+fn start(job: TestJob, n_pes: usize) -> (Running, Vec<u32>, BufReader<ChildStderr>) {
     let mut job = job.start();
     let pids = pids(&mut job.stdout(), n_pes);
     let stderr = BufReader::new(job.stderr());
@@ -65,7 +65,7 @@ fn stop(pid: u32) {
 #[test]
 fn a_request_is_answered_and_the_job_goes_on() {
     for signal in [Signal::QUIT, Signal::USR1] {
-        let (job, pids, mut stderr) = start(Job::steps(3, &SLEEP), 3);
+        let (job, pids, mut stderr) = start(TestJob::steps(3, &SLEEP), 3);
         stop(pids[1]);
         for _ in 0..2 {
             request(&job, signal, &mut stderr, &["PE", "is stopped"]);
@@ -77,7 +77,7 @@ fn a_request_is_answered_and_the_job_goes_on() {
 
 #[test]
 fn daemons_report_on_their_pes() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     for (hosts, stopped) in
         [("a:2,b:2", "2 PEs (1, 3)"), ("a:1,b:2,c:1", "PE 2"), ("a:1,localhost:3", "PE 2")]
     {
@@ -97,7 +97,7 @@ fn daemons_report_on_their_pes() {
 fn a_host_that_does_not_answer_is_named() {
     let name = format!("oshrun-silent-{}", std::process::id());
     let file = std::env::temp_dir().join(name);
-    let agent = Agent::new(&format!("[ $1 = a ] || echo $$ > {}", file.display()));
+    let agent = TestAgent::new(&format!("[ $1 = a ] || echo $$ > {}", file.display()));
     let (job, _, mut stderr) = start(agent.steps("a:2,b:2", "", &SLEEP), 4);
     let daemon = std::fs::read_to_string(&file).expect("written before the start");
     let daemon = daemon.trim().parse().expect("a number");
@@ -112,7 +112,7 @@ fn a_host_that_does_not_answer_is_named() {
 #[test]
 fn a_pe_that_has_not_called_init_is_named() {
     let steps = ["pid", "1?sleep:60000", "init", "barrier"];
-    let (job, _, mut stderr) = start(Job::steps(3, &steps), 3);
+    let (job, _, mut stderr) = start(TestJob::steps(3, &steps), 3);
     request(&job, Signal::QUIT, &mut stderr, &["PE 1", "has not called shmem_init"]);
     end(job, &mut stderr);
 }
@@ -121,7 +121,7 @@ fn a_pe_that_has_not_called_init_is_named() {
 fn the_time_limit_explains() {
     let pe = support::pe();
     let words = ["-n", "2", "--timeout", "0.5", &pe, "1?kill:19", "sleep:60000"];
-    let outcome = Job::new(&words).run().expect_nothing_left();
+    let outcome = TestJob::new(&words).run().expect_nothing_left();
     assert_eq!(outcome.status, 124, "{outcome:?}");
     let mut lines = outcome.stderr.lines();
     let sentence = "oshrun: the job did not end within 0.5 seconds (--timeout)";
@@ -140,7 +140,7 @@ fn a_long_wait_is_explained_once() {
         let pe = support::pe();
         let words = ["-n", "2", &pe];
         let steps = ["init", "waits:100", "barrier", "statuses", sleep, "finalize"];
-        Job::new(&[options, &words, &steps].concat()).run().expect_nothing_left()
+        TestJob::new(&[options, &words, &steps].concat()).run().expect_nothing_left()
     };
     let late = run(&["--timeout", "5"], "sleep:60000");
     assert_eq!((late.status, mentions(&late.stderr) > 0), (124, true), "{late:?}");
@@ -155,7 +155,7 @@ fn a_long_wait_is_explained_once() {
 
 #[test]
 fn a_loss_is_explained_if_others_had_waited_long() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     let run = |waits| {
         let steps = ["init", waits, "barrier", "statuses", "barrier", "2?kill:9", "sleep:60000"];
         agent.steps("a:1,b:3", "", &steps).run()
@@ -170,7 +170,7 @@ fn a_handler_gets_the_signal_and_others_survive() {
     // PE 0 waits for its child, the handler of which is run. PE 1 has none.
     let script = "if [ $SHMEM_LOCAL_ID = 0 ]; then trap 'echo caught' USR1; fi; echo pid $$; \
                   while :; do sleep 0.05; done";
-    let mut job = Job::new(&["-n", "2", "sh", "-c", script]).start();
+    let mut job = TestJob::new(&["-n", "2", "sh", "-c", script]).start();
     let mut stdout = job.stdout();
     let pids = pids(&mut stdout, 2);
     job.signal(Signal::USR1);

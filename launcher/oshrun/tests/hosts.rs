@@ -4,7 +4,7 @@ mod support;
 
 use std::io::BufRead;
 
-use support::{Agent, Job, eventually_nothing_left, tempfile};
+use support::{TestAgent, TestJob, eventually_nothing_left, tempfile};
 use testkit::eventually;
 
 /// Hosts, and the number of PEs of each.
@@ -16,8 +16,8 @@ const HOSTS: [(&str, &[u32]); 5] = [
     ("a:5,localhost:4", &[5, 4]),
 ];
 
-fn agent() -> Agent {
-    Agent::new("")
+fn agent() -> TestAgent {
+    TestAgent::new("")
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn giant_lines_stay_whole() {
 #[test]
 fn environment_and_folder_are_carried_but_not_the_session() {
     // The hosts' logins have variables of their own.
-    let agent = Agent::new("export SSH_CONNECTION=theirs B=theirs D=$1; cd /");
+    let agent = TestAgent::new("export SSH_CONNECTION=theirs B=theirs D=$1; cd /");
     let program = ["sh", "-c", "echo $A,$B,$C,$SSH_CONNECTION,$D,$(pwd),$SHMEM_LOCAL_ID"];
     let job = agent.job("a:1,b:2", "-x A=1 -x E", &program);
     let outcome =
@@ -166,7 +166,7 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
         let words = ["--launch-agent", agent.path(), "--hostfile", name, "--tag-output"];
         let options: Vec<&str> = options.split_whitespace().collect();
         let program = ["echo", "x"];
-        Job::new(&[&words[..], &options, &program].concat()).run()
+        TestJob::new(&[&words[..], &options, &program].concat()).run()
     };
     for (options, expected) in [
         ("", "[0@a] x,[1@a] x,[2@b] x,[3@b] x,[4@c] x"),
@@ -196,7 +196,7 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
         ("echo no route to it >&2; exit 1", "exited with status 1: no route to it"),
         ("kill -9 $$", "was killed by SIGKILL"),
     ] {
-        let failing = Agent::new(&format!("if [ $1 = b ]; then {script}; fi"));
+        let failing = TestAgent::new(&format!("if [ $1 = b ]; then {script}; fi"));
         let outcome =
             failing.steps("a:1,b:2", "", &["init", "barrier"]).run().expect_nothing_left();
         let file = failing.path().rsplit('/').next().expect("a name");
@@ -210,7 +210,7 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
         "/no/such/bin/oshrun must exist there: install it, or name its directory with --prefix\n"
     ));
 
-    let other = Agent::new("printf '\\noshrun-daemon 0.0.1/0\\n'; cat > /dev/null; exit");
+    let other = TestAgent::new("printf '\\noshrun-daemon 0.0.1/0\\n'; cat > /dev/null; exit");
     let outcome = other.job("a", "", &["true"]).run().expect_nothing_left();
     let message =
         "oshrun: cannot start the PEs of host a: its oshrun has version 0.0.1/0 and this one ";
@@ -218,12 +218,12 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
 
     let words = ["--launch-agent", "/no/such/agent", "-H", "a", "true"];
     let message = "oshrun: cannot start agent for host a: No such file or directory; name another command with --launch-agent\n";
-    Job::new(&words).run().expect(1, message);
+    TestJob::new(&words).run().expect(1, message);
 }
 
 #[test]
 fn logins_may_print_before_the_daemon_greets() {
-    let agent = Agent::new("echo Welcome to $1; printf 'no newline'");
+    let agent = TestAgent::new("echo Welcome to $1; printf 'no newline'");
     let outcome = agent.steps("a,b", "", &["init", "print:x", "finalize"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "x\nx\n");
 }

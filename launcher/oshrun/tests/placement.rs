@@ -3,7 +3,7 @@
 mod support;
 
 use rushmem_topology::{BindTo, CpuSet, Level, MapBy, PlacementPlan, Topology, plan};
-use support::{Job, Outcome};
+use support::{Outcome, TestJob};
 use testkit::absent;
 
 /// Prints the affinity of a PE.
@@ -33,7 +33,7 @@ fn pes_run_where_the_plan_says() {
     for (map_by, bind_to) in [("core", "core"), ("slot", "core"), ("numa", "socket"), ("l3", "l3")]
     {
         let words = ["-n", "3", "--map-by", map_by, "--bind-to", bind_to, "sh", "-c", SHOW];
-        let outcome = Job::new(&words).run();
+        let outcome = TestJob::new(&words).run();
         assert_eq!(outcome.status, 0, "{outcome:?}");
         let (map_by, bind_to): (MapBy, BindTo) =
             (map_by.parse().expect("a word"), bind_to.parse().expect("a word"));
@@ -45,10 +45,10 @@ fn pes_that_are_not_bound_run_where_oshrun_may() {
     let machine = Topology::of_this_machine();
     let unbound = ["-n", "2", "--bind-to", "none", "sh", "-c", SHOW];
     let everywhere = vec![machine.usable.clone(); 2];
-    assert_eq!(allowed(&Job::new(&unbound).run().expect(0, "")), everywhere);
+    assert_eq!(allowed(&TestJob::new(&unbound).run().expect(0, "")), everywhere);
     if machine.cpu_sets(Level::Numa).len() == 1 {
         assert_eq!(
-            allowed(&Job::new(&["-n", "2", "sh", "-c", SHOW]).run().expect(0, "")),
+            allowed(&TestJob::new(&["-n", "2", "sh", "-c", SHOW]).run().expect(0, "")),
             everywhere
         );
     } else {
@@ -66,7 +66,7 @@ fn no_pe_leaves_what_oshrun_may_use() {
         one.set(last);
         rustix::thread::sched_setaffinity(None, &one).expect("fewer than before");
         let words = ["-n", "2", "--bind-to", "core", "sh", "-c", SHOW];
-        (last as u32, Job::new(&words).run())
+        (last as u32, TestJob::new(&words).run())
     });
     let (cpu, outcome) = confined.join().expect("no panic");
     let only = CpuSet::from_iter([cpu]);
@@ -78,7 +78,8 @@ fn no_pe_leaves_what_oshrun_may_use() {
 }
 
 fn places_are_reported() {
-    let outcome = Job::new(&["-n", "2", "--bind-to", "core", "--report-bindings", "true"]).run();
+    let outcome =
+        TestJob::new(&["-n", "2", "--bind-to", "core", "--report-bindings", "true"]).run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let machine = Topology::of_this_machine();
     let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);

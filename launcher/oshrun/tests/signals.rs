@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use support::{Agent, Job, Running, eventually_nothing_left, oshrun, pe, pids, state};
+use support::{Running, TestAgent, TestJob, eventually_nothing_left, oshrun, pe, pids, state};
 use testkit::eventually;
 
 /// Starts a job whose PEs have run `shell`, printed their process IDs, and sleep.
 fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {
     let mut job =
-        Job::steps_after(n_pes, shell, &["init", "pid", "barrier", "sleep:600000"]).start();
+        TestJob::steps_after(n_pes, shell, &["init", "pid", "barrier", "sleep:600000"]).start();
     let pids = pids(&mut job.stdout(), n_pes as usize);
     (job, pids)
 }
@@ -52,7 +52,7 @@ fn a_second_interrupt_kills() {
 #[test]
 fn pes_may_outlive_an_interrupt() {
     let steps = ["init", "pid", "barrier", "sleep:500", "finalize"];
-    let mut job = Job::steps_after(2, "trap '' INT", &steps).start();
+    let mut job = TestJob::steps_after(2, "trap '' INT", &steps).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::INT);
     job.wait().expect(0, "");
@@ -77,7 +77,7 @@ fn stop_and_continue_reach_all() {
 #[test]
 fn what_was_ignored_stays_ignored() {
     let script = format!("trap '' HUP; exec {} -n 2 {} init pid '0?cat' finalize", oshrun(), pe());
-    let mut job = Job::by("sh", &["-c", &script]).input_later().start();
+    let mut job = TestJob::by("sh", &["-c", &script]).input_later().start();
     let pids = pids(&mut job.stdout(), 2);
     job.signal(Signal::HUP);
     for pid in pids {
@@ -94,7 +94,7 @@ fn what_was_ignored_stays_ignored() {
 fn what_was_blocked_is_listened_to() {
     let words =
         ["--block-signal", oshrun(), "-n", "2", &pe(), "init", "pid", "barrier", "sleep:600000"];
-    let mut job = Job::by("env", &words).start();
+    let mut job = TestJob::by("env", &words).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::TERM);
     job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
@@ -135,7 +135,7 @@ fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
     // Opens a session with the terminal, then executes oshrun.
     let pe = pe();
     let words = [&["--ctty", oshrun(), "-n", "2", &pe], steps].concat();
-    let job = Job::by("setsid", &words).start_with(side(), side(), side());
+    let job = TestJob::by("setsid", &words).start_with(side(), side(), side());
     let keyboard = File::from(keyboard);
     let screen = BufReader::new(keyboard.try_clone().expect("a descriptor"));
     (job, keyboard, screen)
@@ -200,7 +200,7 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
         called.display(),
         go.display()
     );
-    let agent = Agent::new(&script);
+    let agent = TestAgent::new(&script);
     for hosts in ["a,b", "b,a", "a:2,b,c", "localhost:2,b"] {
         for goes_on in [false, true] {
             let job = agent.steps(hosts, "", &["init", "barrier", "sleep:600000"]).start();
@@ -223,7 +223,7 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
 
 #[test]
 fn an_interrupt_ends_a_job_from_the_first_instruction_on() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     for n_processes in 0..8 {
         let steps = ["init", "barrier", "sleep:600000"];
         let mut job = agent.steps("a:1,b:2", "", &steps).start();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Job, executable, oshrun, pe};
+use support::{TestJob, executable, oshrun, pe};
 use testkit::absent;
 
 const SIZES: [u32; 6] = [1, 2, 3, 4, 8, 12];
@@ -11,7 +11,7 @@ fn pes_know_who_they_are_and_exchange() {
     for n_pes in SIZES {
         let steps =
             ["init", "who", "exchange:20", "barrier", "finalize", "resume", "barrier", "finalize"];
-        let outcome = Job::steps(n_pes, &steps).run().expect(0, "");
+        let outcome = TestJob::steps(n_pes, &steps).run().expect(0, "");
         let mut expected: Vec<_> =
             (0..n_pes).map(|pe| format!("PE {pe} of {n_pes}, {pe} of its node")).collect();
         expected.sort_unstable();
@@ -21,48 +21,48 @@ fn pes_know_who_they_are_and_exchange() {
 
 fn the_node_memory_is_one_for_all() {
     for n_pes in SIZES {
-        Job::steps(n_pes, &["init", "memory", "finalize"]).run().expect(0, "");
+        TestJob::steps(n_pes, &["init", "memory", "finalize"]).run().expect(0, "");
     }
 }
 
 fn np_has_its_customary_spelling() {
     for words in [["-n", "2"], ["-np", "2"], ["--np", "2"]] {
-        let outcome = Job::new(&[&words[..], &[&pe(), "init", "who", "finalize"]].concat())
+        let outcome = TestJob::new(&[&words[..], &[&pe(), "init", "who", "finalize"]].concat())
             .run()
             .expect(0, "");
         assert_eq!(outcome.sorted(), ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"]);
     }
-    let outcome = Job::new(&[&pe(), "init", "who", "finalize"]).run().expect(0, "");
+    let outcome = TestJob::new(&[&pe(), "init", "who", "finalize"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
 }
 
 fn variables_are_set_for_the_pes() {
     let script = "echo $SHMEM_LOCAL_ID $A $B";
-    let job =
-        Job::new(&["-n", "2", "-x", "A=x=y", "-x", "B", "sh", "-c", script]).env("B", "outside");
+    let job = TestJob::new(&["-n", "2", "-x", "A=x=y", "-x", "B", "sh", "-c", script])
+        .env("B", "outside");
     assert_eq!(job.run().expect(0, "").sorted(), ["0 x=y outside", "1 x=y outside"]);
 }
 
 fn a_program_started_by_a_pe_is_a_job_of_its_own() {
     let program =
         format!("run:env | grep RUSHMEM; echo $SHMEM_LOCAL_ID; {} init who finalize", pe());
-    let outcome = Job::steps(2, &["init", &program, "finalize"]).run().expect(0, "");
+    let outcome = TestJob::steps(2, &["init", &program, "finalize"]).run().expect(0, "");
     assert_eq!(
         outcome.sorted(),
         ["0", "1", "PE 0 of 1, 0 of its node", "PE 0 of 1, 0 of its node"]
     );
 
     let nested = format!("run:{} -n 2 {} init who exchange:3 finalize", oshrun(), pe());
-    let outcome = Job::steps(2, &["init", &nested, "finalize"]).run().expect(0, "");
+    let outcome = TestJob::steps(2, &["init", &nested, "finalize"]).run().expect(0, "");
     let one = ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"];
     assert_eq!(outcome.sorted(), [one[0], one[0], one[1], one[1]]);
 }
 
 fn pes_hold_no_descriptors_but_their_own() {
     // Descriptors that this test itself has inherited do not count.
-    let outer = Job::by(&pe(), &["descriptors"]).run().stdout;
+    let outer = TestJob::by(&pe(), &["descriptors"]).run().stdout;
     let outer: Vec<&str> = outer.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    let outcome = Job::steps(3, &["init", "descriptors", "finalize"]).run().expect(0, "");
+    let outcome = TestJob::steps(3, &["init", "descriptors", "finalize"]).run().expect(0, "");
     let mut own = Vec::new();
     for line in outcome.stdout.lines() {
         let [_, number, target] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
@@ -88,38 +88,38 @@ fn pes_hold_no_descriptors_but_their_own() {
 
 fn many_pes_fit_the_usual_descriptor_limit() {
     let run = format!("ulimit -n 1024; exec {} -n 128 {} init exchange:2 finalize", oshrun(), pe());
-    Job::by("sh", &["-c", &run]).run().expect(0, "");
+    TestJob::by("sh", &["-c", &run]).run().expect(0, "");
 }
 
 fn a_low_soft_limit_is_raised_and_given_back() {
     let run = format!("ulimit -Sn 64; exec {} -n 30 sh -c 'ulimit -Sn'", oshrun());
-    let outcome = Job::by("sh", &["-c", &run]).run().expect(0, "");
+    let outcome = TestJob::by("sh", &["-c", &run]).run().expect(0, "");
     assert_eq!(outcome.stdout, "64\n".repeat(30));
 }
 
 fn too_few_descriptors_are_named_with_the_pes_that_fit() {
     let run = |n_pes: u32| format!("ulimit -n 256; exec {} -n {n_pes} true", oshrun());
-    Job::by("sh", &["-c", &run(74)]).run().expect(0, "");
+    TestJob::by("sh", &["-c", &run(74)]).run().expect(0, "");
     let run = run(128);
     let sentence = "oshrun: a job of 128 PEs needs 416 descriptors and the limit is 256, which suffices for 74; raise it \
                     with ulimit -n 416\n";
-    Job::by("sh", &["-c", &run]).run().expect(1, sentence);
+    TestJob::by("sh", &["-c", &run]).run().expect(1, sentence);
 }
 
 fn a_limit_below_what_the_event_loop_needs_is_named_too() {
     let sentence = "oshrun: any job needs 132 descriptors and the limit is LIMIT; raise it with ulimit -n 132\n";
     for limit in ["6", "8", "20"] {
         let run = format!("ulimit -n {limit}; exec {} -n 2 true", oshrun());
-        Job::by("sh", &["-c", &run]).run().expect(1, &sentence.replace("LIMIT", limit));
+        TestJob::by("sh", &["-c", &run]).run().expect(1, &sentence.replace("LIMIT", limit));
     }
     let hosts: Vec<String> = (0..60).map(|number| format!("host{number}")).collect();
     let hosts = hosts.join(",");
     let run = format!("ulimit -n 150; exec {} -H {hosts} true", oshrun());
     let sentence = "oshrun: a job on 60 other hosts needs 212 descriptors and the limit is 150, which suffices for 39 hosts; \
                     raise it with ulimit -n 212\n";
-    Job::by("sh", &["-c", &run]).run().expect(1, sentence);
+    TestJob::by("sh", &["-c", &run]).run().expect(1, sentence);
     let run = format!("ulimit -Sn 8; exec {} -n 2 sh -c 'ulimit -Sn'", oshrun());
-    assert_eq!(Job::by("sh", &["-c", &run]).run().expect(0, "").stdout, "8\n8\n");
+    assert_eq!(TestJob::by("sh", &["-c", &run]).run().expect(0, "").stdout, "8\n8\n");
 }
 
 fn oshrun_can_be_run_by_valgrind() {
@@ -127,20 +127,20 @@ fn oshrun_can_be_run_by_valgrind() {
         absent("valgrind is not here");
     }
     let words = ["-q", oshrun(), "-n", "2", &pe(), "init", "barrier", "print:there", "finalize"];
-    let outcome = Job::by("valgrind", &words).run().expect_nothing_left();
+    let outcome = TestJob::by("valgrind", &words).run().expect_nothing_left();
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "there\nthere\n"), "{outcome:?}");
 }
 
 fn what_cannot_be_started_is_named_once() {
     let missing = "oshrun: the program no-such-program was not found in PATH\n";
-    Job::new(&["-n", "3", "no-such-program"]).run().expect(127, missing);
-    Job::new(&["/no/such"])
+    TestJob::new(&["-n", "3", "no-such-program"]).run().expect(127, missing);
+    TestJob::new(&["/no/such"])
         .run()
         .expect(127, "oshrun: cannot run /no/such: No such file or directory\n");
-    Job::new(&["/etc"]).run().expect(126, "oshrun: /etc is a directory, not a program\n");
+    TestJob::new(&["/etc"]).run().expect(126, "oshrun: /etc is a directory, not a program\n");
     let plain =
         "oshrun: /etc/os-release is not executable; chmod +x /etc/os-release if it is a program\n";
-    Job::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);
+    TestJob::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);
 
     let script = std::env::temp_dir().join(format!("oshrun-no-interpreter-{}", std::process::id()));
     executable(&script, "#!/no/such/interpreter\n");
@@ -148,56 +148,57 @@ fn what_cannot_be_started_is_named_once() {
     let sentence = format!(
         "oshrun: cannot start {name} as PE 0: No such file or directory (of its interpreter or loader)\n"
     );
-    Job::new(&["-n", "3", name]).run().expect(127, &sentence);
+    TestJob::new(&["-n", "3", name]).run().expect(127, &sentence);
     std::fs::remove_file(script).expect("own file");
 }
 
 fn bad_arguments_are_one_sentence() {
     let help = "; oshrun --help lists the options\n";
     let zero = format!("oshrun: invalid value '0' for '--np <N>': it must be at least 1{help}");
-    Job::new(&["-n", "0", "true"]).run().expect(2, &zero);
-    Job::new(&["-n", "2"])
+    TestJob::new(&["-n", "0", "true"]).run().expect(2, &zero);
+    TestJob::new(&["-n", "2"])
         .run()
         .expect(2, "oshrun: no program is given; for example: oshrun -n 2 ./program\n");
     let unset =
         "oshrun: -x OSHRUN_UNSET: OSHRUN_UNSET is not set; set it or give -x OSHRUN_UNSET=VALUE\n";
-    Job::new(&["-x", "OSHRUN_UNSET", "true"]).run().expect(2, unset);
+    TestJob::new(&["-x", "OSHRUN_UNSET", "true"]).run().expect(2, unset);
 }
 
 fn help_and_version_are_printed() {
-    let help = Job::new(&["--help"]).run().expect(0, "");
+    let help = TestJob::new(&["--help"]).run().expect(0, "");
     assert!(
         ["-n", "-np", "-x", "--tag-output", "--timeout"]
             .iter()
             .all(|word| help.stdout.contains(word)),
         "{help:?}"
     );
-    let version = Job::new(&["--version"]).run().expect(0, "");
+    let version = TestJob::new(&["--version"]).run().expect(0, "");
     assert_eq!(version.stdout, format!("oshrun {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 fn a_program_without_a_launcher_is_a_job_of_one_pe() {
-    let outcome = Job::by(&pe(), &["init", "who", "exchange:2", "finalize"]).run().expect(0, "");
+    let outcome =
+        TestJob::by(&pe(), &["init", "who", "exchange:2", "finalize"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
-    Job::by(&pe(), &["init", "abort:3:no launcher prints this"])
+    TestJob::by(&pe(), &["init", "abort:3:no launcher prints this"])
         .run()
         .expect(3, "no launcher prints this\n");
-    Job::by(&pe(), &["init", "global_exit:4"]).run().expect(4, "");
+    TestJob::by(&pe(), &["init", "global_exit:4"]).run().expect(4, "");
 }
 
 fn other_launchers_are_refused_and_ours_comes_first() {
-    let outcome = Job::by(&pe(), &["init"]).env("PMI_SIZE", "4").run();
+    let outcome = TestJob::by(&pe(), &["init"]).env("PMI_SIZE", "4").run();
     assert_eq!(outcome.status, 9);
     assert!(
         outcome.stderr.contains("PMI_SIZE=4") && outcome.stderr.contains("oshrun"),
         "{outcome:?}"
     );
-    Job::steps(2, &["init", "finalize"]).env("PMI_SIZE", "4").run().expect(0, "");
+    TestJob::steps(2, &["init", "finalize"]).env("PMI_SIZE", "4").run().expect(0, "");
 }
 
 fn variables_that_name_nothing_are_refused() {
     for (socket, memory) in [("77", "78"), ("0", "0"), ("-1", ""), ("no number", "")] {
-        let outcome = Job::by(&pe(), &["init"])
+        let outcome = TestJob::by(&pe(), &["init"])
             .env("RUSHMEM_SOCKET", socket)
             .env("RUSHMEM_MEMORY", memory)
             .run();

@@ -5,7 +5,7 @@ mod support;
 use std::io::{BufRead, Read};
 use std::process::Stdio;
 
-use support::{Agent, Job, oshrun, pe};
+use support::{TestAgent, TestJob, oshrun, pe};
 use testkit::eventually;
 
 /// Asserts that the lines of the step `lines:COUNT` are all there, whole, and in order for each PE.
@@ -30,7 +30,8 @@ fn assert_whole<'a>(lines: impl Iterator<Item = &'a str>, n_pes: usize, count: u
 
 #[test]
 fn lines_of_many_pes_stay_whole() {
-    let outcome = Job::steps(8, &["init", "barrier", "lines:5000", "finalize"]).run().expect(0, "");
+    let outcome =
+        TestJob::steps(8, &["init", "barrier", "lines:5000", "finalize"]).run().expect(0, "");
     assert_whole(outcome.stdout.lines(), 8, 5000);
 }
 
@@ -38,7 +39,7 @@ fn lines_of_many_pes_stay_whole() {
 fn lines_stay_whole_where_both_streams_are_one() {
     let run =
         format!("exec {} -n 4 sh -c '{} lines:2000; {} lines:2000 >&2' 2>&1", oshrun(), pe(), pe());
-    let outcome = Job::by("sh", &["-c", &run]).run().expect(0, "");
+    let outcome = TestJob::by("sh", &["-c", &run]).run().expect(0, "");
     // Each PE writes the same lines twice, once to each stream; both go to one pipe.
     let mut lines = outcome.sorted();
     assert_eq!(lines.len(), 4 * 2 * 2000);
@@ -49,14 +50,15 @@ fn lines_stay_whole_where_both_streams_are_one() {
 
 #[test]
 fn tags_name_the_pe_of_each_line() {
-    let outcome = Job::new(&["-n", "3", "--tag-output", &pe(), "lines:300"]).run().expect(0, "");
+    let outcome =
+        TestJob::new(&["-n", "3", "--tag-output", &pe(), "lines:300"]).run().expect(0, "");
     let lines = outcome.stdout.lines().map(|line| {
         let (tag, line) = line.split_once(' ').expect("a tag");
         assert_eq!(tag, format!("[{}]", &line[1..2]));
         line
     });
     assert_whole(lines, 3, 300);
-    let outcome = Job::new(&["-n", "2", "--tag-output", &pe(), "complain:oops"]).run();
+    let outcome = TestJob::new(&["-n", "2", "--tag-output", &pe(), "complain:oops"]).run();
     let mut lines: Vec<&str> = outcome.stderr.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["[0] oops", "[1] oops"]);
@@ -65,7 +67,7 @@ fn tags_name_the_pe_of_each_line() {
 #[test]
 fn giant_lines_stay_whole_while_they_keep_coming() {
     let outcome =
-        Job::steps(3, &["init", "barrier", "giant:500000", "finalize"]).run().expect(0, "");
+        TestJob::steps(3, &["init", "barrier", "giant:500000", "finalize"]).run().expect(0, "");
     let expected: Vec<String> =
         (0..3).map(|pe| format!("<{}>", pe.to_string().repeat(500_000))).collect();
     assert_eq!(outcome.sorted(), expected);
@@ -76,7 +78,7 @@ fn a_giant_line_without_end_does_not_stop_the_others() {
     // PE 0 never ends its line and waits for PE 1, which prints more than its pipe holds.
     let giant = format!("0?text:{}", "0".repeat(100_000));
     let outcome =
-        Job::steps(2, &["init", &giant, "1?sleep:200", "1?lines:2000", "barrier", "finalize"])
+        TestJob::steps(2, &["init", &giant, "1?sleep:200", "1?lines:2000", "barrier", "finalize"])
             .run()
             .expect(0, "");
     let lines: Vec<&str> = outcome.stdout.lines().filter(|line| line.starts_with('<')).collect();
@@ -86,15 +88,15 @@ fn a_giant_line_without_end_does_not_stop_the_others() {
 
 #[test]
 fn a_last_line_without_newline_is_not_lost() {
-    assert_eq!(Job::steps(1, &["text:no newline"]).run().expect(0, "").stdout, "no newline");
-    let outcome = Job::steps(3, &["text:no newline"]).run().expect(0, "");
+    assert_eq!(TestJob::steps(1, &["text:no newline"]).run().expect(0, "").stdout, "no newline");
+    let outcome = TestJob::steps(3, &["text:no newline"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "no newline\nno newline\nno newline");
 }
 
 #[test]
 fn what_was_written_before_a_crash_is_there() {
     let outcome =
-        Job::steps(4, &["init", "lines:500", "barrier", "2?kill:11", "sleep:600000"]).run();
+        TestJob::steps(4, &["init", "lines:500", "barrier", "2?kill:11", "sleep:600000"]).run();
     assert_eq!(outcome.status, 139);
     assert_whole(outcome.stdout.lines(), 4, 500);
 }
@@ -103,24 +105,24 @@ fn what_was_written_before_a_crash_is_there() {
 fn a_stray_process_that_keeps_a_pipe_open_delays_nothing() {
     // setsid leaves the process group.
     let run = "background:exec setsid sleep 600";
-    let outcome = Job::steps(2, &["print:before", run, "print:after"]).run();
+    let outcome = TestJob::steps(2, &["print:before", run, "print:after"]).run();
     assert_eq!(outcome.sorted(), ["after", "after", "before", "before"]);
 }
 
 #[test]
 fn stdin_goes_to_pe_0() {
-    let outcome = Job::new(&["-n", "3", "--tag-output", &pe(), "cat"])
+    let outcome = TestJob::new(&["-n", "3", "--tag-output", &pe(), "cat"])
         .input("one\ntwo\n")
         .run()
         .expect(0, "");
     assert_eq!(outcome.stdout, "[0] one\n[0] two\n");
-    let outcome = Job::steps(2, &["cat"]).run().expect(0, "");
+    let outcome = TestJob::steps(2, &["cat"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "");
 }
 
 #[test]
 fn output_comes_while_the_job_runs() {
-    let mut job = Job::steps(2, &["1?print:early", "cat"]).input("").start();
+    let mut job = TestJob::steps(2, &["1?print:early", "cat"]).input("").start();
     let mut line = String::new();
     job.stdout().read_line(&mut line).expect("stdout");
     assert_eq!(line, "early\n");
@@ -129,7 +131,7 @@ fn output_comes_while_the_job_runs() {
 
 #[test]
 fn a_reader_that_leaves_ends_the_writers() {
-    let mut job = Job::new(&["-n", "2", "yes"]).start();
+    let mut job = TestJob::new(&["-n", "2", "yes"]).start();
     let mut reader = job.stdout();
     reader.read_exact(&mut [0; 1000]).expect("stdout");
     drop(reader);
@@ -147,13 +149,13 @@ const LOST: &str = "oshrun: cannot write to standard output: No space left on de
 
 #[test]
 fn output_that_cannot_be_written_fails_the_job() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     let jobs = || {
         [
-            Job::steps(2, &["init", "print:result", "finalize"]),
+            TestJob::steps(2, &["init", "print:result", "finalize"]),
             agent.steps("localhost,b", "", &["init", "print:result", "finalize"]),
             // Only the loss of its output ends this one.
-            Job::new(&["-n", "2", "yes"]),
+            TestJob::new(&["-n", "2", "yes"]),
         ]
     };
     for job in jobs() {
@@ -163,10 +165,10 @@ fn output_that_cannot_be_written_fails_the_job() {
     for job in jobs() {
         job.start_with(Stdio::null(), full(), full()).wait().expect(1, "");
     }
-    let job = Job::steps(2, &["print:result", "complain:oops"]);
+    let job = TestJob::steps(2, &["print:result", "complain:oops"]);
     let outcome = job.start_with(Stdio::null(), Stdio::piped(), full()).wait().expect(1, "");
     assert!(!outcome.stdout.contains("oops"), "{outcome:?}");
-    Job::new(&["--no-such-option"])
+    TestJob::new(&["--no-such-option"])
         .start_with(Stdio::null(), Stdio::piped(), full())
         .wait()
         .expect(2, "");
@@ -174,7 +176,7 @@ fn output_that_cannot_be_written_fails_the_job() {
 
 #[test]
 fn files_of_output_that_cannot_be_written_fail_the_job() {
-    let agent = Agent::new("");
+    let agent = TestAgent::new("");
     let folder = std::env::temp_dir().join(format!("oshrun-full-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let link = |name| std::os::unix::fs::symlink("/dev/full", folder.join(name)).expect("a link");
@@ -209,7 +211,7 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
     }
     let script = format!("ulimit -f 1; exec {} -n 1 {option} {} lines:200", oshrun(), pe());
     let message = format!("the file {}/0.out: File too large\n", folder.display());
-    let outcome = Job::by("sh", &["-c", &script]).run().expect_nothing_left();
+    let outcome = TestJob::by("sh", &["-c", &script]).run().expect_nothing_left();
     assert!(outcome.stderr.ends_with(&message) && outcome.status == 1, "{outcome:?}");
     std::fs::remove_dir_all(folder).expect("own folder");
 }
@@ -232,12 +234,12 @@ fn bytes_of_one_pe_pass_unchanged() {
 
     let from_one = format!("test $SHMEM_LOCAL_ID != 1 || {send}");
     let received = std::fs::File::create(file("received")).expect("a file");
-    let job = Job::new(&["-n", "3", "sh", "-c", &from_one]);
+    let job = TestJob::new(&["-n", "3", "sh", "-c", &from_one]);
     job.start_with(Stdio::null(), received.into(), Stdio::piped()).wait().expect(0, "");
     assert!(std::fs::read(file("received")).expect("a file") == bytes, "damaged");
 
     let to_files = file("files").display().to_string();
-    Job::new(&["-n", "2", "--output-files", &to_files, "sh", "-c", &send]).run().expect(0, "");
+    TestJob::new(&["-n", "2", "--output-files", &to_files, "sh", "-c", &send]).run().expect(0, "");
     for pe in 0..2 {
         let received = std::fs::read(file(&format!("files/{pe}.out"))).expect("a file");
         assert!(received == bytes, "those of PE {pe} are damaged");
@@ -254,7 +256,7 @@ fn written(pid: u32) -> u64 {
 
 #[test]
 fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
-    let mut job = Job::steps(
+    let mut job = TestJob::steps(
         2,
         &["init", "print:there", "1?lines:20000", "1?sleep:600000", "0?cat", "0?exit:3"],
     )
@@ -280,7 +282,7 @@ fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
 
 #[test]
 fn a_time_limit_counts_for_a_reader_that_stops_too() {
-    let mut job = Job::new(&["-n", "2", "--timeout", "0.5", &pe(), "lines:20000"]).start();
+    let mut job = TestJob::new(&["-n", "2", "--timeout", "0.5", &pe(), "lines:20000"]).start();
     let reader = job.stdout();
     // Its stdout is a full pipe whose reader waits here for oshrun to end.
     assert_eq!(job.wait().expect_nothing_left().status, 124);

@@ -9,7 +9,7 @@ use std::process::ChildStdout;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Agent, Running, eventually_nothing_left, pids, state};
+use support::{Running, TestAgent, eventually_nothing_left, pids, state};
 use testkit::eventually;
 
 type Stdout = BufReader<ChildStdout>;
@@ -20,7 +20,11 @@ fn send(pid: u32, signal: Signal) {
 
 /// Starts a job of one PE on each of three hosts. Returns its PEs, in any order, and
 /// its stdout. `before` and `after` surround the PE in the script that each host runs.
-fn job(agent: &Agent, options: &str, [before, after]: [&str; 2]) -> (Running, Vec<u32>, Stdout) {
+fn job(
+    agent: &TestAgent,
+    options: &str,
+    [before, after]: [&str; 2],
+) -> (Running, Vec<u32>, Stdout) {
     let script = format!("{before} {} init pid barrier sleep:600000 {after}", support::pe());
     let mut job = agent.job("localhost,b,c", options, &["sh", "-c", &script]).start();
     let mut stdout = job.stdout();
@@ -35,8 +39,8 @@ const PLAIN: [&str; 2] = ["exec", ""];
 const WRAPPED: [&str; 2] = ["", "; true"];
 
 /// Returns an agent after whose start the environment names the host.
-fn agent() -> Agent {
-    Agent::new("export AT=$1")
+fn agent() -> TestAgent {
+    TestAgent::new("export AT=$1")
 }
 
 /// Returns the daemon on a host.
@@ -124,7 +128,8 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
 #[test]
 fn a_killed_agent_ends_the_job() {
     // As ssh does, it stays between oshrun and the daemon.
-    let agent = Agent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
+    let agent =
+        TestAgent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     let way: Vec<u32> = ancestors(daemon(&job, "b")).take_while(|pid| *pid != oshrun).collect();

@@ -1,6 +1,6 @@
 //! Charts of a measure by size: curves of what has several sizes, rows of what has one.
 
-use super::chart::{self, Across};
+use super::chart::{self, XAxis};
 use super::curves::{Named, colored, curve, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
@@ -46,7 +46,7 @@ pub fn by_size(
         let mut drawn = colored(&group, operations, runs);
         let legend = legend(&drawn, !floor_curves.is_empty(), runs);
         drawn.extend(floor_curves.iter().map(|floor| curve(floor, None, runs)));
-        let drawing = chart::draw(measure, Across::Bytes, &drawn, runs.len());
+        let drawing = chart::draw(measure, XAxis::Bytes, &drawn, runs.len());
         let by = if measure == Measure::Collective { " by size" } else { "" };
         let title = titled(measure, kind, &format!("{by}{part}"));
         charts.push(Figure::new(title, noted(&common, &drawn), drawing, legend));

@@ -1,6 +1,6 @@
 //! Charts of collectives by the number of members.
 
-use super::chart::{self, Across};
+use super::chart::{self, XAxis};
 use super::curves::{colored, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
@@ -38,7 +38,7 @@ pub fn by_team(
         }
         for (group, part) in grouped(&names, SERIES.len()) {
             let drawn = colored(&group, operations, runs);
-            let drawing = chart::draw(measure, Across::Team, &drawn, runs.len());
+            let drawing = chart::draw(measure, XAxis::Team, &drawn, runs.len());
             let title = titled(measure, "", &format!(" by team, {which} size{part}"));
             let legend = legend(&drawn, false, runs);
             charts.push(Figure::new(title, noted(&common, &drawn), drawing, legend));

@@ -24,12 +24,12 @@ const FLOOR_LETTERS: usize = 20;
 
 /// The quantity on the horizontal axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Across {
+pub enum XAxis {
     Bytes,
     Team,
 }
 
-pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -> Drawing {
+pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) -> Drawing {
     // Floors first, so that they lie below.
     let (floors, own): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.color.is_none());
@@ -70,7 +70,7 @@ struct Plot {
 }
 
 impl Plot {
-    fn place(&self, x: u64, value: f64) -> (f64, f64) {
+    fn position(&self, x: u64, value: f64) -> (f64, f64) {
         (self.xs.at(x as f64), self.ys.at(value))
     }
 
@@ -78,10 +78,10 @@ impl Plot {
         ((LEFT + self.right) / 2.0, y)
     }
 
-    fn frame(&self, measure: Measure, across: Across) -> Markup {
+    fn frame(&self, measure: Measure, across: XAxis) -> Markup {
         let (title, name): (_, fn(u64) -> String) = match across {
-            Across::Bytes => ("bytes", units::size),
-            Across::Team => ("PEs in the team", |n| n.to_string()),
+            XAxis::Bytes => ("bytes", units::size),
+            XAxis::Team => ("PEs in the team", |n| n.to_string()),
         };
         let ys = self.ys.ticks(LABEL_HEIGHT).into_iter();
         let ys: Vec<_> = ys.map(|y| (self.ys.at(y), units::tick(measure, y))).collect();
@@ -104,8 +104,8 @@ impl Plot {
 
     fn band(&self, curve: &Trace) -> Markup {
         let edge = |piece: &[Spot]| {
-            let there = piece.iter().map(|spot| self.place(spot.x, spot.spread.1));
-            let back = piece.iter().rev().map(|spot| self.place(spot.x, spot.spread.0));
+            let there = piece.iter().map(|spot| self.position(spot.x, spot.spread.1));
+            let back = piece.iter().rev().map(|spot| self.position(spot.x, spot.spread.0));
             path(there.chain(back)) + "z"
         };
         html! {
@@ -120,16 +120,16 @@ impl Plot {
             Some(_) => ("2", dashes(curve.run)),
             None => ("1.2", Some(FLOOR_DASHES)),
         };
-        let place = |spot: &Spot| self.place(spot.x, spot.value);
+        let position = |spot: &Spot| self.position(spot.x, spot.value);
         // Floors of several runs differ by their markers.
         let has_markers = curve.color.is_some() || self.n_runs > 1;
         html! {
             @for piece in self.pieces(curve) {
                 path stroke=(curve.color()) stroke-width=(width) stroke-linejoin="round"
-                    stroke-dasharray=[dashes] fill="none" d=(path(piece.iter().map(place))) {}
+                    stroke-dasharray=[dashes] fill="none" d=(path(piece.iter().map(position))) {}
                 @for spot in piece {
                     @if has_markers || piece.len() == 1 || spot.is_invalid {
-                        (curve.mark(place(spot), spot))
+                        (curve.mark(position(spot), spot))
                     }
                 }
             }
@@ -161,7 +161,7 @@ impl Plot {
     }
 
     /// Returns a strip for each place of the horizontal axis that shows the values there.
-    fn hits(&self, measure: Measure, across: Across, curves: &[Trace]) -> Markup {
+    fn hits(&self, measure: Measure, across: XAxis, curves: &[Trace]) -> Markup {
         let places = &self.places;
         let edge = |i: usize| match i {
             0 => LEFT,
@@ -170,9 +170,9 @@ impl Plot {
         };
         let tip = |x: u64| {
             let mut tip = match across {
-                Across::Bytes if x == 1 => "1 byte".into(),
-                Across::Bytes => format!("{} bytes", units::size(x)),
-                Across::Team => format!("team of {x}"),
+                XAxis::Bytes if x == 1 => "1 byte".into(),
+                XAxis::Bytes => format!("{} bytes", units::size(x)),
+                XAxis::Team => format!("team of {x}"),
             };
             for curve in curves {
                 for spot in curve.spots.iter().filter(|spot| spot.x == x) {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn drawn(curves: &[Trace]) -> String {
-        draw(Measure::Latency, Across::Bytes, curves, 2).svg("").into_string()
+        draw(Measure::Latency, XAxis::Bytes, curves, 2).svg("").into_string()
     }
 
     #[test]
@@ -233,11 +233,11 @@ mod tests {
         let text = drawn(&curves);
         assert_eq!(text.matches("<circle").count(), 2, "{text}");
         assert_eq!(text.matches("l7 7m0-7l-7 7").count(), 2, "{text}");
-        let place = |name: &str| -> Option<f64> {
+        let position = |name: &str| -> Option<f64> {
             let (before, _) = text.split_once(&format!(">{name}</text>"))?;
             before.rsplit_once(" y=\"")?.1.split('"').next()?.parse().ok()
         };
-        let [a, b] = ["A memcpy", "B memcpy"].map(|name| place(name).expect("a name"));
+        let [a, b] = ["A memcpy", "B memcpy"].map(|name| position(name).expect("a name"));
         assert!((a - b).abs() >= 14.0, "names of floors keep apart: {a} and {b}");
         assert!(text.contains("n 1, invalid as a floor"), "{text}");
     }

@@ -77,7 +77,7 @@ impl Map<'_> {
     }
 
     /// Returns the middle of a cell.
-    fn place(&self, from: usize, to: usize) -> (f64, f64) {
+    fn position(&self, from: usize, to: usize) -> (f64, f64) {
         (LEFT + (to as f64 + 0.5) * self.cell, TOP + (from as f64 + 0.5) * self.cell)
     }
 
@@ -116,7 +116,7 @@ impl Map<'_> {
             @for (from, to) in pairs {
                 @if let Some(value) = self.figure(from, to) {
                     @let color = on_step(step(value, self.found.range));
-                    @let (x, y) = self.place(from, to);
+                    @let (x, y) = self.position(from, to);
                     @let text = units::figure(self.matrix.measure, value);
                     @for (line, word) in text.split(' ').enumerate() {
                         (label((x, y - 1.0 + 13.0 * line as f64), "middle", color, word))
@@ -165,7 +165,7 @@ impl Map<'_> {
             let squares = outliers().map(|one| format!("M{} {}h1v1h-1z", one.to, one.from));
             return self.filled(RED, &squares.collect::<String>());
         }
-        let sign = |(from, to)| self.sign(self.place(from, to), self.cell);
+        let sign = |(from, to)| self.sign(self.position(from, to), self.cell);
         html! {
             @for sign in outliers().map(|one| sign((one.from, one.to))) {
                 path stroke="white" stroke-width="4.5" fill="none" d=(sign) {}
@@ -180,7 +180,7 @@ impl Map<'_> {
         let step = (0..8).map(|power| 1 << power).find(has_room).unwrap_or(256);
         html! {
             @for pe in (0..self.n).step_by(step) {
-                @let (x, y) = self.place(pe, pe);
+                @let (x, y) = self.position(pe, pe);
                 (label((x, TOP - 8.0), "middle", SOFT, &pe.to_string()))
                 (label((LEFT - 7.0, y + 4.0), "end", SOFT, &pe.to_string()))
             }
@@ -217,8 +217,8 @@ impl Map<'_> {
         let block = SCALE / STEPS as f64;
         // The good end is above.
         let (bad, good) = self.found.range;
-        let place = if bad < good { (TOP + SCALE, TOP) } else { (TOP, TOP + SCALE) };
-        let axis = Axis::log_between((bad.min(good), bad.max(good)), place);
+        let position = if bad < good { (TOP + SCALE, TOP) } else { (TOP, TOP + SCALE) };
+        let axis = Axis::log_between((bad.min(good), bad.max(good)), position);
         let is_absent =
             |i: usize| i / self.n != i % self.n && self.figure(i / self.n, i % self.n).is_none();
         let mut signs = Vec::new();
@@ -301,12 +301,12 @@ fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
         ));
     }
     for one in found.outliers.iter().take(MOST) {
-        let place = match nodes.of[one.from] == nodes.of[one.to] {
+        let position = match nodes.of[one.from] == nodes.of[one.to] {
             true => "within a node",
             false => "between nodes",
         };
         all.push(format!(
-            "PE {} to PE {}: {:.1} times as long as other pairs {place}.",
+            "PE {} to PE {}: {:.1} times as long as other pairs {position}.",
             one.from, one.to, one.times
         ));
     }

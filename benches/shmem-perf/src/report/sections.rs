@@ -3,7 +3,7 @@
 
 use super::by_size::by_size;
 use super::by_team::by_team;
-use super::chart::Across;
+use super::chart::XAxis;
 use super::curves::all;
 use super::distributions::distributions;
 use super::figure::Figure;
@@ -40,7 +40,7 @@ fn of(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportSectio
     for &measure in measures {
         let series = all(measure, runs);
         if !series.is_empty() {
-            let across = (measure != Measure::Event).then_some(Across::Bytes);
+            let across = (measure != Measure::Event).then_some(XAxis::Bytes);
             all_charts.extend(charts(measure, &series, runs));
             let title = format!("Numbers of {}", units::name(measure).to_lowercase());
             tables.push(Part::Text(folded(&title, &figures(&series, across, runs))));

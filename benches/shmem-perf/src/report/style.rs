@@ -69,8 +69,8 @@ impl Entry {
 /// Returns a color for each operation: that of its place among the operations of its kind, so that
 /// it looks the same in all charts, unless two would get the same.
 pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
-    let place = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
-    let own: Vec<usize> = operations.iter().map(|name| place(name) % SERIES.len()).collect();
+    let position = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
+    let own: Vec<usize> = operations.iter().map(|name| position(name) % SERIES.len()).collect();
     let is_own = |i: usize| own[..i].iter().all(|color| *color != own[i]);
     match (0..own.len()).all(is_own) {
         true => own,

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::chart::Across;
+use super::chart::XAxis;
 use super::source::{NamedRun, called_shortly};
 use crate::naming::names;
 use crate::operation::is_invalid;
@@ -28,7 +28,7 @@ pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
 }
 
 /// Returns all figures of some series, each with the place of its run.
-pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[NamedRun]) -> Markup {
+pub fn figures(series: &[(usize, &Series)], across: Option<XAxis>, runs: &[NamedRun]) -> Markup {
     let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let mut head = vec!["operation"];
     head.extend((runs.len() > 1).then_some("run"));

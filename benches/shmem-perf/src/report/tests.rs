@@ -275,10 +275,11 @@ fn every_chart_is_a_picture_of_its_own() {
                 let number = size.split(' ').nth(i).expect("four numbers");
                 number.parse::<f64>().expect("a number")
             });
-            let place = |node: Node, name| node.attribute(name).and_then(|x| x.parse::<f64>().ok());
+            let position =
+                |node: Node, name| node.attribute(name).and_then(|x| x.parse::<f64>().ok());
             for node in document.root_element().children() {
-                assert!(place(node, "x").is_none_or(|x| x < width), "{title}");
-                assert!(place(node, "y").is_none_or(|y| y < height), "{title}");
+                assert!(position(node, "x").is_none_or(|x| x < width), "{title}");
+                assert!(position(node, "y").is_none_or(|y| y < height), "{title}");
             }
         });
     }

@@ -25,7 +25,7 @@ pub fn missing() -> Option<String> {
 
 /// Places both in share/rushmem of a prefix. `sources` is a copy of the repository, in which
 /// cargo-cyclonedx leaves its files.
-pub fn place(
+pub fn install(
     workspace: &Workspace,
     sources: &Path,
     prefix: &Path,

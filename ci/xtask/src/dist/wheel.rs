@@ -11,7 +11,7 @@ use anyhow::Result;
 use task_support::process::run;
 
 use super::release::{GLIBC, HOMEPAGE, VERSION, done, empty_folder};
-use crate::install::place;
+use crate::install::copy_file;
 
 /// Makes the wheel of a prefix in `output`.
 pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
@@ -50,7 +50,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             done(std::fs::write(&target, format!(".so man3/{}\n", page.display())), &target)?;
         } else {
             done(std::fs::create_dir_all(to), to)?;
-            place(&done(path.canonicalize(), &path)?, &target)?;
+            copy_file(&done(path.canonicalize(), &path)?, &target)?;
         }
     }
     Ok(())

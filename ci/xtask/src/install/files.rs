@@ -30,16 +30,16 @@ impl Prefix {
     }
 
     /// Copies a file, its mode too.
-    pub fn place(&mut self, from: &Path, name: &str) -> Result<()> {
+    pub fn copy_file(&mut self, from: &Path, name: &str) -> Result<()> {
         let to = self.add(name)?;
-        place(from, &to)
+        copy_file(from, &to)
     }
 
     /// Copies a folder with all that is in it.
-    pub fn place_tree(&mut self, from: &Path, name: &str) -> Result<()> {
+    pub fn copy_tree(&mut self, from: &Path, name: &str) -> Result<()> {
         self.make_folder(name)?;
         self.list(from, name)?;
-        place_tree(from, &self.root.join(name))
+        copy_tree(from, &self.root.join(name))
     }
 
     /// Makes a link to a file of the same folder.
@@ -127,7 +127,7 @@ impl Prefix {
 }
 
 /// Copies a folder with all that is in it; links stay links.
-pub fn place_tree(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)
         .with_context(|| format!("could not make the directory {}", to.display()))?;
     let entries =
@@ -137,11 +137,11 @@ pub fn place_tree(from: &Path, to: &Path) -> Result<()> {
         let target = to.join(entry.file_name());
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            place_tree(&entry.path(), &target)?;
+            copy_tree(&entry.path(), &target)?;
         } else if kind.is_symlink() {
             place_link(fs::read_link(entry.path())?, &target)?;
         } else {
-            place(&entry.path(), &target)?;
+            copy_file(&entry.path(), &target)?;
         }
     }
     Ok(())
@@ -149,7 +149,7 @@ pub fn place_tree(from: &Path, to: &Path) -> Result<()> {
 
 /// Copies a file, its mode too. What was there is replaced at once, never written into: programs
 /// that run from it keep what they have mapped.
-pub fn place(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
     let new = beside(to);
     fs::copy(from, &new)
         .and_then(|_| fs::rename(&new, to))

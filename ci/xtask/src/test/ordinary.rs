@@ -27,9 +27,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub fn user(session: &TestSession) -> Result<StepOutcome> {
     let place = PublicFolder::make()?;
     let prefix = place.path.join("prefix");
-    install::place_tree(&session.prefix, &prefix)?;
+    install::copy_tree(&session.prefix, &prefix)?;
     let sources = place.path.join("examples");
-    install::place_tree(&session.workspace.root.join(SOURCES), &sources)?;
+    install::copy_tree(&session.workspace.root.join(SOURCES), &sources)?;
     place.command(LIMIT, "id").status()?;
 
     for Example { name, pes } in EXAMPLES {

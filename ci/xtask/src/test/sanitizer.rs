@@ -87,7 +87,7 @@ pub fn target() -> String {
 fn prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = folder(session).join("prefix");
-    install::place_tree(&session.prefix, &prefix)?;
+    install::copy_tree(&session.prefix, &prefix)?;
     shared::link(&built.join("librushmem.a"), &prefix.join("lib/librushmem.so.1"), "cc")?;
     Ok(prefix)
 }

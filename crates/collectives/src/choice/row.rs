@@ -51,14 +51,14 @@ pub struct Row<A> {
 
 /// The error in a row, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct RowError {
     /// The line, from 1 on.
     pub line: u32,
     /// A sentence.
     pub what: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for RowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.what)
     }

@@ -5,7 +5,7 @@ use super::algorithms::{
     ScanAlgorithm, SyncAlgorithm,
 };
 use super::facts::ChoiceFacts;
-use super::row::{Conditions, Mistake, Row, RowOrigin};
+use super::row::{Conditions, Row, RowError, RowOrigin};
 
 /// The rows that are built in, which leave no case open.
 const BUILT_IN: &str = include_str!("built_in.txt");
@@ -156,7 +156,7 @@ impl Table {
     ///
     /// # Errors
     /// At the first line that is no row.
-    pub fn read(&mut self, text: &str) -> Result<(), Mistake> {
+    pub fn read(&mut self, text: &str) -> Result<(), RowError> {
         self.append(text, RowOrigin::File)
     }
 
@@ -165,7 +165,7 @@ impl Table {
         self.append(BUILT_IN, |_| RowOrigin::BuiltIn).expect("what is built in has no mistake");
     }
 
-    fn append(&mut self, text: &str, origin: impl Fn(u32) -> RowOrigin) -> Result<(), Mistake> {
+    fn append(&mut self, text: &str, origin: impl Fn(u32) -> RowOrigin) -> Result<(), RowError> {
         for (line, text) in (1..).zip(text.lines()) {
             let row = text.split('#').next().unwrap_or_default();
             let columns: Vec<&str> = row.split_whitespace().collect();
@@ -181,7 +181,7 @@ impl Table {
                     columns.len()
                 )),
             };
-            pushed.map_err(|what| Mistake { line, what })?;
+            pushed.map_err(|what| RowError { line, what })?;
         }
         Ok(())
     }

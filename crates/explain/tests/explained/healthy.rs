@@ -1,11 +1,11 @@
 //! Constellations of healthy jobs: nothing is called a deadlock or a mistake.
 
-use crate::jobs::{Job, team, word, world};
+use crate::jobs::{TestJob, team, word, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 
 /// Checks the job with 4 and with 64 PEs: its conclusion has the sentence and no verdict.
-fn check(job: impl Fn(u32) -> Job, sentence: &str) {
+fn check(job: impl Fn(u32) -> TestJob, sentence: &str) {
     for n_pes in [4, 64] {
         let (_, conclusion) = job(n_pes).explained(n_pes);
         let sentence = sentence.replace("{last}", &(n_pes - 1).to_string());
@@ -20,18 +20,18 @@ fn check(job: impl Fn(u32) -> Job, sentence: &str) {
 
 #[test]
 fn all_pes_compute() {
-    check(Job::new, "All PEs compute: none waits for another.");
+    check(TestJob::new, "All PEs compute: none waits for another.");
 }
 
 #[test]
 fn all_pes_have_finalized() {
-    let job = |n| Job::new(n).stage(0..n, Some(Stage::Finalized));
+    let job = |n| TestJob::new(n).stage(0..n, Some(Stage::Finalized));
     check(job, "All PEs have finalized: none waits for another.");
 }
 
 #[test]
 fn a_pe_computes_for_an_hour() {
-    let job = |n| Job::new(n).wait(1..n, "shmem_barrier_all", 3600.0, |_| world(n, 2));
+    let job = |n| TestJob::new(n).wait(1..n, "shmem_barrier_all", 3600.0, |_| world(n, 2));
     check(job, "PE 0 computes. PEs 1-{last} wait for PE 0 in shmem_barrier_all");
 }
 
@@ -39,28 +39,28 @@ fn a_pe_computes_for_an_hour() {
 fn a_consumer_waits_for_a_producer_that_computes() {
     let job = |n| {
         let others = (0..n).filter(|pe| *pe != 0 && *pe != 3);
-        Job::new(n).wait_until(3, 7).barrier_all(others)
+        TestJob::new(n).wait_until(3, 7).barrier_all(others)
     };
     check(job, "which is 7. PE 0 can still write this word. PEs 1-2");
 }
 
 #[test]
 fn a_word_compares_already() {
-    let job = |n| Job::new(n).wait_until(3, 8).barrier_all((0..n).filter(|pe| *pe != 3));
+    let job = |n| TestJob::new(n).wait_until(3, 8).barrier_all((0..n).filter(|pe| *pe != 3));
     check(job, "flag[2] >= 8, which is 8 by now. It is about to continue.");
 }
 
 #[test]
 fn locks_are_waited_for_while_the_holder_computes() {
     let job =
-        |n| (1..n).fold(Job::new(n).holds(0, 8), |job, pe| job.set_lock([pe], 8, Some(pe - 1)));
+        |n| (1..n).fold(TestJob::new(n).holds(0, 8), |job, pe| job.set_lock([pe], 8, Some(pe - 1)));
     check(job, "PE 0 computes. PEs 1-{last} wait for PE 0 in shmem_set_lock.");
 }
 
 #[test]
 fn threads_compute_while_others_wait() {
     let job = |n| {
-        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        let mut job = (0..n).fold(TestJob::new(n), |job, pe| job.wait_until(pe, 7));
         job.0[3].other_threads.busy = 7;
         job
     };
@@ -70,7 +70,7 @@ fn threads_compute_while_others_wait() {
 #[test]
 fn waits_that_are_only_counted_may_end() {
     let job = |n| {
-        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        let mut job = (0..n).fold(TestJob::new(n), |job, pe| job.wait_until(pe, 7));
         job.0[3].status.as_mut().expect("a status").further_waits = vec![7, 8, 9];
         job
     };
@@ -81,7 +81,7 @@ fn waits_that_are_only_counted_may_end() {
 #[test]
 fn a_thread_sleeps_while_all_others_wait() {
     let job = |n| {
-        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        let mut job = (0..n).fold(TestJob::new(n), |job, pe| job.wait_until(pe, 7));
         job.0[3].other_threads.sleeping = 1;
         job
     };
@@ -92,7 +92,7 @@ fn a_thread_sleeps_while_all_others_wait() {
 #[test]
 fn pes_of_other_hosts_may_write_a_word() {
     let job = |n: u32| {
-        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        let mut job = (0..n).fold(TestJob::new(n), |job, pe| job.wait_until(pe, 7));
         job.0.drain(1..3);
         job
     };
@@ -103,14 +103,14 @@ fn pes_of_other_hosts_may_write_a_word() {
 fn waits_in_a_circle_are_young() {
     let job = |n| {
         let next = |pe: u32| Subject::Message { from: (pe + 1) % n };
-        Job::new(n).wait(0..n, "shmem_team_split_2d", 0.5, next)
+        TestJob::new(n).wait(0..n, "shmem_team_split_2d", 0.5, next)
     };
     check(job, "The waits are shorter than 1 s");
 }
 
 #[test]
 fn a_word_is_young() {
-    let job = |n| Job::new(n).wait([3], "shmem_wait", 0.5, |_| word()).barrier_all(0..3);
+    let job = |n| TestJob::new(n).wait([3], "shmem_wait", 0.5, |_| word()).barrier_all(0..3);
     check(
         job,
         "PE 3 has waited 0.50 s in shmem_wait on the static variable at 0x4010 >= 8. This is too short",
@@ -121,7 +121,7 @@ fn a_word_is_young() {
 fn a_broadcast_is_under_way_while_its_root_is_in_the_next_collective() {
     let job = |n| {
         let awaits_root = |_| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(0));
-        let job = Job::new(n).wait(1..n, "shmem_broadcastmem", 9.0, awaits_root);
+        let job = TestJob::new(n).wait(1..n, "shmem_broadcastmem", 9.0, awaits_root);
         job.wait([0], "shmem_barrier_all", 8.0, |_| world(n, 6))
     };
     check(job, "No member is missing");
@@ -129,13 +129,13 @@ fn a_broadcast_is_under_way_while_its_root_is_in_the_next_collective() {
 
 #[test]
 fn a_pe_that_is_done_waits_for_the_others_to_finalize() {
-    let job = |n| Job::new(n).wait([0], "shmem_finalize", 600.0, |_| world(n, 2));
+    let job = |n| TestJob::new(n).wait([0], "shmem_finalize", 600.0, |_| world(n, 2));
     check(job, "PE 0 waits for them in shmem_finalize");
 }
 
 #[test]
 fn all_pes_are_at_the_end_of_finalize() {
-    let job = |n| Job::new(n).wait(0..n, "shmem_finalize", 8.0, |_| Subject::Exit);
+    let job = |n| TestJob::new(n).wait(0..n, "shmem_finalize", 8.0, |_| Subject::Exit);
     check(job, "PEs 0-{last} have waited 8 s in shmem_finalize. No target");
 }
 
@@ -150,7 +150,7 @@ fn members_call_a_routine_by_its_different_names() {
         ["shmem_barrier_all", "Shmem::barrier_all"],
     ] {
         let job = |n| {
-            let job = Job::new(n).wait([1], one, 9.0, |_| world(n, 41));
+            let job = TestJob::new(n).wait([1], one, 9.0, |_| world(n, 41));
             job.wait(2..n, other, 9.0, |_| world(n, 41))
         };
         check(job, "PE 0 computes.");
@@ -160,7 +160,7 @@ fn members_call_a_routine_by_its_different_names() {
 #[test]
 fn different_calls_are_young() {
     let job = |n| {
-        let job = Job::new(n).barrier_all(1..n);
+        let job = TestJob::new(n).barrier_all(1..n);
         job.wait([0], "shmem_long_sum_reduce", 0.5, |_| world(n, 41))
     };
     check(job, "No member is missing");
@@ -170,26 +170,26 @@ fn different_calls_are_young() {
 fn a_network_is_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![3] };
-        Job::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..n)
+        TestJob::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..n)
     };
     check(job, "the network is slow");
 }
 
 #[test]
 fn processes_sleep_outside_the_library() {
-    let job = |n| Job::new(n).process(0..n, ProcessState::Sleeps);
+    let job = |n| TestJob::new(n).process(0..n, ProcessState::Sleeps);
     check(job, "All PEs sleep outside the library");
 }
 
 #[test]
 fn no_pe_has_come_to_init() {
-    check(|n| Job::new(n).stage(0..n, None), "No PE has a status that can be read; perhaps");
+    check(|n| TestJob::new(n).stage(0..n, None), "No PE has a status that can be read; perhaps");
 }
 
 #[test]
 fn a_reduction_of_much_data_is_behind_on_one_pe() {
     let job = |n| {
-        let job = Job::new(n).wait([3], "shmem_long_sum_reduce", 9.0, |_| world(n, 5));
+        let job = TestJob::new(n).wait([3], "shmem_long_sum_reduce", 9.0, |_| world(n, 5));
         let others = (0..n).filter(|pe| *pe != 3);
         job.wait(others, "shmem_barrier_all", 8.0, |_| world(n, 6))
     };
@@ -200,7 +200,7 @@ fn a_reduction_of_much_data_is_behind_on_one_pe() {
 fn operations_of_a_barrier_are_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![0] };
-        let job = Job::new(n).wait([3], "shmem_barrier_all", 4.0, to);
+        let job = TestJob::new(n).wait([3], "shmem_barrier_all", 4.0, to);
         job.barrier_all((1..n).filter(|pe| *pe != 3)).wait_until(0, 7)
     };
     check(job, "PE 3 can still write this word.");

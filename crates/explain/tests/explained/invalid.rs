@@ -1,7 +1,7 @@
 //! Statuses that no PE of this version writes, such as those of damaged memory: they are explained
 //! somehow, without a panic.
 
-use crate::jobs::{Job, team, word};
+use crate::jobs::{TestJob, team, word};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Members, Stage, Subject, SymmetricLocation};
 
@@ -55,8 +55,8 @@ impl Numbers {
         }
     }
 
-    fn job(&mut self) -> Job {
-        let mut job = Job::new(6);
+    fn job(&mut self) -> TestJob {
+        let mut job = TestJob::new(6);
         for pe in 0..6 {
             for _ in 0..self.below(3) {
                 let subject = self.subject();

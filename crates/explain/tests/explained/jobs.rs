@@ -12,11 +12,11 @@ const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 10_000 * SECOND;
 
 /// A job, of which every PE computes at first.
-pub struct Job(pub Vec<PeSnapshot>);
+pub struct TestJob(pub Vec<PeSnapshot>);
 
-impl Job {
-    pub fn new(n_pes: u32) -> Job {
-        Job((0..n_pes).map(snapshot).collect())
+impl TestJob {
+    pub fn new(n_pes: u32) -> TestJob {
+        TestJob((0..n_pes).map(snapshot).collect())
     }
 
     pub fn n_pes(&self) -> u32 {
@@ -24,7 +24,7 @@ impl Job {
     }
 
     /// PEs with this process.
-    pub fn process(mut self, pes: impl IntoIterator<Item = u32>, process: ProcessState) -> Job {
+    pub fn process(mut self, pes: impl IntoIterator<Item = u32>, process: ProcessState) -> TestJob {
         for pe in pes {
             self.0[pe as usize].process = process.clone();
         }
@@ -32,7 +32,7 @@ impl Job {
     }
 
     /// PEs at this stage.
-    pub fn stage(mut self, pes: impl IntoIterator<Item = u32>, stage: Option<Stage>) -> Job {
+    pub fn stage(mut self, pes: impl IntoIterator<Item = u32>, stage: Option<Stage>) -> TestJob {
         for pe in pes {
             let snapshot = &mut self.0[pe as usize];
             match (stage, &mut snapshot.status) {
@@ -50,7 +50,7 @@ impl Job {
         call: &str,
         seconds: f64,
         subject: impl Fn(u32) -> Subject,
-    ) -> Job {
+    ) -> TestJob {
         for pe in pes {
             let snapshot = &mut self.0[pe as usize];
             snapshot.process = ProcessState::Sleeps;
@@ -65,13 +65,13 @@ impl Job {
     }
 
     /// PEs in `shmem_barrier_all` as their 41st collective, for 12 s.
-    pub fn barrier_all(self, pes: impl IntoIterator<Item = u32>) -> Job {
+    pub fn barrier_all(self, pes: impl IntoIterator<Item = u32>) -> TestJob {
         let n_pes = self.n_pes();
         self.wait(pes, "shmem_barrier_all", 12.0, |_| world(n_pes, 41))
     }
 
     /// Returns a PE in `shmem_long_wait_until` on `flag[2] >= 8` for 31 s.
-    pub fn wait_until(self, pe: u32, value: u64) -> Job {
+    pub fn wait_until(self, pe: u32, value: u64) -> TestJob {
         let mut job = self.wait([pe], "shmem_long_wait_until", 31.0, |_| word());
         let snapshot = &mut job.0[pe as usize];
         snapshot.values.push(Some(value));
@@ -80,7 +80,7 @@ impl Job {
     }
 
     /// Returns a PE that wrote the word of [`word`] on another one some seconds ago.
-    pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> Job {
+    pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> TestJob {
         let at = NOW - (seconds * SECOND as f64) as u64;
         let (location, call) =
             (SymmetricLocation::Static { address: 0x4010 }, "shmem_long_p".into());
@@ -96,7 +96,7 @@ impl Job {
         n: u64,
         targets: &[u32],
         more: bool,
-    ) -> Job {
+    ) -> TestJob {
         for pe in pes {
             let status = self.0[pe as usize].status.as_mut().expect("a status");
             status.in_flight = Some(InFlight { n, targets: targets.to_vec(), more });
@@ -105,7 +105,7 @@ impl Job {
     }
 
     /// Returns a PE that holds a lock.
-    pub fn holds(mut self, pe: u32, lock: u64) -> Job {
+    pub fn holds(mut self, pe: u32, lock: u64) -> TestJob {
         let status = self.0[pe as usize].status.as_mut().expect("a status");
         status.held_locks.push(location(lock));
         self
@@ -117,7 +117,7 @@ impl Job {
         pes: impl IntoIterator<Item = u32>,
         lock: u64,
         behind: Option<u32>,
-    ) -> Job {
+    ) -> TestJob {
         self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: location(lock), behind })
     }
 

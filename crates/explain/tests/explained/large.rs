@@ -1,6 +1,6 @@
 //! Jobs of 512 and of 100,000 PEs: the text stays short, and its making takes a moment.
 
-use crate::jobs::{Job, team, world};
+use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// PEs of a large job.
 const LARGE: u32 = 100_000;
 
-fn explained(job: &Job) -> (String, String) {
+fn explained(job: &TestJob) -> (String, String) {
     let start = Instant::now();
     let texts = job.explained(job.n_pes());
     assert!(start.elapsed() < LIMIT, "it took {:?}", start.elapsed());
@@ -22,7 +22,7 @@ fn explained(job: &Job) -> (String, String) {
 #[test]
 fn the_table_folds_512_pes() {
     let others = (0..512).filter(|pe| ![100, 200, 300].contains(pe));
-    let job = Job::new(512).barrier_all(others).wait_until(200, 7);
+    let job = TestJob::new(512).barrier_all(others).wait_until(200, 7);
     let job = job.process([300], ProcessState::Sleeps);
     let (table, conclusion) = explained(&job);
     let expected = "509 PEs (0-99, 101-199, 201-299, 301-511) in shmem_barrier_all, the 41st \
@@ -36,7 +36,7 @@ fn the_table_folds_512_pes() {
 
 #[test]
 fn a_table_of_many_different_words_is_folded() {
-    let job = (1..512).fold(Job::new(512), |job, pe| job.wait_until(pe, u64::from(pe % 100)));
+    let job = (1..512).fold(TestJob::new(512), |job, pe| job.wait_until(pe, u64::from(pe % 100)));
     let (table, conclusion) = explained(&job);
     assert!(table.contains("511 PEs (1-511) in shmem_long_wait_until, for 31 s"), "{table}");
     assert!(conclusion.contains(
@@ -47,10 +47,10 @@ fn a_table_of_many_different_words_is_folded() {
 
 #[test]
 fn a_table_of_many_different_calls_ends_with_their_number() {
-    let calls = |job: Job, pe: u32| {
+    let calls = |job: TestJob, pe: u32| {
         job.wait([pe], &format!("shmem_call{}", pe % 40), 3.0, |_| Subject::Message { from: 0 })
     };
-    let (table, _) = explained(&(1..512).fold(Job::new(512), calls));
+    let (table, _) = explained(&(1..512).fold(TestJob::new(512), calls));
     assert_eq!(table.lines().count(), 25);
     assert!(table.ends_with("in 17 other situations"), "{table}");
 }
@@ -58,7 +58,7 @@ fn a_table_of_many_different_calls_ends_with_their_number() {
 #[test]
 fn one_of_100_000_pes_is_missing() {
     let others = (0..LARGE).filter(|pe| *pe != 77_777);
-    let (_, conclusion) = explained(&Job::new(LARGE).barrier_all(others).wait_until(77_777, 7));
+    let (_, conclusion) = explained(&TestJob::new(LARGE).barrier_all(others).wait_until(77_777, 7));
     assert!(conclusion.contains("Deadlock: PE 77777 has waited 31 s in shmem_long_wait_until"));
     assert!(
         conclusion.contains("PEs 0-77776 and 77778-99999 wait for PE 77777 in shmem_barrier_all")
@@ -69,7 +69,7 @@ fn one_of_100_000_pes_is_missing() {
 fn rows_of_100_000_pes_wait_for_their_first_members() {
     let row = |pe: u32| team("row", u64::from(pe / 10), (pe / 10 * 10, 1, 10), 6, None);
     let others = (0..LARGE).filter(|pe| pe % 10 != 0);
-    let job = Job::new(LARGE).wait(others, "shmem_team_sync", 5.0, row);
+    let job = TestJob::new(LARGE).wait(others, "shmem_team_sync", 5.0, row);
     let (_, conclusion) = explained(&job);
     assert!(conclusion.contains("PEs 0, 10, 20, ..., 99990 compute."), "{conclusion}");
 }
@@ -77,14 +77,14 @@ fn rows_of_100_000_pes_wait_for_their_first_members() {
 #[test]
 fn all_of_100_000_pes_are_in_collectives_of_different_numbers() {
     let nth = |pe: u32| world(LARGE, u64::from(pe));
-    let job = Job::new(LARGE).wait(0..LARGE, "shmem_sync_all", 5.0, nth);
+    let job = TestJob::new(LARGE).wait(0..LARGE, "shmem_sync_all", 5.0, nth);
     let (_, conclusion) = explained(&job);
     assert!(conclusion.contains("PE 0 is in shmem_sync_all, the 0th one, but PE 1"));
 }
 
 #[test]
 fn pairs_of_100_000_pes_hold_the_locks_of_each_other() {
-    let pairs = (0..LARGE).step_by(2).fold(Job::new(LARGE), |job, pe| {
+    let pairs = (0..LARGE).step_by(2).fold(TestJob::new(LARGE), |job, pe| {
         let (first, second) = (u64::from(pe) * 8, u64::from(pe + 1) * 8);
         let held = job.holds(pe, first).holds(pe + 1, second);
         held.set_lock([pe], second, None).set_lock([pe + 1], first, None)
@@ -96,7 +96,7 @@ fn pairs_of_100_000_pes_hold_the_locks_of_each_other() {
 #[test]
 fn a_ring_of_100_000_pes_waits_for_messages() {
     let next = |pe: u32| Subject::Message { from: (pe + 1) % LARGE };
-    let ring = Job::new(LARGE).wait(0..LARGE, "shmem_team_split_2d", 5.0, next);
+    let ring = TestJob::new(LARGE).wait(0..LARGE, "shmem_team_split_2d", 5.0, next);
     let (_, conclusion) = explained(&ring);
     assert!(conclusion.contains("PE 0 has waited 5 s for PE 1 in shmem_team_split_2d"));
     assert!(conclusion.contains("it has 100000 PEs."), "{conclusion}");
@@ -104,7 +104,8 @@ fn a_ring_of_100_000_pes_waits_for_messages() {
 
 #[test]
 fn a_queue_of_100_000_pes_waits_for_a_lock() {
-    let queue = (1..LARGE).fold(Job::new(LARGE), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
+    let queue =
+        (1..LARGE).fold(TestJob::new(LARGE), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
     let (_, conclusion) = explained(&queue.stage([0], Some(Stage::Finalized)));
     assert!(
         conclusion.contains("PE 0 has finalized. PEs 1-99999 wait for PE 0 in shmem_set_lock.")

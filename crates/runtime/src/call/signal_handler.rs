@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 type Blocked = u64;
 
 /// The number of stack addresses that are remembered, those of 1 KiB.
-const PLACES: usize = 1024 / FRAME_ALIGNMENT;
+const SLOTS: usize = 1024 / FRAME_ALIGNMENT;
 /// The alignment of frames on the stack, in bytes.
 const FRAME_ALIGNMENT: usize = 16;
 
@@ -32,7 +32,7 @@ thread_local! {
     static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
     /// The stack addresses at which this thread was found outside of handlers, each in its place:
     /// the routines of a loop differ.
-    static CALLED_AT: [Cell<usize>; PLACES] = const { [const { Cell::new(0) }; PLACES] };
+    static CALLED_AT: [Cell<usize>; SLOTS] = const { [const { Cell::new(0) }; SLOTS] };
 }
 
 /// Returns true if this thread runs a signal handler.
@@ -40,15 +40,15 @@ thread_local! {
 pub(crate) fn calls() -> bool {
     let on_stack = 0u8;
     let at = std::hint::black_box(&raw const on_stack).addr();
-    let place = at / FRAME_ALIGNMENT % PLACES;
-    if CALLED_AT.with(|places| places[place].get() == at) {
+    let slot = at / FRAME_ALIGNMENT % SLOTS;
+    if CALLED_AT.with(|slots| slots[slot].get() == at) {
         return false;
     }
     let blocked = blocked();
     let is_handler = OUTSIDE.get() != Some(blocked) && is_on_stack();
     if !is_handler {
         OUTSIDE.set(Some(blocked));
-        CALLED_AT.with(|places| places[place].set(at));
+        CALLED_AT.with(|slots| slots[slot].set(at));
     }
     is_handler
 }

@@ -16,7 +16,7 @@ use crate::sync::team_signals::OngoingCollective;
 use rushmem_collectives::{Step, pairwise};
 
 /// The purpose of messages, in their tag.
-const PLACES: u64 = 11;
+const OFFSETS: u64 = 11;
 
 /// Blocks of an array of the caller, one for each member, measured in bytes.
 ///
@@ -62,10 +62,10 @@ pub unsafe fn alltoallv(
     let offsets = unsafe { read(t_offsets, n) };
     // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let [places, received] = exchange(&mut executor, [&offsets, &sizes]);
+    let [dest_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
     // SAFETY: an entry for each member, by contract.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(&mut executor, (target, &places), (blocks.source, &from), &sizes);
+    deliver(&mut executor, (target, &dest_offsets), (blocks.source, &from), &sizes);
     for (member, &size) in received.iter().enumerate() {
         // SAFETY: valid for a write to each member's entry, by contract.
         unsafe { t_sizes.wrapping_add(member).write(size as usize) };
@@ -105,10 +105,10 @@ pub unsafe fn alltoallv_packed(
              larger, or s_sizes smaller"
         );
     }
-    let [places] = exchange(&mut executor, [&starts]);
+    let [dest_offsets] = exchange(&mut executor, [&starts]);
     // SAFETY: an entry for each member, by contract.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(&mut executor, (target, &places), (blocks.source, &from), &sizes);
+    deliver(&mut executor, (target, &dest_offsets), (blocks.source, &from), &sizes);
     total as usize
 }
 
@@ -122,7 +122,7 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 /// Returns a word of each column for each member; what each of them has for this one.
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
     let (job, members, me) = (executor.job, executor.members(), executor.me());
-    let tag = digest(&[PLACES, executor.collective.team.number()]);
+    let tag = digest(&[OFFSETS, executor.collective.team.number()]);
     let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
@@ -150,7 +150,7 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
 /// `target` there.
 fn deliver(
     executor: &mut Executor<'_>,
-    (target, places): (TargetBlocks, &[u64]),
+    (target, dest_offsets): (TargetBlocks, &[u64]),
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {
@@ -158,17 +158,17 @@ fn deliver(
     let copy = |member: usize, pe| {
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);
-        let place = places[member] as usize;
-        if place.checked_add(nbytes).is_none_or(|end| end > target.nbytes) {
+        let offset = dest_offsets[member] as usize;
+        if offset.checked_add(nbytes).is_none_or(|end| end > target.nbytes) {
             let len = target.nbytes;
             // Cause: an offset and a size reach beyond the target.
             fail!(
                 call,
-                "argument target has {len} bytes, but {nbytes} bytes for member {member} would go to byte {place}; make it \
+                "argument target has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \
                  larger, or the offsets smaller"
             );
         }
-        let to = target.target.wrapping_add(place);
+        let to = target.target.wrapping_add(offset);
         let to = symmetric(call, "target", to, nbytes);
         symmetric(call, "source", from, nbytes).copy_to(pe, to);
     };

@@ -18,7 +18,7 @@ const POLLS_PER_YIELD: u32 = 256;
 /// A poll that has the network progress takes as long as this number of loads.
 const POLLS_PER_PROGRESS: u32 = 32;
 /// The number of places that a thread knows the values of.
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 /// The most bytes of a get that may be a poll: a cache line.
 const LINE: usize = 64;
 
@@ -26,12 +26,12 @@ const LINE: usize = 64;
 struct Polls {
     in_a_row: Cell<u32>,
     /// Digests of places and of what was last found there.
-    found: [Cell<u64>; PLACES],
+    found: [Cell<u64>; SLOTS],
 }
 
 thread_local! {
     static POLLS: Polls =
-        const { Polls { in_a_row: Cell::new(0), found: [const { Cell::new(0) }; PLACES] } };
+        const { Polls { in_a_row: Cell::new(0), found: [const { Cell::new(0) }; SLOTS] } };
 }
 
 /// Counts a call that may be a poll and does not know.
@@ -80,7 +80,7 @@ pub(crate) unsafe fn got(addr: usize, pe: c_int, dest: *const u8, nbytes: usize)
 fn count_found(addr: usize, pe: c_int, value: u64) {
     let place = mixed(addr as u64 ^ u64::from(pe as u32).rotate_right(16));
     let digest = mixed(place ^ value);
-    let known = |polls: &Polls| polls.found[(place >> 32) as usize % PLACES].replace(digest);
+    let known = |polls: &Polls| polls.found[(place >> 32) as usize % SLOTS].replace(digest);
     match POLLS.with(known) == digest {
         true => count(1),
         false => end_row(),

@@ -25,7 +25,7 @@ pub fn pe() -> String {
 }
 
 /// A job that is being configured.
-pub struct Job {
+pub struct TestJob {
     command: Command,
     input: Option<Vec<u8>>,
 }
@@ -43,26 +43,26 @@ pub struct Outcome {
     mark: TestMark,
 }
 
-impl Job {
+impl TestJob {
     /// `oshrun` with these arguments.
-    pub fn new(words: &[&str]) -> Job {
-        Job::by(oshrun(), words)
+    pub fn new(words: &[&str]) -> TestJob {
+        TestJob::by(oshrun(), words)
     }
 
     /// `oshrun -n N pe STEPS`.
-    pub fn steps(n_pes: u32, steps: &[&str]) -> Job {
+    pub fn steps(n_pes: u32, steps: &[&str]) -> TestJob {
         let (n_pes, pe) = (n_pes.to_string(), pe());
-        Job::new(&[&["-n", &n_pes, &pe], steps].concat())
+        TestJob::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
     /// Makes a job that is started by a shell that runs a command first, such as `trap`.
-    pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> Job {
+    pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> TestJob {
         let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
-        Job::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())
+        TestJob::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())
     }
 
     /// Another program that starts oshrun.
-    pub fn by(program: &str, words: &[&str]) -> Job {
+    pub fn by(program: &str, words: &[&str]) -> TestJob {
         // Signals that a background job ignores would be inherited as ignored.
         let mut command = Command::new("env");
         command
@@ -78,22 +78,22 @@ impl Job {
                 command.env_remove(name);
             }
         }
-        Job { command, input: None }
+        TestJob { command, input: None }
     }
 
-    pub fn env(mut self, name: &str, value: &str) -> Job {
+    pub fn env(mut self, name: &str, value: &str) -> TestJob {
         self.command.env(name, value);
         self
     }
 
-    pub fn input(mut self, text: &str) -> Job {
+    pub fn input(mut self, text: &str) -> TestJob {
         self.input = Some(text.into());
         self.command.stdin(Stdio::piped());
         self
     }
 
     /// Its stdin is open until [`Running::end_input`].
-    pub fn input_later(mut self) -> Job {
+    pub fn input_later(mut self) -> TestJob {
         self.command.stdin(Stdio::piped());
         self
     }
@@ -298,19 +298,19 @@ pub fn tempfile(text: &str) -> std::fs::File {
 
 /// A command for `--launch-agent`: like ssh, but every host is this machine. `script` runs first;
 /// `$1` is the host, and descriptor 3 is standard input, also for background processes.
-pub struct Agent {
+pub struct TestAgent {
     file: PathBuf,
 }
 
-impl Agent {
-    pub fn new(script: &str) -> Agent {
+impl TestAgent {
+    pub fn new(script: &str) -> TestAgent {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("oshrun-agent-{}-{number}", std::process::id());
         let file = std::env::temp_dir().join(name);
         let text = format!("#!/bin/sh\nexec 3<&0\n{script}\nexec 3<&-\nshift\nexec sh -c \"$*\"\n");
         executable(&file, &text);
-        Agent { file }
+        TestAgent { file }
     }
 
     pub fn path(&self) -> &str {
@@ -318,20 +318,20 @@ impl Agent {
     }
 
     /// `oshrun -H HOSTS OPTIONS PROGRAM`.
-    pub fn job(&self, hosts: &str, options: &str, program: &[&str]) -> Job {
+    pub fn job(&self, hosts: &str, options: &str, program: &[&str]) -> TestJob {
         let options: Vec<&str> = options.split_whitespace().collect();
         let first = ["--launch-agent", self.path(), "-H", hosts];
         // Long enough that a process that waits for a CPU does not seem silent.
-        Job::new(&[&first[..], &options, program].concat()).env("SHMEM_HOST_LIMIT", "50")
+        TestJob::new(&[&first[..], &options, program].concat()).env("SHMEM_HOST_LIMIT", "50")
     }
 
     /// `oshrun -H HOSTS OPTIONS pe STEPS`.
-    pub fn steps(&self, hosts: &str, options: &str, steps: &[&str]) -> Job {
+    pub fn steps(&self, hosts: &str, options: &str, steps: &[&str]) -> TestJob {
         self.job(hosts, options, &[&[pe().as_str()], steps].concat())
     }
 }
 
-impl Drop for Agent {
+impl Drop for TestAgent {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.file);
     }

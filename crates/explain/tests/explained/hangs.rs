@@ -1,12 +1,12 @@
 //! Constructed hangs: the conclusion names the PEs, the calls and the cause.
 
-use crate::jobs::{Job, team, world};
+use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 
 /// Checks the hang in jobs of 4 and of 64 PEs. The sentences are those of 4 PEs; `{last}` stands
 /// for the last PE, and `{rest}` for the PEs but 3.
-fn check(hang: impl Fn(u32) -> Job, sentences: &[&str]) {
+fn check(hang: impl Fn(u32) -> TestJob, sentences: &[&str]) {
     for n_pes in [4, 64] {
         let (_, conclusion) = hang(n_pes).explained(n_pes);
         let rest = if n_pes == 4 { "0-2".to_owned() } else { format!("0-2 and 4-{}", n_pes - 1) };
@@ -32,7 +32,7 @@ const EXCEPTION: &str = "An operation that is still in flight over a network cou
 #[test]
 fn a_word_that_nobody_is_left_to_write() {
     check(
-        |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7),
+        |n| TestJob::new(n).barrier_all(others(n, &[3])).wait_until(3, 7),
         &[
             "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 7. \
              No PE is left to write this word: all others wait.",
@@ -44,7 +44,7 @@ fn a_word_that_nobody_is_left_to_write() {
 
 #[test]
 fn the_last_write_of_a_word_is_named() {
-    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
     let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
     check(hang, &[hint]);
     let none = "No PE has written it in its last 32 writes. The last write of PE 0, 1 s ago, was to \
@@ -62,7 +62,7 @@ fn the_last_write_of_a_word_is_named() {
 
 #[test]
 fn what_is_in_flight_to_the_word_is_named() {
-    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
     let none = |n| hang(n).in_flight(0..n, 0, &[], false);
     let nothing = "all others wait. Nothing in flight targets it. PEs";
     check(none, &[nothing]);
@@ -84,7 +84,7 @@ fn what_is_in_flight_to_the_word_is_named() {
 
 #[test]
 fn a_pe_computes_while_the_others_wait() {
-    check(|n| Job::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
+    check(|n| TestJob::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
 }
 
 #[test]
@@ -99,14 +99,14 @@ fn a_process_does_not_run() {
         (silent, "PE 3 is on host n2, which does not answer."),
     ];
     for (process, sentence) in cases {
-        let hang = |n| Job::new(n).barrier_all(others(n, &[3])).process([3], process.clone());
+        let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).process([3], process.clone());
         check(hang, &[sentence, REST_WAITS]);
     }
 }
 
 #[test]
 fn a_pe_is_stopped_within_the_barrier() {
-    let hang = |n| Job::new(n).barrier_all(0..n).process([3], ProcessState::Stopped);
+    let hang = |n| TestJob::new(n).barrier_all(0..n).process([3], ProcessState::Stopped);
     check(hang, &["PE 3 is stopped by a signal", REST_WAITS]);
 }
 
@@ -114,7 +114,7 @@ fn a_pe_is_stopped_within_the_barrier() {
 fn nothing_is_concluded_on_pes_of_other_hosts() {
     check(
         |n| {
-            let mut job = Job::new(n).barrier_all(0..n);
+            let mut job = TestJob::new(n).barrier_all(0..n);
             job.0.drain(1..3);
             job
         },
@@ -127,14 +127,15 @@ fn nothing_is_concluded_on_pes_of_other_hosts() {
 
 #[test]
 fn a_pe_has_finalized() {
-    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).stage([3], Some(Stage::Finalized));
+    let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).stage([3], Some(Stage::Finalized));
     check(hang, &["PE 3 has finalized.", REST_WAITS]);
 }
 
 #[test]
 fn a_pe_exits_without_finalize() {
-    let hang =
-        |n| Job::new(n).barrier_all(others(n, &[3])).wait([3], "exit", 5.0, |_| Subject::Leaving);
+    let hang = |n| {
+        TestJob::new(n).barrier_all(others(n, &[3])).wait([3], "exit", 5.0, |_| Subject::Leaving)
+    };
     check(hang, &["PE 3 has come to the exit without shmem_finalize.", REST_WAITS]);
 }
 
@@ -143,7 +144,7 @@ fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
     check(
         |n| {
             let to = |_| Subject::Operations { peers: vec![1] };
-            let job = Job::new(n).wait([3], "shmem_finalize", 9.0, to);
+            let job = TestJob::new(n).wait([3], "shmem_finalize", 9.0, to);
             let job = job.wait(others(n, &[3]), "shmem_finalize", 8.0, |_| Subject::Exit);
             job.process([1], ProcessState::Stopped)
         },
@@ -151,7 +152,7 @@ fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
     );
     check(
         |n| {
-            let finalized = Job::new(n).stage([0], Some(Stage::Finalized));
+            let finalized = TestJob::new(n).stage([0], Some(Stage::Finalized));
             finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| Subject::Exit)
         },
         &["PE 3 computes. PEs 1-2 ", "wait for PE 3 in Shmem::drop."],
@@ -161,7 +162,7 @@ fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
 #[test]
 fn a_word_is_waited_for_after_all_others_have_finalized() {
     check(
-        |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Finalized)).wait_until(3, 7),
+        |n| TestJob::new(n).stage(others(n, &[3]), Some(Stage::Finalized)).wait_until(3, 7),
         &["No PE is left to write this word: all others have finalized."],
     );
 }
@@ -170,7 +171,7 @@ fn a_word_is_waited_for_after_all_others_have_finalized() {
 fn two_pes_take_two_locks_in_different_order() {
     check(
         |n| {
-            let locks = Job::new(n).holds(0, 64).holds(1, 72).set_lock([0], 72, Some(1));
+            let locks = TestJob::new(n).holds(0, 64).holds(1, 72).set_lock([0], 72, Some(1));
             locks.set_lock([1], 64, Some(0)).barrier_all(others(n, &[0, 1]))
         },
         &[
@@ -186,7 +187,7 @@ fn two_pes_take_two_locks_in_different_order() {
 #[test]
 fn a_pe_takes_its_own_lock() {
     check(
-        |n| Job::new(n).holds(3, 64).set_lock([3], 64, None).barrier_all(others(n, &[3])),
+        |n| TestJob::new(n).holds(3, 64).set_lock([3], 64, None).barrier_all(others(n, &[3])),
         &[
             "Deadlock: PE 3 has waited 20 s for itself in shmem_set_lock on heap offset 0x40, which \
              PE 3 holds.",
@@ -198,7 +199,8 @@ fn a_pe_takes_its_own_lock() {
 fn the_holder_of_a_lock_has_finalized() {
     check(
         |n| {
-            let queue = (1..n).fold(Job::new(n), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
+            let queue =
+                (1..n).fold(TestJob::new(n), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
             queue.stage([0], Some(Stage::Finalized))
         },
         &["PE 0 has finalized. PEs 1-{last} wait for PE 0 in shmem_set_lock."],
@@ -210,7 +212,7 @@ fn two_pes_are_in_collectives_of_different_teams() {
     let row = |n| team("team 5", 5, (0, 1, n / 2 + 1), 3, None);
     let column = |n| team("team 6", 6, (0, 1, n), 8, None);
     let hang = |n| {
-        let job = Job::new(n).wait(0..n / 2, "shmem_team_sync", 9.0, |_| row(n));
+        let job = TestJob::new(n).wait(0..n / 2, "shmem_team_sync", 9.0, |_| row(n));
         job.wait(n / 2..n, "shmem_long_sum_reduce", 8.0, |_| column(n))
     };
     let (_, conclusion) = hang(4).explained(4);
@@ -231,9 +233,12 @@ fn a_member_is_in_a_collective_of_another_team_with_a_pe_that_computes() {
     let pair = || team("team 7", 7, (3, -1, 2), 1, None);
     check(
         |n| {
-            Job::new(n)
-                .barrier_all(others(n, &[2, 3]))
-                .wait([3], "shmem_team_sync", 9.0, |_| pair())
+            TestJob::new(n).barrier_all(others(n, &[2, 3])).wait(
+                [3],
+                "shmem_team_sync",
+                9.0,
+                |_| pair(),
+            )
         },
         &[
             "PE 2 computes.",
@@ -246,7 +251,7 @@ fn a_member_is_in_a_collective_of_another_team_with_a_pe_that_computes() {
 fn different_collectives_of_the_same_number() {
     check(
         |n| {
-            let job = Job::new(n).barrier_all(others(n, &[3]));
+            let job = TestJob::new(n).barrier_all(others(n, &[3]));
             job.wait([3], "shmem_long_sum_reduce", 31.0, |_| world(n, 41))
         },
         &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 41st one, PEs {rest} have called \
@@ -259,7 +264,7 @@ fn different_collectives_of_the_same_number() {
 fn reductions_of_different_types() {
     check(
         |n| {
-            let job = Job::new(n).wait([3], "shmem_int_sum_reduce", 9.0, |_| world(n, 41));
+            let job = TestJob::new(n).wait([3], "shmem_int_sum_reduce", 9.0, |_| world(n, 41));
             job.wait(others(n, &[3]), "shmem_long_sum_reduce", 9.0, |_| world(n, 41))
         },
         &["shmem_long_sum_reduce and PE 3 has called shmem_int_sum_reduce."],
@@ -270,7 +275,7 @@ fn reductions_of_different_types() {
 fn finalize_instead_of_a_barrier() {
     check(
         |n| {
-            let job = Job::new(n).barrier_all(others(n, &[3]));
+            let job = TestJob::new(n).barrier_all(others(n, &[3]));
             job.wait([3], "shmem_finalize", 31.0, |_| Subject::Exit)
         },
         &[
@@ -286,7 +291,7 @@ fn finalize_instead_of_a_barrier() {
 fn a_collective_that_does_not_block_instead_of_one_that_does() {
     check(
         |n| {
-            let job = Job::new(n).barrier_all(others(n, &[3]));
+            let job = TestJob::new(n).barrier_all(others(n, &[3]));
             let call = "shmemx_long_sum_reduce_nb";
             let job = job.wait([3], call, 31.0, |_| world(n, 41));
             job.wait([3], call, 31.0, |_| world(n, 41))
@@ -299,7 +304,7 @@ fn a_collective_that_does_not_block_instead_of_one_that_does() {
 fn a_pe_is_one_collective_ahead() {
     check(
         |n| {
-            let job = Job::new(n).barrier_all(others(n, &[3]));
+            let job = TestJob::new(n).barrier_all(others(n, &[3]));
             job.wait([3], "shmem_sync_all", 31.0, |_| world(n, 42))
         },
         &["Mismatched collectives on SHMEM_TEAM_WORLD: PEs {rest} are in shmem_barrier_all, the \
@@ -315,7 +320,7 @@ fn members_pass_different_active_sets() {
         |n| team("the active set PE_start 0, logPE_stride 0, PE_size 4", 8, (0, 1, n), 1, None);
     check(
         |n| {
-            Job::new(n).wait(others(n, &[3]), "shmem_barrier", 9.0, |_| large(n)).wait(
+            TestJob::new(n).wait(others(n, &[3]), "shmem_barrier", 9.0, |_| large(n)).wait(
                 [3],
                 "shmem_barrier",
                 9.0,
@@ -334,7 +339,7 @@ fn members_pass_different_active_sets() {
 #[test]
 fn all_pes_wait_for_words_of_each_other() {
     check(
-        |n| (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 0)),
+        |n| (0..n).fold(TestJob::new(n), |job, pe| job.wait_until(pe, 0)),
         &[
             "Deadlock: PEs 0-{last} have waited 31 s in shmem_long_wait_until on flag[2] >= 8, which \
              is 0. No PE is left to write these words: all PEs wait for such words.",
@@ -347,7 +352,7 @@ fn a_message_comes_from_a_pe_that_waits_for_a_word() {
     check(
         |n| {
             let from = |_| Subject::Message { from: 3 };
-            Job::new(n).wait(others(n, &[3]), "shmem_team_split_2d", 4.0, from).wait_until(3, 7)
+            TestJob::new(n).wait(others(n, &[3]), "shmem_team_split_2d", 4.0, from).wait_until(3, 7)
         },
         &[
             "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until",
@@ -361,7 +366,7 @@ fn operations_are_for_a_stopped_pe() {
     check(
         |n| {
             let to = |_| Subject::Operations { peers: vec![3] };
-            let job = Job::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..3);
+            let job = TestJob::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..3);
             job.barrier_all(4.min(n)..n).process([3], ProcessState::Stopped)
         },
         &["PE 3 is stopped by a signal", "PE 0 waits for PE 3 in shmem_quiet."],
@@ -376,7 +381,7 @@ fn a_pe_has_not_come_to_init() {
     ];
     for (stage, predicate) in cases {
         check(
-            |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], stage),
+            |n| TestJob::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], stage),
             &[&format!("PE 3 {predicate}. PEs {{rest}} wait for PE 3 in shmem_init.")],
         );
     }
@@ -387,7 +392,7 @@ fn a_broadcast_waits_for_the_parent_of_a_parent() {
     let in_broadcast = |n, awaited| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(awaited));
     check(
         |n| {
-            Job::new(n).wait([3], "shmem_broadcastmem", 6.0, |_| in_broadcast(n, 2)).wait(
+            TestJob::new(n).wait([3], "shmem_broadcastmem", 6.0, |_| in_broadcast(n, 2)).wait(
                 [2],
                 "shmem_broadcastmem",
                 6.0,
@@ -404,7 +409,7 @@ fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
     let awaits_3 = |n| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(3));
     let hang = |n| {
         let waiting = others(n, &[0, 3]);
-        let job = Job::new(n).wait(waiting, "shmem_int_sum_reduce", 6.0, |_| awaits_3(n));
+        let job = TestJob::new(n).wait(waiting, "shmem_int_sum_reduce", 6.0, |_| awaits_3(n));
         job.wait_until(0, 7)
     };
     check(
@@ -423,7 +428,7 @@ fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
 fn a_word_is_waited_for_in_the_barrier_of_others_behind_a_lock() {
     check(
         |n| {
-            let job = Job::new(n).wait_until(1, 7).holds(1, 64).set_lock([2], 64, Some(1));
+            let job = TestJob::new(n).wait_until(1, 7).holds(1, 64).set_lock([2], 64, Some(1));
             job.barrier_all(others(n, &[1, 2]))
         },
         &[
@@ -436,7 +441,7 @@ fn a_word_is_waited_for_in_the_barrier_of_others_behind_a_lock() {
 #[test]
 fn the_members_of_a_reduction_pass_different_arguments() {
     check(
-        |n| Job::new(n).wait(0..n, "shmem_long_sum_reduce", 40.0, |_| world(n, 2)),
+        |n| TestJob::new(n).wait(0..n, "shmem_long_sum_reduce", 40.0, |_| world(n, 2)),
         &["PEs 0-{last} have waited 40 s in shmem_long_sum_reduce, the 2nd collective on \
              SHMEM_TEAM_WORLD. No member is missing: the collective is under way, or the members \
              have passed different arguments."],

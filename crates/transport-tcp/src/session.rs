@@ -32,7 +32,7 @@ pub(crate) struct Gathering {
     /// Batches that were sent, by their PEs and numbers, of which the endpoint does not know yet.
     sent: Vec<(Pe, u64)>,
     /// Among what is unfinished.
-    noted: bool,
+    listed: bool,
     /// A buffer for the next batch, of those that were sent.
     spare: Vec<u8>,
 }
@@ -45,7 +45,7 @@ impl EndpointSession {
         EndpointSession(Mutex::new(Gathering {
             gather,
             sent: Vec::new(),
-            noted: false,
+            listed: false,
             spare: Vec::new(),
         }))
     }
@@ -65,16 +65,16 @@ impl EndpointSession {
     ) -> bool {
         let Some(mut gathering) = try_lock(&self.0) else { return true };
         let stays = gathering.finish(tuning, try_link);
-        gathering.noted = stays;
+        gathering.listed = stays;
         stays
     }
 }
 
 impl Gathering {
-    /// Returns true if it is to be noted among what is unfinished.
+    /// Returns true if it is to be listed among what is unfinished.
     #[inline]
-    pub(crate) fn note(&mut self) -> bool {
-        !std::mem::replace(&mut self.noted, true)
+    pub(crate) fn list(&mut self) -> bool {
+        !std::mem::replace(&mut self.listed, true)
     }
 
     fn finish(

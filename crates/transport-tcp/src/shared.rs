@@ -287,8 +287,8 @@ impl SharedState {
             connection.watches_room = connection.is_blocked();
             self.watch(&connection.socket, Token::Link(pe.0), connection.watches_room);
         }
-        if connection.has_unsent() && !connection.is_blocked() && !connection.noted {
-            connection.noted = true;
+        if connection.has_unsent() && !connection.is_blocked() && !connection.listed {
+            connection.listed = true;
             self.unfinished.add(pe);
             self.state.request_flush();
         }
@@ -348,7 +348,7 @@ impl SharedState {
     pub(crate) fn send_held_back(&self) -> bool {
         let left = self.unfinished.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
-                connection.noted = false;
+                connection.listed = false;
                 connection.flush().map(|()| false)
             });
             // The other thread may be done with sending.

@@ -360,6 +360,6 @@ pub(crate) unsafe extern "C" fn replied(
 }
 
 /// Parameters of an operation of which a [`PePending`] takes note.
-pub(crate) fn noted(connection: &Rc<PePending>) -> ucp_request_param_t {
+pub(crate) fn tracked(connection: &Rc<PePending>) -> ucp_request_param_t {
     crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
 }

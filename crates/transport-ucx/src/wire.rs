@@ -5,7 +5,7 @@ mod establish;
 mod route;
 
 use crate::connect;
-use crate::pending::{Pending, PendingSlot, noted, operated, replied, sent};
+use crate::pending::{Pending, PendingSlot, operated, replied, sent, tracked};
 use crate::proto::MemoryKey;
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
@@ -287,7 +287,7 @@ impl Wire for UcxWire {
         if nbytes == 0 {
             return Ok(PostOutcome::Done);
         }
-        let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
+        let params = if awaited { plain() } else { tracked(&self.open(pe)?.connection) };
         let (base, params) = (base.cast(), &raw const params);
         // SAFETY: a live endpoint and its key; the source is valid by contract.
         let begun = unsafe { self.ucp().ucp_put_nbx(endpoint, base, nbytes, remote, key, params) };
@@ -311,7 +311,7 @@ impl Wire for UcxWire {
         if nbytes == 0 {
             return Ok(PostOutcome::Done);
         }
-        let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
+        let params = if awaited { plain() } else { tracked(&self.open(pe)?.connection) };
         let (base, params) = (base.cast(), &raw const params);
         // SAFETY: a live endpoint and its key; the destination is valid by contract.
         let begun = unsafe { self.ucp().ucp_get_nbx(endpoint, base, nbytes, remote, key, params) };

@@ -460,20 +460,20 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
 fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let mut endpoint = ofi.new_endpoint().expect("the first");
-    let (mut words, mut noted) = ([0u64; 2], Vec::new());
+    let (mut words, mut listed) = ([0u64; 2], Vec::new());
     let dest = LocalBuf { base: words.as_mut_ptr().cast(), nbytes: 16 };
     // Fewer fetches than a window, since none is acknowledged as those of PE 1.
     for _ in 0..20 {
         let get = Get { dest, source: START, completion: Completion::Now };
         // SAFETY: a local array, which the call waits for.
         unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
-        noted.push(endpoint.issuer().is_noted());
+        listed.push(endpoint.issuer().is_listed());
         verbs::add_one(&mut endpoint, Pe(1), START).expect("a word of this PE");
-        noted.push(endpoint.issuer().is_noted());
+        listed.push(endpoint.issuer().is_listed());
     }
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     std::mem::forget(endpoint);
-    assert_eq!(noted, [false; 40]);
+    assert_eq!(listed, [false; 40]);
 }
 
 /// Each ep makes connections of its own, and all of them take permits.

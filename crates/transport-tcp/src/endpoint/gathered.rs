@@ -143,13 +143,13 @@ impl TcpEndpoint {
                 return Err(error);
             }
             let mut gathering = session.lock();
-            know(&mut self.routes, &mut self.touched, gathering.take_sent());
+            know(&mut self.routes, &mut self.active, gathering.take_sent());
             let proxy = gathering.gather.proxy(&*shared.host, pe, segments);
             is_reached |= gathering.gather.has_any(proxy.pe) || self.routes[proxy.pe].last != 0;
             if is_reached && gathering.gather.has_room(proxy.pe, operations) {
                 // SAFETY: the same contract; after an error what waits for answers is forgotten.
                 unsafe { gathering.gather.add(proxy, operations) };
-                if gathering.note() {
+                if gathering.list() {
                     shared.gathers(session);
                 }
                 return Ok(());
@@ -183,7 +183,7 @@ impl TcpEndpoint {
                 Ok(is_sent.then_some(()))
             })?;
         }
-        know(&mut self.routes, &mut self.touched, session.lock().take_sent());
+        know(&mut self.routes, &mut self.active, session.lock().take_sent());
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl TcpEndpoint {
     /// Takes the batches that were sent for requests of its own.
     fn know_sent(&mut self) {
         if let Some(session) = &self.session {
-            know(&mut self.routes, &mut self.touched, session.lock().take_sent());
+            know(&mut self.routes, &mut self.active, session.lock().take_sent());
         }
     }
 
@@ -245,18 +245,18 @@ impl TcpEndpoint {
         if let Some(session) = &self.session {
             let mut gathering = session.lock();
             gathering.gather.forget();
-            know(&mut self.routes, &mut self.touched, gathering.take_sent());
+            know(&mut self.routes, &mut self.active, gathering.take_sent());
         }
     }
 }
 
 /// Batches that were sent are requests like others. One that another thread has sent may be older
 /// than the last request.
-fn know(routes: &mut PeMap<Route>, touched: &mut Vec<Pe>, sent: impl Iterator<Item = (Pe, u64)>) {
+fn know(routes: &mut PeMap<Route>, active: &mut Vec<Pe>, sent: impl Iterator<Item = (Pe, u64)>) {
     for (pe, seq) in sent {
         let last = &mut routes[pe].last;
         if *last == 0 {
-            touched.push(pe);
+            active.push(pe);
         }
         *last = seq.max(*last);
     }

@@ -60,14 +60,14 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let proxy = self.gather.proxy(&*network.local().host, pe, segments);
         self.reach(network, proxy.pe)?;
-        self.touch(proxy.pe);
+        self.activate(proxy.pe);
         if write {
-            self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
+            self.order_after_writes(network, proxy.pe, self.caps.orders_messages)?;
         }
         if !self.gather.has_room(proxy.pe, operations) {
             self.send_gathered(network, proxy.pe)?;
             // A wait may have found nothing more to do.
-            self.touch(proxy.pe);
+            self.activate(proxy.pe);
         }
         // SAFETY: the same contract; what waits for answers is forgotten after a loss.
         unsafe { self.gather.add(proxy, operations) };

@@ -33,9 +33,9 @@ pub struct Issuer<W: Wire> {
     /// polls.
     uses: AtomicU64,
     /// It is among what is unfinished; it changes under the lock of the origin.
-    noted: AtomicBool,
+    listed: AtomicBool,
     /// Nothing of it is unfinished; it changes under the lock of the origin.
-    rests: AtomicBool,
+    idle: AtomicBool,
     /// The service thread sleeps until a descriptor signals what was unfinished when it looked; it
     /// changes under the lock of the origin.
     armed: AtomicBool,
@@ -49,8 +49,8 @@ impl<W: Wire> Issuer<W> {
             users: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
             uses: AtomicU64::new(0),
-            noted: AtomicBool::new(false),
-            rests: AtomicBool::new(true),
+            listed: AtomicBool::new(false),
+            idle: AtomicBool::new(true),
             armed: AtomicBool::new(false),
         }
     }
@@ -89,12 +89,12 @@ impl<W: Wire> Issuer<W> {
     /// among what is unfinished from now on. Returns whether that is new. The caller has the lock
     /// of the origin.
     fn leave(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
-        if self.rests.load(Ordering::Relaxed) == is_unfinished {
-            self.rests.store(!is_unfinished, Ordering::Relaxed);
+        if self.idle.load(Ordering::Relaxed) == is_unfinished {
+            self.idle.store(!is_unfinished, Ordering::Relaxed);
         }
-        let is_new = (is_unfinished || awaits_acks) && !self.noted.load(Ordering::Relaxed);
+        let is_new = (is_unfinished || awaits_acks) && !self.listed.load(Ordering::Relaxed);
         if is_new {
-            self.noted.store(true, Ordering::Relaxed);
+            self.listed.store(true, Ordering::Relaxed);
         }
         is_new
     }
@@ -102,14 +102,14 @@ impl<W: Wire> Issuer<W> {
     /// Returns true if it is still among what is unfinished, as [`leave`](Issuer::leave) says. The
     /// caller has the lock of the origin.
     fn stays(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
-        self.rests.store(!is_unfinished, Ordering::Relaxed);
-        self.noted.store(is_unfinished || awaits_acks, Ordering::Relaxed);
+        self.idle.store(!is_unfinished, Ordering::Relaxed);
+        self.listed.store(is_unfinished || awaits_acks, Ordering::Relaxed);
         is_unfinished || awaits_acks
     }
 
     /// Returns true if it is among what is unfinished.
-    pub fn is_noted(&self) -> bool {
-        self.noted.load(Ordering::Relaxed)
+    pub fn is_listed(&self) -> bool {
+        self.listed.load(Ordering::Relaxed)
     }
 }
 
@@ -194,7 +194,7 @@ impl<W: Wire> Issuers<W> {
         lock(&self.all).iter().for_each(each);
     }
 
-    /// Works with an issuer's origin. What is left unfinished is noted. A loss or a fault ends
+    /// Works with an issuer's origin. What is left unfinished is listed. A loss or a fault ends
     /// everything: when this returns one, the network uses no memory of callers any more. What
     /// `work` returns outlives the lock, so it shares nothing with the origin.
     pub(super) fn with_origin<T: Send>(
@@ -231,7 +231,7 @@ impl<W: Wire> Issuers<W> {
         let mut finish = |left: &mut LeftIssuer<W>| {
             let issuer = &left.issuer;
             // It is only owed acknowledgments, which peers send on request.
-            if !looks_at_all && issuer.rests.load(Ordering::Relaxed) {
+            if !looks_at_all && issuer.idle.load(Ordering::Relaxed) {
                 return true;
             }
             let uses = issuer.uses.load(Ordering::Relaxed);

@@ -25,7 +25,7 @@ impl<W: Wire> Origin<W> {
     /// Waits until what follows the last fence may follow the writes before it, unless the wire
     /// keeps these `ordered`.
     #[inline]
-    pub(super) fn follow_writes(
+    pub(super) fn order_after_writes(
         &mut self,
         network: &W::Network,
         pe: Pe,
@@ -49,14 +49,14 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         network.local().loss.check()?;
         let fences = self.issued.fences();
-        let follows = |route: &&mut Route| route.followed == Some(fences);
-        let Some(route) = self.routes.get_mut(pe).filter(follows) else {
+        let is_ordered = |route: &&mut Route| route.ordered_at == Some(fences);
+        let Some(route) = self.routes.get_mut(pe).filter(is_ordered) else {
             return self.begin_first_write(network, pe, awaited);
         };
         if !awaited && !route.dirty {
             route.dirty = true;
-            if !std::mem::replace(&mut route.touched, true) {
-                self.touched.push(pe);
+            if !std::mem::replace(&mut route.active, true) {
+                self.active.push(pe);
             }
         }
         Ok(())
@@ -71,20 +71,24 @@ impl<W: Wire> Origin<W> {
         awaited: bool,
     ) -> Result<(), Error> {
         self.reach(network, pe)?;
-        self.follow_requests(network, pe)?;
-        self.follow_writes(network, pe, self.caps.orders_writes)?;
+        self.order_after_requests(network, pe)?;
+        self.order_after_writes(network, pe, self.caps.orders_writes)?;
         if self.routes[pe].writes_before {
             // The wire keeps the order, with each write.
-            self.touch(pe);
+            self.activate(pe);
             self.routes[pe].dirty = true;
             return Ok(());
         }
-        self.routes[pe].followed = Some(self.issued.fences());
+        self.routes[pe].ordered_at = Some(self.issued.fences());
         self.begin_write(network, pe, awaited)
     }
 
     /// Waits until a message may follow all writes to a PE, as if there were a fence.
-    pub(super) fn follow_all_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn order_after_all_writes(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+    ) -> Result<(), Error> {
         let route = &self.routes[pe];
         match !self.caps.orders_messages && (route.dirty || route.flushing || route.writes_before) {
             true => self.end_writes(network, pe),
@@ -101,7 +105,11 @@ impl<W: Wire> Origin<W> {
 
     /// Waits until a write that follows the last fence may follow the requests before it.
     #[inline]
-    pub(super) fn follow_requests(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn order_after_requests(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+    ) -> Result<(), Error> {
         match self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
@@ -166,9 +174,9 @@ impl<W: Wire> Origin<W> {
         Ok(!is_unsent && self.routes[pe].due == 0 && self.is_flushed(network, pe)?)
     }
 
-    fn forget_touched(&mut self, pe: Pe) {
+    fn deactivate(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
-        (route.touched, route.writes_before) = (false, false);
+        (route.active, route.writes_before) = (false, false);
     }
 
     /// Completes everything towards one PE.
@@ -180,21 +188,21 @@ impl<W: Wire> Origin<W> {
         if self.gather.uses_proxies(&*network.local().host) {
             return self.quiet(network);
         }
-        if self.routes[pe].touched || self.issued.awaits_ack_of(pe) {
+        if self.routes[pe].active || self.issued.awaits_ack_of(pe) {
             self.begin_quiet(network, pe)?;
             self.await_quiet(network, pe)?;
-            self.touched.retain(|&other| other != pe);
+            self.active.retain(|&other| other != pe);
         }
         network.local().loss.check()
     }
 
     /// Waits until what [`begin_quiet`](Self::begin_quiet) began is complete. The PE is neither
-    /// among the touched nor does it owe an acknowledgment afterwards.
+    /// among the active ones nor does it owe an acknowledgment afterwards.
     fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.until(network, Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
         })?;
-        self.forget_touched(pe);
+        self.deactivate(pe);
         self.issued.mark_acked(pe);
         Ok(())
     }
@@ -204,9 +212,9 @@ impl<W: Wire> Origin<W> {
         network.local().loss.check()?;
         // Ask all before waiting for one.
         self.begin_quiet_of_all(network)?;
-        while let Some(&pe) = self.touched.last() {
+        while let Some(&pe) = self.active.last() {
             self.await_quiet(network, pe)?;
-            self.touched.pop();
+            self.active.pop();
         }
         while let Some(&pe) = self.issued.awaiting_ack().last() {
             self.await_quiet(network, pe)?;
@@ -215,8 +223,8 @@ impl<W: Wire> Origin<W> {
     }
 
     fn begin_quiet_of_all(&mut self, network: &W::Network) -> Result<(), Error> {
-        for i in 0..self.touched.len() {
-            self.begin_quiet(network, self.touched[i])?;
+        for i in 0..self.active.len() {
+            self.begin_quiet(network, self.active[i])?;
         }
         for i in 0..self.issued.awaiting_ack().len() {
             self.ask_for_ack(network, self.issued.awaiting_ack()[i])?;
@@ -245,7 +253,7 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
     ) -> Result<Vec<(Pe, u64)>, Error> {
         let awaiting_ack = self.issued.awaiting_ack().iter();
-        let mut pes: Vec<Pe> = self.touched.iter().chain(awaiting_ack).copied().collect();
+        let mut pes: Vec<Pe> = self.active.iter().chain(awaiting_ack).copied().collect();
         pes.sort_unstable();
         pes.dedup();
         let room = self.caps.max_in_flight.saturating_sub(self.in_flight());
@@ -257,7 +265,7 @@ impl<W: Wire> Origin<W> {
             let route = &self.routes[pe];
             let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.due);
             let n = u64::from(self.issued.unacked(pe)).max(of_wire);
-            if route.touched { n.max(1) } else { n }
+            if route.active { n.max(1) } else { n }
         };
         Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
     }
@@ -271,8 +279,8 @@ impl<W: Wire> Origin<W> {
         self.send_all_gathered(network)?;
         self.issued.fence();
         let mut any = false;
-        for i in 0..self.touched.len() {
-            let route = &mut self.routes[self.touched[i]];
+        for i in 0..self.active.len() {
+            let route = &mut self.routes[self.active[i]];
             route.writes_before |= route.dirty || route.flushing;
             any |= route.writes_before;
         }
@@ -288,18 +296,18 @@ impl<W: Wire> Origin<W> {
     pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
         self.try_send_all_gathered(network)?;
         let worked = self.progress(network)?;
-        for i in (0..self.touched.len()).rev() {
+        for i in (0..self.active.len()).rev() {
             if self.in_flight() >= self.caps.max_in_flight {
                 break;
             }
-            let pe = self.touched[i];
+            let pe = self.active[i];
             if self.gather.has_any(pe) || !flush && self.routes[pe].dirty {
                 continue;
             }
             self.begin_flush(network, pe)?;
             if self.is_idle(network, pe)? {
-                self.forget_touched(pe);
-                self.touched.swap_remove(i);
+                self.deactivate(pe);
+                self.active.swap_remove(i);
             }
         }
         Ok(worked)

@@ -90,7 +90,7 @@ impl<W: Wire> Origin<W> {
             self.gather.give_back(batch);
         }
         if ticket.is_some() || self.wire.in_flight_to(pe) > 0 {
-            self.touch(pe);
+            self.activate(pe);
         }
         if parts.awaited {
             self.end(network, pe, posted)?;
@@ -168,7 +168,7 @@ impl<W: Wire> Origin<W> {
         }
         let (batch, ticket) = self.fill(pe, &RequestParts::BATCH);
         let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
-        self.touch(pe);
+        self.activate(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
         self.gather.has_left();
         Ok(())
@@ -206,19 +206,19 @@ impl<W: Wire> Origin<W> {
     ) -> Result<Option<Ticket>, Error> {
         self.reach(network, pe)?;
         self.send_gathered(network, pe)?;
-        self.follow_for(network, pe, parts.ordered)?;
+        self.order_request(network, pe, parts.ordered)?;
         // SAFETY: the same contract.
         unsafe { self.send(network, pe, parts) }
     }
 
     /// Waits until a request may be sent; one that is `ordered` follows all writes before.
-    fn follow_for(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
+    fn order_request(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
         if ordered && self.gather.uses_proxies(&*network.local().host) {
             self.quiet(network)
         } else if ordered {
-            self.follow_all_writes(network, pe)
+            self.order_after_all_writes(network, pe)
         } else {
-            self.follow_writes(network, pe, self.caps.orders_messages)
+            self.order_after_writes(network, pe, self.caps.orders_messages)
         }
     }
 
@@ -254,7 +254,7 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         if parts.ordered && self.gather.has_any(pe) && data.nbytes <= MAX_NBYTES {
-            self.follow_for(network, pe, true)?;
+            self.order_request(network, pe, true)?;
             if self.gather.has_any(pe) && self.gather.has_room(pe, operations) {
                 // SAFETY: the same contract.
                 unsafe { self.gather.add(Proxy::itself(pe), operations) };
@@ -292,9 +292,10 @@ impl<W: Wire> Origin<W> {
         // SAFETY: the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
         let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
-        let followed = if source_free { Ok(()) } else { self.follow_all_writes(network, pe) };
+        let ordered_after =
+            if source_free { Ok(()) } else { self.order_after_all_writes(network, pe) };
         // SAFETY: nothing is fetched, and there are no data.
-        let sent = followed.and_then(|()| unsafe { self.ask(network, pe, parts) });
+        let sent = ordered_after.and_then(|()| unsafe { self.ask(network, pe, parts) });
         match (sent, posted) {
             (Ok(_), posted) if awaited => self.end(network, pe, posted),
             (Err(error), PostOutcome::Pending(token)) => {

@@ -28,7 +28,7 @@ pub struct Origin<W: Wire> {
     pub(super) unsent: VecDeque<UnsentRequest>,
     pub(super) routes: PeMap<Route>,
     /// The PEs towards which the wire may have something to do, or an answer is due.
-    pub(super) touched: Vec<Pe>,
+    pub(super) active: Vec<Pe>,
     /// Counts the polls of calls that wait.
     pub(super) polls: u32,
     /// The buffer into which the entry of a block is read. It outlives a call that fails.
@@ -38,8 +38,8 @@ pub struct Origin<W: Wire> {
 /// The record of what was issued to one PE.
 #[derive(Debug, Default)]
 pub(super) struct Route {
-    /// It is among the touched.
-    pub(super) touched: bool,
+    /// It is among the active ones.
+    pub(super) active: bool,
     /// There were writes, or atomic operations of the network's, since the last flush began.
     pub(super) dirty: bool,
     /// A flush has begun that is not known to have ended.
@@ -52,7 +52,7 @@ pub(super) struct Route {
     pub(super) reached: bool,
     /// The number of fences when a write was last made to follow what was issued before; `None` if
     /// there are writes before.
-    pub(super) followed: Option<u32>,
+    pub(super) ordered_at: Option<u32>,
 }
 
 impl<W: Wire> Origin<W> {
@@ -69,7 +69,7 @@ impl<W: Wire> Origin<W> {
             slots: AnswerSlots::default(),
             unsent: VecDeque::new(),
             routes: PeMap::new(n_pes),
-            touched: Vec::new(),
+            active: Vec::new(),
             polls: 0,
             entry: Box::new([0; ENTRY]),
         }
@@ -87,7 +87,7 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if it must be polled for something to complete.
     pub(super) fn is_unfinished(&self) -> bool {
-        !self.touched.is_empty() || !self.unsent.is_empty()
+        !self.active.is_empty() || !self.unsent.is_empty()
     }
 
     /// Returns true if the wire may have to be polled for requests that it has taken. That stays so
@@ -143,9 +143,9 @@ impl<W: Wire> Origin<W> {
 
     /// The wire may have something to do towards a PE.
     #[inline]
-    pub(super) fn touch(&mut self, pe: Pe) {
-        if !std::mem::replace(&mut self.routes[pe].touched, true) {
-            self.touched.push(pe);
+    pub(super) fn activate(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe].active, true) {
+            self.active.push(pe);
         }
     }
 
@@ -156,13 +156,13 @@ impl<W: Wire> Origin<W> {
         let route = &mut self.routes[pe];
         let is_idle = route.due == 0 && !route.dirty && !route.flushing;
         if is_idle
-            && self.touched.last() == Some(&pe)
+            && self.active.last() == Some(&pe)
             && self.wire.in_flight_to(pe) == 0
             && !self.gather.has_any(pe)
             && self.unsent.is_empty()
         {
-            (route.touched, route.writes_before) = (false, false);
-            self.touched.pop();
+            (route.active, route.writes_before) = (false, false);
+            self.active.pop();
         }
     }
 
@@ -178,7 +178,7 @@ impl<W: Wire> Origin<W> {
             Ok(())
         })?;
         let mut is_used =
-            |pe| routes.get(pe).is_some_and(|route| route.touched) || issued.awaits_ack_of(pe);
+            |pe| routes.get(pe).is_some_and(|route| route.active) || issued.awaits_ack_of(pe);
         if let Some((pe, why)) = wire.broken(&mut is_used) {
             return Err(network.lose(pe, &why));
         }

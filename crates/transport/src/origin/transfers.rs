@@ -236,7 +236,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         self.reach(network, pe)?;
         if !awaited {
-            self.touch(pe);
+            self.activate(pe);
         }
         if dest.nbytes <= self.caps.longest_read {
             // SAFETY: the same contract.

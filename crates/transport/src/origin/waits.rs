@@ -65,7 +65,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     fn awaited(&self) -> Vec<Pe> {
         match self.towards {
             Some(pe) => vec![pe],
-            None => self.origin.touched.clone(),
+            None => self.origin.active.clone(),
         }
     }
 }

@@ -69,6 +69,7 @@ impl FiEndpoint {
     }
 
     /// Begins a message with its head, if there is room.
+    #[inline(always)]
     fn begin_message(&mut self, pe: u32, head: &[u8; HEAD]) -> Option<u32> {
         let op = self.begin(pe, BufferUse::Plain)?;
         // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
@@ -77,6 +78,7 @@ impl FiEndpoint {
     }
 
     /// Starts the message that is in the cell of an operation.
+    #[inline(always)]
     fn send_cell(&mut self, op: u32, to: fi::fi_addr_t, nbytes: usize) -> Result<Post, i32> {
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));

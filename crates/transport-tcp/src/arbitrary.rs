@@ -3,7 +3,9 @@
 //! or a batch.
 #![allow(unsafe_code)]
 
-use crate::proto::{Address, Addressed, Frame, Head, Ledger, Piece, Reader, ReplyFrame, Want};
+use crate::proto::{
+    Address, Addressed, ExpectedReply, Frame, Head, Ledger, Piece, Reader, ReplyFrame,
+};
 use crate::target::{LoneHost, Target};
 use conformance::Random;
 use rushmem_transport::kit::batch::append_update;
@@ -151,9 +153,9 @@ fn run(frames: u64) {
         for _ in 0..20 {
             let nbytes = [16, 8, 100, 3_000][random.below(4)];
             match random.below(4) {
-                0 => ledger.expect(Want::Data(nbytes as u32), nbytes),
-                1 => ledger.expect(Want::Ack, 0),
-                _ => ledger.expect(Want::Value, 0),
+                0 => ledger.expect(ExpectedReply::Data(nbytes as u32), nbytes),
+                1 => ledger.expect(ExpectedReply::Ack, 0),
+                _ => ledger.expect(ExpectedReply::Value, 0),
             };
         }
         let bytes = noise(&mut random, &[0x81, 0x82, 0x82, 0x82, 0x83]);

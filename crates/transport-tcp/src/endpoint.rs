@@ -13,7 +13,7 @@ use crate::proto::MAX_BODY;
 use crate::session::{EndpointSession, With};
 use crate::shared::SharedState;
 use rushmem_transport::kit::backoff::Backoff;
-use rushmem_transport::kit::gather::{Answers, SmallOperation, blocks_within, is_small};
+use rushmem_transport::kit::gather::{ReplyDestinations, SmallOperation, blocks_within, is_small};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
@@ -256,7 +256,7 @@ impl TcpEndpoint {
             let batch = unsafe { SmallOperation::PutStrided(part).put_batch() };
             self.issue(pe, Leave::Later, |Connection { origin, .. }| {
                 // SAFETY: nothing is answered.
-                unsafe { origin.batch(&batch, Answers::default()) }
+                unsafe { origin.batch(&batch, ReplyDestinations::default()) }
             })?;
         }
         Ok(true)

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{
-    Acceptor, Address, Addressed, CLAIM, Connector, Frame, GREETING, Head, Ledger, Piece, Reader,
-    ReplyFrame, WELCOME, Want,
+    Acceptor, Address, Addressed, CLAIM, Connector, ExpectedReply, Frame, GREETING, Head, Ledger,
+    Piece, Reader, ReplyFrame, WELCOME,
 };
 use crate::target::{LoneHost, Target};
 use rushmem_transport::kit::segments::Segments;
@@ -69,9 +69,9 @@ fn replies(input: &[u8]) {
     for &byte in requested {
         let nbytes = usize::from(byte) * 8;
         match byte % 4 {
-            0 => ledger.expect(Want::Data(nbytes as u32), vec![0u8; nbytes]),
-            1 => ledger.expect(Want::Value, Vec::new()),
-            2 => ledger.expect(Want::Ack, Vec::new()),
+            0 => ledger.expect(ExpectedReply::Data(nbytes as u32), vec![0u8; nbytes]),
+            1 => ledger.expect(ExpectedReply::Value, Vec::new()),
+            2 => ledger.expect(ExpectedReply::Ack, Vec::new()),
             _ => ledger.issue(),
         };
     }

@@ -1,12 +1,12 @@
 //! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
-use crate::proto::{AMO_BODY, Frame, Head, Ledger, Piece, ReplyFrame, RequestFrame, Want};
+use crate::proto::{AMO_BODY, ExpectedReply, Frame, Head, Ledger, Piece, ReplyFrame, RequestFrame};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
-use rushmem_transport::kit::gather::Answers;
+use rushmem_transport::kit::gather::ReplyDestinations;
 use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ pub(crate) struct TcpOrigin {
     /// The words of the answer to symmetric memory whose body is being received.
     words: WholeWords,
     /// The destinations of the answers to batches, in the order of the batches.
-    answers: VecDeque<Answers>,
+    answers: VecDeque<ReplyDestinations>,
     /// The answers to a batch that are being received.
     answered: WholeBody,
 }
@@ -125,7 +125,7 @@ impl TcpOrigin {
         let nbytes = dest.nbytes as u32;
         self.requests.push(&RequestFrame::Get { source, nbytes, in_parts }.encode());
         let to = if is_shared { To::Shared(dest) } else { To::Private(dest) };
-        self.ledger.expect(Want::Data(nbytes), to)
+        self.ledger.expect(ExpectedReply::Data(nbytes), to)
     }
 
     fn push_amo(&mut self, request: &AmoRequest, fetch: bool) {
@@ -155,7 +155,7 @@ impl TcpOrigin {
         write: AmoWidth,
     ) -> u64 {
         self.push_amo(request, true);
-        self.ledger.expect(Want::Value, To::Word(to, write))
+        self.ledger.expect(ExpectedReply::Value, To::Word(to, write))
     }
 
     /// Appends a batch, to which these are the answers; returns its number.
@@ -163,13 +163,13 @@ impl TcpOrigin {
     /// # Safety
     /// What the answers go to is valid for writes until the batch is answered or the connection is
     /// closed.
-    pub(crate) unsafe fn batch(&mut self, batch: &[u8], answers: Answers) -> u64 {
+    pub(crate) unsafe fn batch(&mut self, batch: &[u8], answers: ReplyDestinations) -> u64 {
         self.requests.push(&Frame::batch(batch.len() as u32));
         self.requests.push_all(batch);
         if answers.is_empty() {
             return self.ledger.issue();
         }
-        let want = Want::Data(answers.nbytes() as u32);
+        let want = ExpectedReply::Data(answers.nbytes() as u32);
         self.answers.push_back(answers);
         self.ledger.expect(want, To::Batch)
     }
@@ -189,7 +189,7 @@ impl TcpOrigin {
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.requests.push(&RequestFrame::Sync.encode());
-            self.ledger.expect(Want::Ack, To::Nowhere);
+            self.ledger.expect(ExpectedReply::Ack, To::Nowhere);
         }
     }
 

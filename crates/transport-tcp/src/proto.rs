@@ -20,7 +20,7 @@ pub(crate) use frame::{AMO_BODY, Frame, Head, MAX_BATCH, MAX_BODY, ReplyFrame, R
 pub(crate) use handshake::{
     Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
 };
-pub(crate) use ledger::{Ledger, Want};
+pub(crate) use ledger::{ExpectedReply, Ledger};
 pub(crate) use reader::{Addressed, Piece, Reader};
 
 #[cfg(test)]

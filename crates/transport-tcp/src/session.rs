@@ -8,7 +8,7 @@
 use crate::connection::{Connection, ConnectionEnd};
 use crate::settings::Tuning;
 use rushmem_transport::Pe;
-use rushmem_transport::kit::gather::{Answers, Gather};
+use rushmem_transport::kit::gather::{Gather, ReplyDestinations};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use std::sync::{Mutex, MutexGuard};
 
@@ -117,7 +117,7 @@ impl Gathering {
                 return Ok(false);
             }
         }
-        let mut answers = Answers::default();
+        let mut answers = ReplyDestinations::default();
         self.gather.take(pe, &mut self.spare, &mut answers);
         // SAFETY: valid until the operations are complete, which they are once the batch is
         // answered, or until a call fails, which closes the connection.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// The answer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum ExpectedReply {
     /// This many bytes.
     Data(u32),
     /// An old value.
@@ -17,7 +17,7 @@ pub(crate) enum Want {
 
 struct DueReply<T> {
     seq: u64,
-    want: Want,
+    want: ExpectedReply,
     to: T,
 }
 
@@ -41,7 +41,7 @@ impl<T> Ledger<T> {
     }
 
     /// Numbers a request that is answered.
-    pub(crate) fn expect(&mut self, want: Want, to: T) -> u64 {
+    pub(crate) fn expect(&mut self, want: ExpectedReply, to: T) -> u64 {
         let seq = self.issue();
         self.due.push_back(DueReply { seq, want, to });
         seq
@@ -70,7 +70,7 @@ impl<T> Ledger<T> {
     /// Whom the body of a `Data` reply is for, which must be the next answer that is due.
     pub(crate) fn data(&self, seq: u64, nbytes: u32) -> Result<&T, Violation> {
         match self.due.front() {
-            Some(due) if due.want == Want::Data(nbytes) && due.seq == seq => Ok(&due.to),
+            Some(due) if due.want == ExpectedReply::Data(nbytes) && due.seq == seq => Ok(&due.to),
             _ => Err(Violation::Unrequested),
         }
     }
@@ -79,9 +79,11 @@ impl<T> Ledger<T> {
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
         let due = self.due.pop_front().ok_or(Violation::Unrequested)?;
         let fits = match reply {
-            ReplyFrame::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,
-            ReplyFrame::Value(_) => due.want == Want::Value,
-            ReplyFrame::Ack { seq } => due.want == Want::Ack && due.seq == seq,
+            ReplyFrame::Data { seq, nbytes } => {
+                due.want == ExpectedReply::Data(nbytes) && due.seq == seq
+            }
+            ReplyFrame::Value(_) => due.want == ExpectedReply::Value,
+            ReplyFrame::Ack { seq } => due.want == ExpectedReply::Ack && due.seq == seq,
         };
         if !fits {
             return Err(Violation::Unrequested);

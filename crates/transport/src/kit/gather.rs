@@ -51,7 +51,7 @@ pub enum SmallOperation {
 
 /// The destinations of the answers to a batch.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct ReplyDestinations {
     dests: Vec<LocalBuf>,
     nbytes: usize,
 }
@@ -60,7 +60,7 @@ pub struct Answers {
 #[derive(Debug, Default)]
 struct Gathered {
     batch: Vec<u8>,
-    answers: Answers,
+    answers: ReplyDestinations,
     n_operations: usize,
 }
 
@@ -311,7 +311,7 @@ impl Gather {
 
     /// Takes what is gathered for a PE, to be sent: the batch and where its answers go, both of
     /// which are exchanged for empty ones.
-    pub fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut Answers) {
+    pub fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
         debug_assert!(batch.is_empty() && answers.dests.is_empty(), "to be filled again");
         let gathered = &mut self.by_pe[pe];
         std::mem::swap(&mut gathered.batch, batch);
@@ -338,7 +338,7 @@ impl Gather {
     }
 }
 
-impl Answers {
+impl ReplyDestinations {
     fn expect(&mut self, dest: LocalBuf) {
         self.dests.push(dest);
         self.nbytes += dest.nbytes;

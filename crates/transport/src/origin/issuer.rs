@@ -116,14 +116,14 @@ impl<W: Wire> Issuer<W> {
 /// The issuers of a PE.
 pub struct Issuers<W: Wire> {
     /// Issuers that their owners left unfinished.
-    unfinished: Unfinished<LeftIssuer<W>>,
+    unfinished: Unfinished<UnfinishedIssuer<W>>,
     /// Counts the polls of threads that wait.
     polls: AtomicU32,
     all: Mutex<Vec<Arc<Issuer<W>>>>,
 }
 
 /// An issuer that its owner left unfinished.
-struct LeftIssuer<W: Wire> {
+struct UnfinishedIssuer<W: Wire> {
     issuer: Arc<Issuer<W>>,
     /// Its uses when it was last polled by the service thread.
     uses: u64,
@@ -212,7 +212,7 @@ impl<W: Wire> Issuers<W> {
             }
         } else if issuer.leave(origin.is_unfinished(), origin.awaits_acks()) {
             drop(origin);
-            self.unfinished.add(LeftIssuer { issuer: Arc::clone(issuer), uses: 0 });
+            self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
             network.local().state.request_flush();
         } else if issuer.armed.load(Ordering::Relaxed) && origin.is_unfinished() {
             issuer.armed.store(false, Ordering::Relaxed);
@@ -228,7 +228,7 @@ impl<W: Wire> Issuers<W> {
         let (mut is_busy, mut n_kept) = (false, 0);
         let looks_at_all =
             by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
-        let mut finish = |left: &mut LeftIssuer<W>| {
+        let mut finish = |left: &mut UnfinishedIssuer<W>| {
             let issuer = &left.issuer;
             // It is only owed acknowledgments, which peers send on request.
             if !looks_at_all && issuer.idle.load(Ordering::Relaxed) {

@@ -31,10 +31,8 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         ordered: bool,
     ) -> Result<(), Error> {
-        match !ordered && self.routes[pe].writes_before {
-            true => self.end_writes(network, pe),
-            false => Ok(()),
-        }
+        let is_behind = !ordered && self.routes[pe].writes_before;
+        if is_behind { self.end_writes(network, pe) } else { Ok(()) }
     }
 
     /// Waits until a write to a PE, or an atomic operation of the network's, may follow what was
@@ -84,16 +82,10 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Waits until a message may follow all writes to a PE, as if there were a fence.
-    pub(super) fn order_after_all_writes(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-    ) -> Result<(), Error> {
+    pub(super) fn order_after_all(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let route = &self.routes[pe];
-        match !self.caps.orders_messages && (route.dirty || route.flushing || route.writes_before) {
-            true => self.end_writes(network, pe),
-            false => Ok(()),
-        }
+        let any = route.dirty || route.flushing || route.writes_before;
+        if any && !self.caps.orders_messages { self.end_writes(network, pe) } else { Ok(()) }
     }
 
     fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {

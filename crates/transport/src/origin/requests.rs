@@ -216,7 +216,7 @@ impl<W: Wire> Origin<W> {
         if ordered && self.gather.uses_proxies(&*network.local().host) {
             self.quiet(network)
         } else if ordered {
-            self.order_after_all_writes(network, pe)
+            self.order_after_all(network, pe)
         } else {
             self.order_after_writes(network, pe, self.caps.orders_messages)
         }
@@ -292,8 +292,7 @@ impl<W: Wire> Origin<W> {
         // SAFETY: the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
         let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
-        let ordered_after =
-            if source_free { Ok(()) } else { self.order_after_all_writes(network, pe) };
+        let ordered_after = if source_free { Ok(()) } else { self.order_after_all(network, pe) };
         // SAFETY: nothing is fetched, and there are no data.
         let sent = ordered_after.and_then(|()| unsafe { self.ask(network, pe, parts) });
         match (sent, posted) {

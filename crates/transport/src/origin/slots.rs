@@ -1,7 +1,7 @@
 //! The answers that are due to an origin's requests, and where they go.
 #![allow(unsafe_code)]
 
-use crate::kit::gather::Answers;
+use crate::kit::gather::ReplyDestinations;
 use crate::kit::violation::Violation;
 use crate::{AmoWidth, Pe};
 use std::ptr::null_mut;
@@ -23,7 +23,7 @@ struct Slot {
     word: *mut u8,
     width: AmoWidth,
     /// The destinations of the answers to a batch.
-    answers: Answers,
+    answers: ReplyDestinations,
 }
 
 // SAFETY: addresses of memory that callers keep valid, which any thread may write.
@@ -52,7 +52,7 @@ impl AnswerSlots {
 
     fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            let (answers, width) = (Answers::default(), AmoWidth::Eight);
+            let (answers, width) = (ReplyDestinations::default(), AmoWidth::Eight);
             self.slots.push(Slot { generation: 0, pe: None, word: null_mut(), width, answers });
             self.slots.len() as u32 - 1
         });
@@ -69,7 +69,11 @@ impl AnswerSlots {
     }
 
     /// Takes a slot for the answers to a batch, which `fill` adds; `None` if there are none.
-    pub(super) fn for_batch(&mut self, pe: Pe, fill: impl FnOnce(&mut Answers)) -> Option<Ticket> {
+    pub(super) fn for_batch(
+        &mut self,
+        pe: Pe,
+        fill: impl FnOnce(&mut ReplyDestinations),
+    ) -> Option<Ticket> {
         let (ticket, slot) = self.take(pe);
         fill(&mut slot.answers);
         if slot.answers.is_empty() {

@@ -1,6 +1,6 @@
 //! The ledger of an origin against a target that answers in order.
 
-use crate::proto::{Ledger, ReplyFrame, Want};
+use crate::proto::{ExpectedReply, Ledger, ReplyFrame};
 use proptest::prelude::*;
 use rushmem_transport::kit::violation::Violation;
 
@@ -9,7 +9,7 @@ enum Step {
     /// A request without an answer.
     Silent,
     /// A request with one.
-    Asking(Want),
+    Asking(ExpectedReply),
     /// Ask for an acknowledgement of everything, unless one is on its way.
     Sync,
     /// The target answers the oldest.
@@ -21,28 +21,28 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => Just(Step::Silent),
-        2 => (1..100u32).prop_map(|nbytes| Step::Asking(Want::Data(nbytes))),
-        2 => Just(Step::Asking(Want::Value)),
+        2 => (1..100u32).prop_map(|nbytes| Step::Asking(ExpectedReply::Data(nbytes))),
+        2 => Just(Step::Asking(ExpectedReply::Value)),
         2 => Just(Step::Sync),
         5 => Just(Step::Answer),
         1 => Just(Step::Lie),
     ]
 }
 
-fn answer(want: Want, seq: u64) -> ReplyFrame {
+fn answer(want: ExpectedReply, seq: u64) -> ReplyFrame {
     match want {
-        Want::Data(nbytes) => ReplyFrame::Data { seq, nbytes },
-        Want::Value => ReplyFrame::Value(7),
-        Want::Ack => ReplyFrame::Ack { seq },
+        ExpectedReply::Data(nbytes) => ReplyFrame::Data { seq, nbytes },
+        ExpectedReply::Value => ReplyFrame::Value(7),
+        ExpectedReply::Ack => ReplyFrame::Ack { seq },
     }
 }
 
 /// An answer that does not fit.
-fn lie(want: Want, seq: u64) -> ReplyFrame {
+fn lie(want: ExpectedReply, seq: u64) -> ReplyFrame {
     match want {
-        Want::Data(nbytes) => ReplyFrame::Data { seq, nbytes: nbytes + 1 },
-        Want::Value => ReplyFrame::Ack { seq },
-        Want::Ack => ReplyFrame::Ack { seq: seq + 1 },
+        ExpectedReply::Data(nbytes) => ReplyFrame::Data { seq, nbytes: nbytes + 1 },
+        ExpectedReply::Value => ReplyFrame::Ack { seq },
+        ExpectedReply::Ack => ReplyFrame::Ack { seq: seq + 1 },
     }
 }
 
@@ -51,7 +51,7 @@ proptest! {
     fn answers_acknowledge_all_before_them(steps in prop::collection::vec(step(), 1..200)) {
         let mut ledger = Ledger::new();
         // The model: what the target got and has not answered, and how far it has answered.
-        let mut unanswered: Vec<(Want, u64)> = Vec::new();
+        let mut unanswered: Vec<(ExpectedReply, u64)> = Vec::new();
         let (mut issued, mut answered) = (0, 0);
         for step in steps {
             match step {
@@ -70,8 +70,8 @@ proptest! {
                     prop_assert_eq!(ledger.will_ack(issued), covered);
                     if !covered {
                         issued += 1;
-                        ledger.expect(Want::Ack, issued);
-                        unanswered.push((Want::Ack, issued));
+                        ledger.expect(ExpectedReply::Ack, issued);
+                        unanswered.push((ExpectedReply::Ack, issued));
                     }
                 }
                 Step::Answer => {
@@ -80,7 +80,7 @@ proptest! {
                         continue;
                     }
                     let (want, seq) = unanswered.remove(0);
-                    if let Want::Data(nbytes) = want {
+                    if let ExpectedReply::Data(nbytes) = want {
                         prop_assert_eq!(ledger.data(seq, nbytes), Ok(&seq));
                     }
                     prop_assert_eq!(ledger.complete(answer(want, seq)), Ok(seq));

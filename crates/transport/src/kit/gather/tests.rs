@@ -32,8 +32,8 @@ fn add(gather: &mut Gather, operations: &[SmallOperation]) -> bool {
     has_room
 }
 
-fn take(gather: &mut Gather) -> (Vec<u8>, Answers) {
-    let (mut batch, mut answers) = (Vec::new(), Answers::default());
+fn take(gather: &mut Gather) -> (Vec<u8>, ReplyDestinations) {
+    let (mut batch, mut answers) = (Vec::new(), ReplyDestinations::default());
     gather.take(PEER, &mut batch, &mut answers);
     (batch, answers)
 }
@@ -230,7 +230,7 @@ fn the_memory_of_long_batches_is_freed_with_the_last_session() {
     let mut batch = take(&mut gather).0;
     batch.clear();
     assert!(add(&mut gather, &[put(&word)]));
-    gather.take(PEER, &mut batch, &mut Answers::default());
+    gather.take(PEER, &mut batch, &mut ReplyDestinations::default());
     let capacity = |gather: &Gather| gather.by_pe[PEER].batch.capacity();
     gather.session(false);
     assert!(capacity(&gather) >= 4096, "one goes on");

@@ -257,7 +257,8 @@ fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
         Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
         // A PE may wait for its effects. ofi_rxm over sockets keeps nothing of most such messages.
         None if start.iter().all(|byte| *byte == 0) => Err(RefusedMessage::of_nobody(
-            "it is longer than any that a PE sends, and the provider kept nothing of it",
+            "it is longer than any that a PE sends, and the provider kept nothing of it; give all PEs \
+             the same SHMEM_OFI settings",
         )),
         None => ignore(nbytes),
     }

@@ -300,13 +300,13 @@ impl Job {
 
     /// Makes daemons look for long waits, as soon as it is known where the statuses are.
     fn watch(&mut self) {
-        let statuses = self.server.statuses();
+        let found = self.server.statuses();
         if let Some(limit) = self.explainer.limit()
-            && let Some(location) = statuses
-            && self.watched != statuses
+            && let Some(statuses) = found
+            && self.watched != found
         {
-            self.watched = statuses;
-            self.supervisor.watch(location, limit);
+            self.watched = found;
+            self.supervisor.watch(statuses, limit);
         }
     }
 

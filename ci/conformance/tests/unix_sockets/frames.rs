@@ -41,13 +41,15 @@ impl FrameStream {
         }
     }
 
-    /// Sends and receives what the kernel takes and has. Returns whether anything has come.
+    /// Sends and receives what the kernel takes and has. Returns whether anything has come. A peer
+    /// that takes nothing any more may have sent its last frames before.
     pub(super) fn exchange(&mut self) -> io::Result<bool> {
         let (mut buffer, before) = ([0; 1 << 14], self.come.len());
         while !self.unsent.is_empty() {
             match self.socket.write(&self.unsent) {
                 Ok(n) => drop(self.unsent.drain(..n)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
                 Err(error) => return Err(error),
             }
         }

@@ -1,7 +1,7 @@
 //! What a PE serves, and the transport.
 #![allow(unsafe_code)]
 
-use super::frames::{BATCH, DONE, FrameStream, HELLO, READ, REPLIED, REQUEST, WRITE};
+use super::frames::{BATCH, DONE, FrameStream, HELLO, LONGEST, READ, REPLIED, REQUEST, WRITE};
 use super::wire::SocketWire;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::backoff::{FLUSH_DELAY, WaitLimits};
@@ -190,7 +190,11 @@ impl Service {
             let is_within = match (kind, rest.first_chunk()) {
                 (WRITE, _) => local.segments.write(at, rest),
                 (READ, Some(nbytes)) => {
-                    data.resize(u32::from_le_bytes(*nbytes) as usize, 0);
+                    let nbytes = u32::from_le_bytes(*nbytes) as usize;
+                    if nbytes > LONGEST {
+                        return Err(Violation::TooLong(nbytes as u64));
+                    }
+                    data.resize(nbytes, 0);
                     let to = LocalBuf { base: data.as_mut_ptr(), nbytes: data.len() };
                     // SAFETY: as many bytes.
                     unsafe { local.segments.read_into(at, to) }

@@ -5,12 +5,12 @@
 use crate::tsan::with_place;
 use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;
-use rushmem_race::process::accesses::access as access_memory;
+use rushmem_race::process::accesses::access_range;
 
 type Unused = usize;
 
 fn access(addr: *const c_void, nbytes: usize, kind: ShadowKind, place: usize) {
-    access_memory(addr.addr(), nbytes, kind, place.wrapping_sub(1));
+    access_range(addr.addr(), nbytes, kind, place.wrapping_sub(1));
 }
 
 extern "C" fn copy(

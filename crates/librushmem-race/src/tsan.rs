@@ -8,7 +8,7 @@
 
 use core::ffi::c_int;
 use rushmem_race::access::{AtomicityDomain, ShadowKind};
-use rushmem_race::process::accesses::access as access_memory;
+use rushmem_race::process::accesses::{access, access_range};
 use rushmem_race::process::{self, active};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
@@ -32,14 +32,9 @@ macro_rules! with_place {
 }
 pub(crate) use with_place;
 
-#[inline(always)]
-fn access(addr: usize, nbytes: usize, kind: ShadowKind, place: usize) {
-    access_memory(addr, nbytes, kind, place.wrapping_sub(1));
-}
-
 type Unused = usize;
 
-extern "C" fn load<const N: usize>(
+extern "C" fn load<const N: usize, const IS_ALIGNED: bool>(
     addr: usize,
     _: Unused,
     _: Unused,
@@ -47,10 +42,10 @@ extern "C" fn load<const N: usize>(
     _: Unused,
     place: usize,
 ) {
-    access(addr, N, ShadowKind::LOAD, place);
+    access::<N, IS_ALIGNED>(addr, ShadowKind::LOAD, place.wrapping_sub(1));
 }
 
-extern "C" fn store<const N: usize>(
+extern "C" fn store<const N: usize, const IS_ALIGNED: bool>(
     addr: usize,
     _: Unused,
     _: Unused,
@@ -58,7 +53,7 @@ extern "C" fn store<const N: usize>(
     _: Unused,
     place: usize,
 ) {
-    access(addr, N, ShadowKind::STORE, place);
+    access::<N, IS_ALIGNED>(addr, ShadowKind::STORE, place.wrapping_sub(1));
 }
 
 extern "C" fn load_range(
@@ -69,7 +64,7 @@ extern "C" fn load_range(
     _: Unused,
     place: usize,
 ) {
-    access(addr, nbytes, ShadowKind::LOAD, place);
+    access_range(addr, nbytes, ShadowKind::LOAD, place.wrapping_sub(1));
 }
 
 extern "C" fn store_range(
@@ -80,49 +75,49 @@ extern "C" fn store_range(
     _: Unused,
     place: usize,
 ) {
-    access(addr, nbytes, ShadowKind::STORE, place);
+    access_range(addr, nbytes, ShadowKind::STORE, place.wrapping_sub(1));
 }
 
 with_place! {
-    __tsan_read1 => load::<1>;
-    __tsan_read2 => load::<2>;
-    __tsan_read4 => load::<4>;
-    __tsan_read8 => load::<8>;
-    __tsan_read16 => load::<16>;
-    __tsan_write1 => store::<1>;
-    __tsan_write2 => store::<2>;
-    __tsan_write4 => store::<4>;
-    __tsan_write8 => store::<8>;
-    __tsan_write16 => store::<16>;
-    __tsan_unaligned_read2 => load::<2>;
-    __tsan_unaligned_read4 => load::<4>;
-    __tsan_unaligned_read8 => load::<8>;
-    __tsan_unaligned_read16 => load::<16>;
-    __tsan_unaligned_write2 => store::<2>;
-    __tsan_unaligned_write4 => store::<4>;
-    __tsan_unaligned_write8 => store::<8>;
-    __tsan_unaligned_write16 => store::<16>;
-    __tsan_read_write1 => store::<1>;
-    __tsan_read_write2 => store::<2>;
-    __tsan_read_write4 => store::<4>;
-    __tsan_read_write8 => store::<8>;
-    __tsan_read_write16 => store::<16>;
-    __tsan_unaligned_read_write2 => store::<2>;
-    __tsan_unaligned_read_write4 => store::<4>;
-    __tsan_unaligned_read_write8 => store::<8>;
-    __tsan_unaligned_read_write16 => store::<16>;
-    __tsan_volatile_read1 => load::<1>;
-    __tsan_volatile_read2 => load::<2>;
-    __tsan_volatile_read4 => load::<4>;
-    __tsan_volatile_read8 => load::<8>;
-    __tsan_volatile_read16 => load::<16>;
-    __tsan_volatile_write1 => store::<1>;
-    __tsan_volatile_write2 => store::<2>;
-    __tsan_volatile_write4 => store::<4>;
-    __tsan_volatile_write8 => store::<8>;
-    __tsan_volatile_write16 => store::<16>;
-    __tsan_vptr_read => load::<8>;
-    __tsan_vptr_update => store::<8>;
+    __tsan_read1 => load::<1, true>;
+    __tsan_read2 => load::<2, true>;
+    __tsan_read4 => load::<4, true>;
+    __tsan_read8 => load::<8, true>;
+    __tsan_read16 => load::<16, true>;
+    __tsan_write1 => store::<1, true>;
+    __tsan_write2 => store::<2, true>;
+    __tsan_write4 => store::<4, true>;
+    __tsan_write8 => store::<8, true>;
+    __tsan_write16 => store::<16, true>;
+    __tsan_unaligned_read2 => load::<2, false>;
+    __tsan_unaligned_read4 => load::<4, false>;
+    __tsan_unaligned_read8 => load::<8, false>;
+    __tsan_unaligned_read16 => load::<16, false>;
+    __tsan_unaligned_write2 => store::<2, false>;
+    __tsan_unaligned_write4 => store::<4, false>;
+    __tsan_unaligned_write8 => store::<8, false>;
+    __tsan_unaligned_write16 => store::<16, false>;
+    __tsan_read_write1 => store::<1, true>;
+    __tsan_read_write2 => store::<2, true>;
+    __tsan_read_write4 => store::<4, true>;
+    __tsan_read_write8 => store::<8, true>;
+    __tsan_read_write16 => store::<16, true>;
+    __tsan_unaligned_read_write2 => store::<2, false>;
+    __tsan_unaligned_read_write4 => store::<4, false>;
+    __tsan_unaligned_read_write8 => store::<8, false>;
+    __tsan_unaligned_read_write16 => store::<16, false>;
+    __tsan_volatile_read1 => load::<1, true>;
+    __tsan_volatile_read2 => load::<2, true>;
+    __tsan_volatile_read4 => load::<4, true>;
+    __tsan_volatile_read8 => load::<8, true>;
+    __tsan_volatile_read16 => load::<16, true>;
+    __tsan_volatile_write1 => store::<1, true>;
+    __tsan_volatile_write2 => store::<2, true>;
+    __tsan_volatile_write4 => store::<4, true>;
+    __tsan_volatile_write8 => store::<8, true>;
+    __tsan_volatile_write16 => store::<16, true>;
+    __tsan_vptr_read => load::<8, true>;
+    __tsan_vptr_update => store::<8, true>;
     __tsan_read_range => load_range;
     __tsan_write_range => store_range;
 }
@@ -152,12 +147,8 @@ pub extern "C" fn __tsan_ignore_thread_end() {}
 /// Returns an atomic operation of the program: it orders its threads, and is noted as one.
 fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
     let Some(process) = active() else { return f() };
-    access(
-        addr,
-        nbytes,
-        ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes),
-        place,
-    );
+    let kind = ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes);
+    access_range(addr, nbytes, kind, place.wrapping_sub(1));
     if writes {
         process.release_object(addr);
     }

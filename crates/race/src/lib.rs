@@ -13,6 +13,7 @@ pub mod actors;
 pub mod areas;
 pub mod clock;
 pub mod collectives;
+pub mod known;
 pub mod own_memory;
 pub mod private;
 pub mod process;

@@ -1,10 +1,11 @@
-//! The own symmetric memory of a process, as each of its loads and stores looks at it: a compare of
-//! addresses finds those of private memory, and a word of the shadow those that are remembered
-//! already since the thread's epoch began.
+//! The own symmetric memory of a process, as its loads and stores look at it that are not known: a
+//! compare of addresses finds those of private memory, and a word of the shadow those that are
+//! remembered already since the thread's epoch began.
 
 use crate::access::ShadowKind;
 use crate::actors::Thread;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
+use crate::known;
 use crate::shadow::{PAGE, Page, Shadow};
 use std::cell::Cell;
 use std::ops::Range;
@@ -23,16 +24,9 @@ static OWN: OnceLock<Own> = OnceLock::new();
 /// initialization.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
-/// The state of the calling thread that every access needs.
-struct Stamp {
-    /// The thread and its epoch, as a record has them.
-    record: Cell<u64>,
-    /// Accesses that are not counted yet.
-    uncounted: Cell<u64>,
-}
-
 thread_local! {
-    static STAMP: Stamp = const { Stamp { record: Cell::new(0), uncounted: Cell::new(0) } };
+    /// The calling thread and its epoch, as a record has them.
+    static STAMP: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Begins to look: with the own segments, and the ranges of those of other PEs.
@@ -53,7 +47,9 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
 /// Gives the calling thread this actor and epoch.
 pub fn set_stamp(thread: &Thread) {
     let record = u64::from(thread.actor) << 48 | u64::from(thread.epoch()) << 16;
-    STAMP.with(|own| own.record.set(record));
+    if STAMP.replace(record) != record {
+        known::forget();
+    }
 }
 
 /// Returns true if an address may be symmetric memory, of any PE.
@@ -76,26 +72,17 @@ pub fn find(addr: usize, nbytes: usize) -> Option<(Shadow<'static>, usize)> {
     of(own.heap).or_else(|| of(own.statics)).filter(|_| addr % 8 + nbytes <= 8)
 }
 
-/// Returns true if an access within eight bytes of own memory is remembered. It is counted.
+/// Returns true if an access within eight bytes of own memory is remembered.
 #[inline]
 pub fn is_known((shadow, offset): (Shadow<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);
-    STAMP.with(|own| {
-        let stamp = own.record.get() | mask << 8 | u64::from(kind.0);
-        own.uncounted.set(own.uncounted.get() + 1);
-        shadow.knows(offset, stamp)
-    })
+    shadow.knows(offset, STAMP.get() | mask << 8 | u64::from(kind.0))
 }
 
 /// Returns true if the access within eight bytes of a page of private memory is known.
 #[inline]
 pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (addr % 8);
-    let stamp = STAMP.with(|own| own.record.get()) | mask << 8 | u64::from(kind.0);
+    let stamp = STAMP.get() | mask << 8 | u64::from(kind.0);
     page.knows(addr % PAGE, stamp)
-}
-
-/// Returns the accesses of the calling thread that were not counted yet.
-pub fn take_uncounted() -> u64 {
-    STAMP.with(|own| own.uncounted.replace(0))
 }

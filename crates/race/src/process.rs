@@ -10,7 +10,7 @@ use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::report::{Memory, Reporter};
 use crate::shadow::View;
-use crate::{own_memory, private, sync_words};
+use crate::{known, own_memory, private, sync_words};
 use rushmem_race_interface::{ByteBlocks, DetectorOpening};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -158,7 +158,7 @@ impl ProcessDetector {
 
     /// Ends it. The last PE prints what was checked by all of them.
     pub fn close(&self) {
-        self.accesses.fetch_add(own_memory::take_uncounted(), Relaxed);
+        self.accesses.fetch_add(known::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
         let count = |counter, n: &AtomicU64| {
             self.areas.counter(counter).fetch_add(n.swap(0, Relaxed), Relaxed);
@@ -243,6 +243,8 @@ impl ProcessDetector {
         if self.reporter.is_over() {
             return;
         }
+        // What the library accesses is watched from now on, and what it forgets is not known.
+        known::forget();
         self.with_thread(|thread| {
             if IS_INSTRUMENTED.load(Relaxed) {
                 return f(thread);

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, SharedAreas};
+use crate::known;
 use crate::shared::lock;
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
@@ -47,11 +48,7 @@ pub struct Site {
     pub frames: Vec<Frame>,
 }
 
-/// Instructions whose places are found without a search.
-const RECENT: usize = 1 << 10;
-
 thread_local! {
-    static RECENT_SITES: [Cell<(usize, u32)>; RECENT] = const { [const { Cell::new((0, 0)) }; RECENT] };
     static KNOWN: RefCell<HashMap<(usize, u64), u32>> = RefCell::default();
 }
 
@@ -68,15 +65,17 @@ pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
 
 /// Returns the number of the place of an instruction.
 pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
-    let slot = address.wrapping_mul(0x9E37_79B9) >> 8 & (RECENT - 1);
-    RECENT_SITES.with(|recent| match recent[slot].get() {
-        (known, site) if known == address => site,
-        _ => {
-            let site = number(areas, "", address as u64, || vec![address]);
-            recent[slot].set((address, site));
-            site
-        }
-    })
+    let recent = known::recent_site(address);
+    if let Some((known, site)) = recent.map(Cell::get)
+        && known == address
+    {
+        return site;
+    }
+    let site = number(areas, "", address as u64, || vec![address]);
+    if let Some(recent) = recent {
+        recent.set((address, site));
+    }
+    site
 }
 
 fn number(

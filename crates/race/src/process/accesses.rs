@@ -5,35 +5,45 @@ use crate::access::{ShadowKind, ShadowRecord};
 use crate::own_memory::{find, is_known, is_known_on, may_be_symmetric};
 use crate::report::Memory;
 use crate::shadow::{PAGE, Shadow, View};
-use crate::{private, sites};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::{known, private, sites};
 
-/// Records a load or store of the program.
+/// Records a load or store of `N` bytes of the program, at a multiple of `N` if `IS_ALIGNED`.
 #[inline(always)]
-pub fn access(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-    if may_be_symmetric(addr) {
-        access_symmetric(addr, nbytes, kind, pc);
-    } else if private::is_watched() {
-        access_private(addr, nbytes, kind, pc);
+pub fn access<const N: usize, const IS_ALIGNED: bool>(addr: usize, kind: ShadowKind, pc: usize) {
+    let is_within = N <= 8 && (IS_ALIGNED || addr % 8 <= 8 - N);
+    if !is_within {
+        access_range(addr, N, kind, pc);
+    } else if !known::has(addr, N, kind) {
+        access_unknown(addr, N, kind, pc);
     }
 }
 
+/// Records a load or store of any bytes, or an atomic operation, of the program.
 #[inline(never)]
-fn access_symmetric(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-    let Some(found) = find(addr, nbytes) else { return access_other(addr, nbytes, kind, pc) };
-    if !is_known(found, nbytes, kind) {
-        access_own(addr, found, nbytes, kind, pc);
-    }
+pub fn access_range(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+    known::count();
+    access_unknown(addr, nbytes, kind, pc);
 }
 
-/// Records an access to private memory: few private pages have a shadow, unless the program has
-/// threads.
+/// Records an access that the thread does not know of.
 #[inline(never)]
-fn access_private(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-    let Some(page) = private::page(addr, false) else { return };
+fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let is_within = addr % 8 + nbytes <= 8;
-    if !(is_within && is_known_on(page, addr, nbytes, kind)) {
+    if may_be_symmetric(addr) {
+        match find(addr, nbytes) {
+            Some(found) if is_known(found, nbytes, kind) => {}
+            Some(found) => access_own(addr, found, nbytes, kind, pc),
+            // Memory of other PEs is not remembered.
+            None => return access_other(addr, nbytes, kind, pc),
+        }
+    } else if private::is_watched()
+        && let Some(page) = private::page(addr, false)
+        && !(is_within && is_known_on(page, addr, nbytes, kind))
+    {
         access_other(addr, nbytes, kind, pc);
+    }
+    if is_within && (kind == ShadowKind::LOAD || kind == ShadowKind::STORE) && active().is_some() {
+        known::add(addr, nbytes, kind);
     }
 }
 
@@ -54,8 +64,8 @@ fn access_own(
         let view = View { clock: &thread.clock, fenced: &[] };
         page.record_access(at, at + nbytes, record, view).map(|old| (record, old))
     });
-    if let (Some(Some((record, old))), AccessedMemory::Symmetric(place)) =
-        (conflict, process.find(addr))
+    if let Some(Some((record, old))) = conflict
+        && let AccessedMemory::Symmetric(place) = process.find(addr)
     {
         process.reporter.race(Memory::Symmetric(place), &record, &old);
     }
@@ -78,7 +88,6 @@ impl ProcessDetector {
             return;
         }
         self.with_thread(|thread| {
-            self.accesses.fetch_add(1, Relaxed);
             let kind = self.of_program(at, kind);
             let record = AccessSite { kind, site: 0, nbytes }.record(thread.actor, thread.epoch());
             let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };

@@ -1,0 +1,254 @@
+//! The accesses of the program that a thread has made since its epoch began, and that need not be
+//! looked at again: what almost every access is compared with, before all else.
+//!
+//! A table of each thread has a word for eight bytes: the rest of their address, a number of the
+//! thread's epoch, and the bytes that it has not loaded and not stored yet. What is in the table
+//! is also in the shadow, or in memory that nobody watches. Whatever may change that begins a new
+//! epoch of the table: a call of the library by the thread, or a new epoch of the thread.
+#![allow(unsafe_code)]
+
+use crate::access::ShadowKind;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::cell::{Cell, OnceCell};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words of a table, for memory of 32 MiB; those that are never used take no memory.
+const ENTRIES: usize = 1 << ENTRY_BITS;
+const ENTRY_BITS: u32 = 22;
+/// Instructions whose places are remembered.
+const SITES: usize = 1 << 10;
+/// The bits of an entry: bytes that were not loaded, bytes that were not stored, the number of the
+/// epoch, the upper bits of the address.
+const STORES: u32 = 8;
+const EPOCH: u32 = 16;
+const ADDRESS: u32 = 40;
+const BYTES: u64 = (1 << EPOCH) - 1;
+
+/// The table of a thread. Entries of zeros are of no epoch.
+#[repr(C)]
+struct Known {
+    /// The number of the epoch, where an entry has it.
+    epoch: Cell<u64>,
+    /// Accesses that are not counted yet.
+    uncounted: Cell<u64>,
+    /// Instructions whose places are found without a search, and these.
+    sites: [Cell<(usize, u32)>; SITES],
+    entries: [Cell<u64>; ENTRIES],
+}
+
+/// Gives back the table of a thread that ends.
+struct Owner;
+
+thread_local! {
+    static OWNER: OnceCell<Owner> = const { OnceCell::new() };
+}
+
+/// Accesses of threads that have ended.
+static COUNTED: AtomicU64 = AtomicU64::new(0);
+
+/// The table of the calling thread, in a word that takes two instructions to read: null if there is
+/// none.
+#[cfg(target_arch = "x86_64")]
+mod own {
+    use super::Known;
+    use core::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tbss, \"awT\", @nobits",
+        ".p2align 3",
+        ".globl rushmem_race_known",
+        ".hidden rushmem_race_known",
+        ".type rushmem_race_known, @tls_object",
+        ".size rushmem_race_known, 8",
+        "rushmem_race_known:",
+        ".zero 8",
+        ".popsection"
+    );
+
+    #[inline(always)]
+    pub(super) fn get() -> *mut Known {
+        let own;
+        // SAFETY: loads the thread's own word.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + rushmem_race_known@GOTTPOFF]",
+                "mov {0}, qword ptr fs:[{0}]",
+                out(reg) own,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        own
+    }
+
+    pub(super) fn set(own: *mut Known) {
+        // SAFETY: stores the thread's own word.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + rushmem_race_known@GOTTPOFF]",
+                "mov qword ptr fs:[{0}], {1}",
+                out(reg) _,
+                in(reg) own,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod own {
+    use super::Known;
+    use std::cell::Cell;
+    use std::ptr::null_mut;
+
+    thread_local! {
+        static OWN: Cell<*mut Known> = const { Cell::new(null_mut()) };
+    }
+
+    #[inline(always)]
+    pub(super) fn get() -> *mut Known {
+        OWN.get()
+    }
+
+    pub(super) fn set(own: *mut Known) {
+        OWN.set(own);
+    }
+}
+
+/// The table of the calling thread, if there is one.
+#[inline(always)]
+fn table() -> Option<&'static Known> {
+    // SAFETY: null, or a table that lives as long as the thread; no other thread has it.
+    unsafe { own::get().as_ref() }
+}
+
+/// The index of the eight bytes of an address, and what an entry has of it.
+#[inline(always)]
+fn locate(addr: usize) -> (usize, u64) {
+    let upper = addr >> (3 + ENTRY_BITS);
+    ((addr >> 3 ^ upper) % ENTRIES, (upper as u64) << ADDRESS)
+}
+
+/// The bits of `N` bytes at an address in an entry.
+#[inline(always)]
+fn bits(addr: usize, nbytes: usize, kind: ShadowKind) -> u64 {
+    let first = if kind == ShadowKind::STORE { STORES } else { 0 };
+    (((1 << nbytes) - 1) << (addr % 8) & 0xff) << first
+}
+
+/// Returns true if the thread has loaded or stored these bytes, which are within eight, in its
+/// epoch. The access is counted.
+#[inline(always)]
+pub fn has(addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
+    let Some(known) = table() else { return false };
+    let (index, upper) = locate(addr);
+    let differs = known.entries[index].get() ^ upper ^ known.epoch.get();
+    known.uncounted.set(known.uncounted.get() + 1);
+    differs & (bits(addr, nbytes, kind) | !BYTES) == 0
+}
+
+/// Notes that the thread has loaded or stored bytes, which are within eight.
+#[inline]
+pub fn add(addr: usize, nbytes: usize, kind: ShadowKind) {
+    let Some(known) = table().or_else(new_table) else { return };
+    let (index, upper) = locate(addr);
+    let entry = &known.entries[index];
+    let own = upper | known.epoch.get();
+    let before = if (entry.get() ^ own) & !BYTES == 0 { entry.get() } else { own | BYTES };
+    entry.set(before & !bits(addr, nbytes, kind));
+}
+
+/// Begins an epoch of the table.
+pub fn forget() {
+    let Some(known) = table() else { return };
+    let next = known.epoch.get() + (1 << EPOCH);
+    if next < 1 << ADDRESS {
+        return known.epoch.set(next);
+    }
+    known.entries.iter().for_each(|entry| entry.set(0));
+    known.epoch.set(1 << EPOCH);
+}
+
+/// Counts an access that [`has`] does not know of.
+pub fn count() {
+    if let Some(known) = table() {
+        known.uncounted.set(known.uncounted.get() + 1);
+    }
+}
+
+/// The instruction that is remembered where this one would be, and the number of its place.
+pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
+    let slot = address.wrapping_mul(0x9E37_79B9) >> 8 & (SITES - 1);
+    Some(&table()?.sites[slot])
+}
+
+/// The accesses of the calling thread, and of those that have ended, that were not counted yet.
+pub fn take_uncounted() -> u64 {
+    COUNTED.swap(0, Relaxed) + table().map_or(0, |known| known.uncounted.replace(0))
+}
+
+/// Makes the table of the calling thread; `None` if there is no memory, or the thread ends.
+#[cold]
+#[inline(never)]
+fn new_table() -> Option<&'static Known> {
+    OWNER.try_with(|owner| owner.set(Owner)).ok()?.ok()?;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let made = unsafe { mmap_anonymous(null_mut(), size_of::<Known>(), protection, flags) }.ok()?;
+    own::set(made.cast());
+    forget();
+    table()
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let own = own::get();
+        if let Some(known) = table() {
+            COUNTED.fetch_add(known.uncounted.get(), Relaxed);
+            own::set(null_mut());
+            // SAFETY: the mapping of `new_table`, which nobody uses any more.
+            let _ = unsafe { munmap(own.cast(), size_of::<Known>()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_known_until_the_epoch_ends() {
+        const AT: usize = 0x7f12_3456_7890;
+        let (load, store) = (ShadowKind::LOAD, ShadowKind::STORE);
+        assert!(!has(AT, 8, load));
+        add(AT + 4, 4, load);
+        assert!(has(AT + 4, 4, load) && has(AT + 6, 1, load));
+        assert!(!has(AT, 4, load) && !has(AT, 8, load) && !has(AT + 4, 4, store));
+        add(AT, 8, store);
+        assert!(has(AT, 8, store) && has(AT + 4, 4, load));
+        let far = AT + (8 << ENTRY_BITS);
+        assert!(!has(far, 8, store) && !has(AT + 8, 8, store));
+        // It has the same entry.
+        let other = AT ^ (1 << (3 + ENTRY_BITS)) ^ (1 << 3);
+        assert_eq!(locate(other).0, locate(AT).0);
+        add(other, 8, store);
+        assert!(has(other, 8, store) && !has(AT, 8, store));
+        add(AT, 8, store);
+        forget();
+        assert!(!has(AT, 8, store) && !has(AT + 4, 4, load));
+        assert!(take_uncounted() > 0);
+        assert_eq!(take_uncounted(), 0);
+    }
+
+    #[test]
+    fn a_thread_has_its_own_and_leaves_its_count() {
+        add(64, 8, ShadowKind::LOAD);
+        let other = || {
+            add(128, 8, ShadowKind::LOAD);
+            has(64, 8, ShadowKind::LOAD)
+        };
+        assert!(!std::thread::spawn(other).join().expect("it runs"));
+        assert!(has(64, 8, ShadowKind::LOAD));
+    }
+}

@@ -503,7 +503,7 @@ fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> O
     let mut dropped: Vec<&Relaxation> =
         RELAXATIONS.iter().filter(|one| without(&[one]) != *hints).collect();
     let mut offered = offer(&without(&dropped))?;
-    // What can be put back is not among what is refused.
+    // A requirement that can be put back is not refused.
     for at in (0..dropped.len()).rev() {
         let mut fewer = dropped.clone();
         fewer.remove(at);

@@ -29,6 +29,9 @@ pub const ENTRY_WORDS: usize = 5 + NAME_WORDS;
 
 const NAME_WORDS: usize = 4;
 
+/// The start of the name of a call, filled up with zeros.
+pub type NameWords = [u64; NAME_WORDS];
+
 /// Size of a word.
 const WORD: usize = size_of::<u64>();
 
@@ -56,27 +59,33 @@ pub struct LastWrite {
 
 /// Returns the words of an entry after the first one, from what a [`LastWrite`] consists of;
 /// nothing for a location that is not symmetric.
+#[inline]
 pub fn encode(
     at: u64,
     pe: u32,
     location: &SymmetricLocation,
     nbytes: u64,
-    call: &str,
+    [first, second, third, fourth]: NameWords,
 ) -> Option<[u64; ENTRY_WORDS - 1]> {
     let (kind, offset) = match location {
         SymmetricLocation::Heap { offset, .. } => (0, *offset),
         SymmetricLocation::Static { address } => (STATIC, *address),
         SymmetricLocation::Other { .. } => return None,
     };
-    let mut words = [0; ENTRY_WORDS - 1];
-    words[..4].copy_from_slice(&[at, u64::from(pe) | kind, offset, nbytes]);
-    let mut name = [0; NAME_WORDS * WORD];
-    let nbytes = call.len().min(name.len());
-    name[..nbytes].copy_from_slice(&call.as_bytes()[..nbytes]);
-    for (word, bytes) in words[4..].iter_mut().zip(name.as_chunks::<WORD>().0) {
-        *word = u64::from_ne_bytes(*bytes);
+    Some([at, u64::from(pe) | kind, offset, nbytes, first, second, third, fourth])
+}
+
+/// The words of the name of a call.
+pub const fn name_words(call: &str) -> NameWords {
+    let mut name = [[0; WORD]; NAME_WORDS];
+    let mut words = [0; NAME_WORDS];
+    let mut i = 0;
+    while i < call.len() && i < NAME_WORDS * WORD {
+        name[i / WORD][i % WORD] = call.as_bytes()[i];
+        words[i / WORD] = u64::from_ne_bytes(name[i / WORD]);
+        i += 1;
     }
-    Some(words)
+    words
 }
 
 impl LastWrite {
@@ -152,7 +161,8 @@ mod tests {
             let at = 1 + index * ENTRY_WORDS;
             words[at] = *number;
             let LastWrite { at: time, pe, location, nbytes, call } = write;
-            let entry = encode(*time, *pe, location, *nbytes, call).expect("a symmetric location");
+            let entry = encode(*time, *pe, location, *nbytes, name_words(call))
+                .expect("a symmetric location");
             words[at + 1..at + ENTRY_WORDS].copy_from_slice(&entry);
         }
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
@@ -162,7 +172,8 @@ mod tests {
     fn whole_entries_come_back() {
         let heap = write(3, SymmetricLocation::Heap { offset: 64, block: None });
         let variable = write(0, SymmetricLocation::Static { address: 0x4040 });
-        assert_eq!(encode(5, 0, &SymmetricLocation::Other { address: 1 }, 8, "shmem_putmem"), None);
+        let name = name_words("shmem_putmem");
+        assert_eq!(encode(5, 0, &SymmetricLocation::Other { address: 1 }, 8, name), None);
         let (old, new) = (ring(&[(1, &heap), (2, &heap)]), ring(&[(1, &heap), (34, &variable)]));
         assert_eq!(read(|| Some(new.clone())), Some(vec![heap.clone(), variable]));
         let mut copies = [old, new.clone(), new].into_iter();

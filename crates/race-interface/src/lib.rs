@@ -144,7 +144,11 @@ impl ByteBlocks {
     }
 
     /// Returns the bytes from the first to the end of the last one.
+    #[inline(always)]
     pub const fn span(self) -> usize {
+        if self.n == 1 {
+            return self.nbytes;
+        }
         self.stride.saturating_mul(self.n.saturating_sub(1)).saturating_add(self.nbytes)
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod warning;
 use crate::process;
 use crate::process::stdio;
 use core::ffi::c_int;
+use rushmem_explain::writes::{NameWords, name_words};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -32,16 +33,25 @@ pub struct CallName {
     pub name: &'static str,
     /// True if numbers and counts of PEs are unsigned there, as in Rust, signed in C and Fortran.
     pub is_unsigned: bool,
+    /// The start of its name, as the record of writes has it.
+    pub start: NameWords,
+}
+
+impl CallName {
+    /// The facts about a function of this name.
+    pub const fn new(name: &'static str, is_unsigned: bool) -> CallName {
+        CallName { name, is_unsigned, start: name_words(name) }
+    }
 }
 
 /// Makes the `Call` of a function of C or Fortran, or with `unsigned` of Rust, from its name.
 #[macro_export]
 macro_rules! call {
     (unsigned $name:expr) => {
-        $crate::Call(const { &$crate::CallName { name: $name, is_unsigned: true } })
+        $crate::Call(const { &$crate::CallName::new($name, true) })
     };
     ($name:expr) => {
-        $crate::Call(const { &$crate::CallName { name: $name, is_unsigned: false } })
+        $crate::Call(const { &$crate::CallName::new($name, false) })
     };
 }
 

@@ -11,3 +11,4 @@ pub(crate) mod polling;
 mod proxies;
 pub(crate) mod remote;
 pub(crate) mod strided;
+pub(crate) mod transfer;

@@ -1,6 +1,6 @@
 //! The hook of the observers what this PE does: the counters of `SHMEM_STATS`, the trace of
 //! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
-//! writes. Each implements [`Observer`], and is fed with events.
+//! writes. Each has functions for the begin and the end of an event.
 //!
 //! One word says whether anybody listens: a call loads it and branches to a cold path. Accesses to
 //! mapped memory take their cold path anyway while somebody listens, since the segments of the fast
@@ -15,12 +15,11 @@ pub(crate) mod writes;
 
 pub(crate) use event::{
     AccessEvent, AccessKind, Action, Argument, ByteBlocks, CallKind, Effect, Event,
-    FollowedMembers, Membership, Observer, WordKind,
+    FollowedMembers, Membership, WordKind,
 };
 
 use crate::call::call;
 use core::ffi::c_int;
-use event::ObserverState;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The observers: each is a bit of the word.
@@ -38,16 +37,7 @@ pub(crate) enum Subscriber {
     Writes = 16,
 }
 
-/// In the order of the bits. What is recorded comes before what may end the job.
-const OBSERVERS: [&dyn Observer; 5] = [
-    &counters::Counting,
-    &trace::Tracing,
-    &races::RaceDetection,
-    &checks::Checking,
-    &writes::RecordingWrites,
-];
-
-/// The observers that listen, as a sum of their bits. StatusContent at init and finalize.
+/// The observers that listen, as a sum of their bits. Written at init and finalize.
 static LISTENERS: AtomicU32 = AtomicU32::new(0);
 
 /// Adds a listener.
@@ -71,25 +61,25 @@ pub(crate) struct OngoingEvent {
     event: Event,
     /// As a sum, since others may come or go meanwhile.
     listeners: u32,
-    states: [ObserverState; OBSERVERS.len()],
+    counted: counters::ObserverState,
+    record: trace::ObserverState,
 }
 
 /// An event that ends with a function or a value. Without listeners it is a word that is empty.
 pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 
-/// Makes `$make` during `$event`, which begins if somebody listens: `$observed` is then what has
-/// begun, and otherwise `None`. What the event needs is moved on the cold path alone; the other one
-/// pays a load and a branch, and a closure would be in memory there.
+/// Makes `$make` during `$event`, which begins if somebody listens. What the event needs is moved
+/// on the cold path alone; the other one pays a load and a branch, and a closure would be in memory
+/// there.
 macro_rules! during {
-    ($event:expr, |$observed:pat_param| $make:expr) => {
+    ($event:expr, $make:expr) => {
         if $crate::observers::any() {
             $crate::observers::observed(
                 move || $event,
                 #[inline(always)]
-                move |$observed: Option<&mut $crate::observers::OngoingEvent>| $make,
+                move || $make,
             )
         } else {
-            let $observed: Option<&mut $crate::observers::OngoingEvent> = None;
             $make
         }
     };
@@ -99,11 +89,38 @@ pub(crate) use during;
 /// Begins an event, and makes what it describes.
 #[cold]
 #[inline(never)]
-pub(crate) fn observed<R>(
-    describe: impl FnOnce() -> Event,
-    make: impl FnOnce(Option<&mut OngoingEvent>) -> R,
-) -> R {
-    make(Some(&mut begun(describe)))
+pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -> R) -> R {
+    let mut begun = OngoingEvent::new(describe());
+    begun.begin();
+    make()
+}
+
+/// Makes an access while somebody listens. `make` sets its argument if the access has found the
+/// value that the program expects, and has written. If only the counters or the checks listen, the
+/// event is never in memory.
+#[inline(always)]
+pub(crate) fn access<R>(event: Event, make: impl FnOnce(&mut bool) -> R) -> R {
+    let listeners = LISTENERS.load(Relaxed);
+    let checks = Subscriber::Checks as u32 | Subscriber::Writes as u32;
+    let mut begun;
+    match event.action {
+        Action::Access(_) if listeners == Subscriber::Counters as u32 => counters::count(&event),
+        Action::Access(access) if listeners == checks => {
+            checks::check(&event, access);
+            writes::begin(&event);
+        }
+        _ => {
+            // A copy of its own, since the address of `event` would put that into memory.
+            begun = OngoingEvent::new(Event { ..event });
+            begun.begin();
+        }
+    }
+    let mut has_written = false;
+    let result = make(&mut has_written);
+    if has_written && listeners & Subscriber::Writes as u32 != 0 {
+        writes::record(event.call, event.pe, event.remote);
+    }
+    result
 }
 
 /// Begins an event if somebody listens, for a call that has several exits.
@@ -112,7 +129,9 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     #[cold]
     #[inline(never)]
     fn boxed(describe: impl FnOnce() -> Event) -> ObservedCall {
-        Some(Box::new(begun(describe)))
+        let mut begun = Box::new(OngoingEvent::new(describe()));
+        begun.begin();
+        Some(begun)
     }
     if any() { boxed(describe) } else { None }
 }
@@ -121,7 +140,7 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
 #[inline(always)]
 pub(crate) fn report(describe: impl FnOnce() -> Event) {
     if any() {
-        drop(begun(describe));
+        OngoingEvent::new(describe()).begin();
     }
 }
 
@@ -136,24 +155,47 @@ pub(crate) fn moved(pe: usize, nbytes: usize) {
     }
 }
 
-#[cold]
-#[inline(never)]
-fn begun(describe: impl FnOnce() -> Event) -> OngoingEvent {
-    let (event, listeners) = (describe(), LISTENERS.load(Relaxed));
-    let mut begun = OngoingEvent { event, listeners, states: [[0; 3]; OBSERVERS.len()] };
-    for (i, observer) in OBSERVERS.iter().enumerate() {
-        if listeners & 1 << i != 0 {
-            begun.states[i] = observer.begin(&begun.event);
+impl OngoingEvent {
+    #[inline(always)]
+    fn new(event: Event) -> OngoingEvent {
+        let listeners = LISTENERS.load(Relaxed);
+        OngoingEvent { event, listeners, counted: [0; 3], record: (0, 0, 0) }
+    }
+
+    fn has(&self, listener: Subscriber) -> bool {
+        self.listeners & listener as u32 != 0
+    }
+
+    /// Reports the begin. What is recorded comes before what may end the job.
+    #[inline(never)]
+    fn begin(&mut self) {
+        if self.has(Subscriber::Counters) {
+            self.counted = counters::begin(&self.event);
+        }
+        if self.has(Subscriber::Trace) {
+            self.record = trace::begin(&self.event);
+        }
+        if self.has(Subscriber::Races) {
+            races::begin(&self.event);
+        }
+        if self.has(Subscriber::Checks) {
+            checks::begin(&self.event);
+        }
+        if self.has(Subscriber::Writes) {
+            writes::begin(&self.event);
         }
     }
-    begun
-}
 
-impl OngoingEvent {
-    /// Records that the access has found the expected value and has written.
-    pub(crate) fn has_written(&mut self) {
-        if let Action::Access(access) = &mut self.event.action {
-            access.effect = Effect::HasWritten;
+    #[inline(never)]
+    fn end(&self) {
+        if self.has(Subscriber::Counters) {
+            counters::end(&self.event, self.counted);
+        }
+        if self.has(Subscriber::Trace) {
+            trace::end(&self.event, self.record);
+        }
+        if self.has(Subscriber::Races) {
+            races::end(&self.event);
         }
     }
 
@@ -176,13 +218,16 @@ impl OngoingEvent {
 }
 
 impl Drop for OngoingEvent {
-    #[cold]
-    #[inline(never)]
+    /// Reports the end to those who look at it.
+    #[inline]
     fn drop(&mut self) {
-        for (i, observer) in OBSERVERS.iter().enumerate() {
-            if self.listeners & 1 << i != 0 {
-                observer.end(&self.event, self.states[i]);
-            }
+        let of_access = Subscriber::Trace as u32 | Subscriber::Races as u32;
+        let look = match self.event.action {
+            Action::Access(_) => of_access,
+            _ => of_access | Subscriber::Counters as u32,
+        };
+        if self.listeners & look != 0 {
+            self.end();
         }
     }
 }

@@ -6,6 +6,8 @@
 mod not_forked;
 pub mod stdio;
 pub mod time;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod time_stamp;
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
@@ -81,6 +83,7 @@ pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
 }
 
 /// Returns true if this process is the PE, and not a child of it, whose exit does not matter.
+#[inline]
 pub(crate) fn is_this_process() -> bool {
     not_forked::is_marked()
         || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())

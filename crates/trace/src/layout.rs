@@ -138,6 +138,7 @@ pub struct TraceRecord {
 
 impl TraceRecord {
     /// Returns the words but the last.
+    #[inline]
     pub fn words(&self) -> [u64; RECORD_WORDS - 1] {
         let peer = u64::from(self.peer.map_or(0, |pe| pe + 1));
         let name = u64::from(self.name);

@@ -9,7 +9,8 @@ use crate::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::polling;
-use crate::net::remote::{self, Access};
+use crate::net::remote::Access;
+use crate::net::transfer;
 use crate::observers::Argument;
 use core::ffi::c_int;
 use rushmem_transport::mem;
@@ -82,7 +83,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
-            remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
+            transfer::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
         },
     }
 }
@@ -108,7 +109,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
-            remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
+            transfer::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
         },
     }
 }
@@ -141,7 +142,7 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: a local element, reusable when the put returns.
-            unsafe { remote::p::<C>(ctx, dest.addr(), source, nbytes, pe, call) }
+            unsafe { transfer::p::<C>(ctx, dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
@@ -180,7 +181,7 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: a local element, filled when the get returns.
-            unsafe { remote::g::<C>(ctx, dest, source.addr(), nbytes, pe, call) };
+            unsafe { transfer::g::<C>(ctx, dest, source.addr(), nbytes, pe, call) };
             // SAFETY: filled with the bytes of a `T`.
             unsafe { value.assume_init() }
         }

@@ -18,37 +18,62 @@ use std::cell::Cell;
 use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The signals that a thread blocks, of which there are 64.
 type Blocked = u64;
 
-/// The number of stack addresses that are remembered, those of 1 KiB.
-const SLOTS: usize = 1024 / FRAME_ALIGNMENT;
+/// The number of stack addresses that are remembered.
+const PLACES: usize = 256;
+/// Bits of an address that are alike in threads which call at the same depth.
+const STACK_BITS: u32 = 20;
 /// The alignment of frames on the stack, in bytes.
 const FRAME_ALIGNMENT: usize = 16;
 
 thread_local! {
     /// The signals that this thread blocked when it was last found outside of handlers.
     static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
-    /// The stack addresses at which this thread was found outside of handlers, each in its place:
-    /// the routines of a loop differ.
-    static CALLED_AT: [Cell<usize>; SLOTS] = const { [const { Cell::new(0) }; SLOTS] };
+}
+
+/// The stack addresses at which threads were found outside of handlers, each in its place: the
+/// routines of a loop differ, and no two threads have the same stack.
+static CALLED_AT: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES];
+
+/// A place on the stack of the calling thread.
+#[derive(Clone, Copy)]
+pub(crate) struct StackPlace(usize);
+
+impl StackPlace {
+    /// The place of a local of the caller, in an initialization of the library by this number.
+    #[inline(always)]
+    pub(crate) fn of<T>(local: &T, initialization: u32) -> StackPlace {
+        let at = std::hint::black_box(std::ptr::from_ref(local)).addr();
+        StackPlace(at ^ (initialization as usize) << 48)
+    }
+
+    #[inline(always)]
+    fn index(self) -> usize {
+        ((self.0 / FRAME_ALIGNMENT) ^ (self.0 >> STACK_BITS)) % PLACES
+    }
+
+    /// Returns true if the thread has called there outside of handlers and was not to be warned.
+    #[inline(always)]
+    pub(crate) fn is_known(self) -> bool {
+        CALLED_AT[self.index()].load(Relaxed) == self.0
+    }
+
+    /// Remembers that the thread calls there outside of handlers, and is not to be warned.
+    pub(crate) fn remember(self) {
+        CALLED_AT[self.index()].store(self.0, Relaxed);
+    }
 }
 
 /// Returns true if this thread runs a signal handler.
-#[inline(never)]
 pub(crate) fn calls() -> bool {
-    let on_stack = 0u8;
-    let at = std::hint::black_box(&raw const on_stack).addr();
-    let slot = at / FRAME_ALIGNMENT % SLOTS;
-    if CALLED_AT.with(|slots| slots[slot].get() == at) {
-        return false;
-    }
     let blocked = blocked();
     let is_handler = OUTSIDE.get() != Some(blocked) && is_on_stack();
     if !is_handler {
         OUTSIDE.set(Some(blocked));
-        CALLED_AT.with(|slots| slots[slot].set(at));
     }
     is_handler
 }
@@ -110,7 +135,7 @@ pub(crate) fn ends_in_time(call: Call, me: Pe) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::atomic::AtomicBool;
 
     static IN_HANDLER: AtomicBool = AtomicBool::new(false);
 

@@ -8,7 +8,7 @@ use crate::process;
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{
-    AtomicUsize,
+    AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::thread::{self, ThreadId};
@@ -73,6 +73,7 @@ pub(crate) fn add_request() {
 
 /// Returns true if threads of the library work beside the program. Their work is visible
 /// afterwards.
+#[inline]
 pub(crate) fn has_requests() -> bool {
     REQUESTS.load(Acquire) > 0
 }
@@ -87,6 +88,27 @@ pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
 }
 
 /// Returns the non-blocking collective that this thread carries out, if it is one of the library's.
+static ARE_AT_ONCE: AtomicBool = AtomicBool::new(true);
+
+pub(crate) fn set_at_once(are_at_once: bool) {
+    ARE_AT_ONCE.store(are_at_once, Relaxed);
+}
+
+#[inline(always)]
+pub(crate) fn is_alone() -> bool {
+    !ARE_AT_ONCE.load(Relaxed) && !has_requests()
+}
+
+#[inline(always)]
+pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
+    if !is_alone {
+        return counter.fetch_add(amount, Relaxed);
+    }
+    let before = counter.load(Relaxed);
+    counter.store(before + amount, Relaxed);
+    before
+}
+
 #[cold]
 #[inline(never)]
 pub(crate) fn carries_out() -> Option<Call> {

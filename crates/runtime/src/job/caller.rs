@@ -2,7 +2,7 @@
 //! `SHMEM_CHECK`.
 
 use crate::call::location;
-use crate::call::signal_handler;
+use crate::call::signal_handler::{self, StackPlace};
 use crate::call::thread;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -37,6 +37,7 @@ pub(crate) fn initialized_here() {
 
 /// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
 /// has run in it, or a signal handler does. Warns if the thread level does not allow this call.
+#[inline]
 pub(crate) fn check(call: Call, job: &Job) {
     if !job.settings.checks() {
         return;
@@ -44,6 +45,19 @@ pub(crate) fn check(call: Call, job: &Job) {
     if !process::is_this_process() {
         job::refuse_child(call);
     }
+    thread::add(&CALLS, 1, thread::is_alone());
+    let local = 0u8;
+    let place = StackPlace::of(&local, INITIALIZERS.load(Relaxed));
+    if !place.is_known() && check_thread(call, job) {
+        place.remember();
+    }
+}
+
+/// Checks whether the calling thread may call, and is not in a signal handler. Returns true if it
+/// may.
+#[cold]
+#[inline(never)]
+fn check_thread(call: Call, job: &Job) -> bool {
     if signal_handler::calls() {
         signal_handler::ends_in_time(call, job.me());
         // Cause: a handler that `signal` or `sigaction` set calls the library.
@@ -53,9 +67,9 @@ pub(crate) fn check(call: Call, job: &Job) {
              there, and call where the program sees the flag"
         );
     }
-    CALLS.fetch_add(1, Relaxed);
     let is_of_program = thread::carries_out().is_none();
-    if is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
+    let is_other = is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main();
+    if is_other {
         // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
         warn_once(
             call,
@@ -64,6 +78,7 @@ pub(crate) fn check(call: Call, job: &Job) {
              shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
         );
     }
+    !is_other
 }
 
 /// Counts the calls that were checked, and more than once those that have several arguments.

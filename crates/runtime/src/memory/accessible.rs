@@ -18,6 +18,7 @@ static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMB
 
 /// Returns whether the pages of the first and the last byte have been queried already. Otherwise
 /// they count as found from now on: the caller queries them, and ends the job if one is not.
+#[inline]
 pub(super) fn is_known(access: LocalAccess, local: LocalBuf) -> bool {
     let (first, last) = (local.base.addr(), local.base.addr().wrapping_add(local.nbytes - 1));
     let first_is_known = is_known_page(access, first / PAGE);

@@ -264,8 +264,9 @@ fn bytes<T>(
 }
 
 /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
+#[inline]
 pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    locate_unchecked(addr, nbytes).or_else(|| OBSERVED.locate(addr, nbytes))
+    OBSERVED.locate(addr, nbytes).or_else(|| locate_unchecked(addr, nbytes))
 }
 
 /// Works as [`place`]; `None` if accesses are to be checked or counted.
@@ -275,8 +276,7 @@ pub(crate) fn locate_unchecked(addr: usize, nbytes: usize) -> Option<(Segment, u
 
 /// Works as [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
 /// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
-#[cold]
-#[inline(never)]
+#[inline]
 pub(crate) fn require_place(
     call: Call,
     argument: &'static str,
@@ -297,25 +297,34 @@ pub(crate) fn require_place(
 }
 
 /// Works as [`place`]; `None` if there is no PE `pe`, too.
+#[inline(always)]
 fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
     locate(addr, nbytes).filter(|_| is_pe(pe))
 }
 
 /// Ends the job with an error if local bytes begin in the heap and do not lie in one block, or if
 /// the first or last one cannot be accessed.
+#[inline]
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
-    let job = job::require(call);
     if local.nbytes == 0 {
         return;
     }
     let addr = local.base.addr();
     if OBSERVED.heap.offset(addr, 1).is_some() {
-        blocks::require(call, job, access.argument(), addr, local.nbytes);
+        blocks::require(call, job::require(call), access.argument(), addr, local.nbytes);
     } else if !accessible::is_known(access, local)
         && let Some(fault) = Fault::at_ends(access, local)
     {
         fail!(call, "{fault}");
     }
+}
+
+/// Works as [`mapped`] while accesses are observed, for bytes in the heap.
+#[inline(always)]
+pub(crate) fn observed(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8> {
+    OBSERVED.heap.offset(addr, nbytes)?;
+    let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
+    Some(here.wrapping_byte_offset(MAP.heap.delta(pe)?))
 }
 
 /// PE `pe`'s copy of bytes that [`require_place`] has found and checked, if it is mapped here.
@@ -391,7 +400,7 @@ fn word<T>(
 /// Marks a path as cold, so that the other one runs without a jump.
 #[cold]
 #[inline]
-fn cold_path() {}
+pub(crate) fn cold_path() {}
 
 /// Returns the number, opaque to the compiler, which may otherwise merge this load with that of
 /// another path, after a computation of the address.

@@ -2,11 +2,11 @@
 //!
 //! Allocation is symmetric, so the own table describes the blocks of every PE.
 
-use crate::call::{Call, fail};
+use crate::call::{Call, fail, thread};
 use crate::job::Job;
 use rushmem_heap::Overwritten;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The number of blocks that were freed or moved.
 static ENDED: AtomicU64 = AtomicU64::new(0);
@@ -16,14 +16,30 @@ thread_local! {
     static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 
+/// The last two blocks that were found by a thread that was alone, each as its start and end.
+static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
+
 /// Records that a block was freed or moved, or that the allocator is a new one.
 pub(crate) fn end() {
     ENDED.fetch_add(1, Relaxed);
+    KNOWN.as_flattened().iter().for_each(|bound| bound.store(0, Relaxed));
+}
+
+/// Returns true if the calling thread is alone in the library, and `nbytes` bytes at `addr` lie in
+/// one of the last two blocks that were found.
+#[inline(always)]
+pub(crate) fn are_known(addr: usize, nbytes: usize) -> bool {
+    let is_within = |[start, end]: &[AtomicUsize; 2]| {
+        let (start, end) = (start.load(Relaxed), end.load(Relaxed));
+        addr >= start && addr < end && nbytes <= end - addr
+    };
+    thread::is_alone() && (is_within(&KNOWN[0]) || is_within(&KNOWN[1]))
 }
 
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, lie in one
 /// block. `argument` is the name that the address has in the call. If it is one of the last
 /// two blocks, neither the allocator's lock nor its table is needed.
+#[inline(always)]
 pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
     let ended = ENDED.load(Relaxed);
     let is_within = |(start, end, at): (usize, usize, u64)| {
@@ -33,6 +49,19 @@ pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes
     if is_within(newer) || is_within(older) {
         return;
     }
+    find(call, job, argument, (addr, nbytes), (ended, newer));
+}
+
+/// Works as [`require`], of a block that is neither of the last two, the newer of which is given.
+#[cold]
+#[inline(never)]
+fn find(
+    call: Call,
+    job: &Job,
+    argument: &str,
+    (addr, nbytes): (usize, usize),
+    (ended, newer): (u64, (usize, usize, u64)),
+) {
     let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
     match held {
         // Cause: the access leaves its block, or the block was freed; `SHMEM_CHECK=1` finds it.
@@ -40,7 +69,16 @@ pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes
         Some(Err(why)) => {
             fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
         }
-        Some(Ok(block)) => LAST.set([(block.start, block.end, ended), newer]),
+        Some(Ok(block)) => {
+            LAST.set([(block.start, block.end, ended), newer]);
+            if thread::is_alone() {
+                for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
+                    older.store(newer.load(Relaxed), Relaxed);
+                }
+                KNOWN[0][0].store(block.start, Relaxed);
+                KNOWN[0][1].store(block.end, Relaxed);
+            }
+        }
         None => {}
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn of_word(
 }
 
 /// Returns the location of `nbytes` bytes, without the block around them.
+#[inline]
 pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
     match address::locate(address, nbytes) {
         Some((Segment::Heap, offset)) => {
@@ -49,6 +50,7 @@ pub(crate) fn on_all_pes(address: usize) -> String {
 
 /// Returns the location of a symmetric word in a trace: its segment and offset, so that it is the
 /// same on all PEs. A word that is not symmetric gets `u64::MAX`.
+#[inline]
 pub(crate) fn in_trace(address: usize) -> u64 {
     let location = address::locate(address, 1);
     location.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)

@@ -105,6 +105,7 @@ static SLOTS: [ContextSlot; MOST] = [const {
 }; MOST];
 
 /// Returns the slot that a handle names, if the slot is in use for it.
+#[inline]
 fn slot_of(handle: ContextHandle) -> Option<&'static ContextSlot> {
     let slot = SLOTS.get(handle.index().wrapping_sub(1))?;
     handle.is_of_generation(slot.generation.load(Relaxed)).then_some(slot)

@@ -21,7 +21,7 @@ use rushmem_transport::{Endpoint, Error};
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
     polling::called();
-    observers::during!(event(call, ctx, Action::Fence), |_| order(call, ctx));
+    observers::during!(event(call, ctx, Action::Fence), order(call, ctx));
 }
 
 /// Returns what observers see of a routine on a context.
@@ -61,7 +61,7 @@ pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
 
 #[inline(always)]
 fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
-    observers::during!(event(call, ctx, Action::Quiet { is_part }), |_| {
+    observers::during!(event(call, ctx, Action::Quiet { is_part }), {
         if ctx.is_valid(call) && network::is_open() {
             endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
         }

@@ -68,12 +68,20 @@ pub(crate) fn found(addr: usize, pe: c_int, value: u64) {
 #[inline(always)]
 pub(crate) unsafe fn got(addr: usize, pe: c_int, dest: *const u8, nbytes: usize) {
     if address::are_polls_counted() && nbytes <= LINE {
-        let mut words = [0u64; LINE / 8];
-        // SAFETY: valid by contract, and a local that is long enough.
-        unsafe { mem::copy_bytes::<mem::AtomicLoads>(words.as_mut_ptr().cast(), dest, nbytes) };
-        let words = &words[..nbytes.div_ceil(8)];
-        count_found(addr, pe, words.iter().fold(0, |sum, &word| mixed(sum ^ word)));
+        // SAFETY: the same contract, and short enough.
+        unsafe { count_got(addr, pe, dest, nbytes) };
     }
+}
+
+/// # Safety
+/// The bytes at `dest` are valid for reads, and [`LINE`] at most.
+#[inline(never)]
+unsafe fn count_got(addr: usize, pe: c_int, dest: *const u8, nbytes: usize) {
+    let mut words = [0u64; LINE / 8];
+    // SAFETY: valid by contract, and a local that is long enough.
+    unsafe { mem::copy_bytes::<mem::AtomicLoads>(words.as_mut_ptr().cast(), dest, nbytes) };
+    let words = &words[..nbytes.div_ceil(8)];
+    count_found(addr, pe, words.iter().fold(0, |sum, &word| mixed(sum ^ word)));
 }
 
 #[inline(never)]

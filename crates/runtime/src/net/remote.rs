@@ -16,7 +16,7 @@ use crate::observers::{
 };
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
-use rushmem_transport::mem::{Amo, ArithmeticAmo};
+use rushmem_transport::mem::{Amo, ArithmeticAmo, Loads};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
     SignalUpdate, mem,
@@ -39,14 +39,13 @@ pub(super) enum RemoteBytes {
     Cpu(*mut u8),
 }
 
-/// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
-/// that they stay in their registers.
+/// Puts `nbytes` bytes of `source` at `dest`, which nobody observes. A function of its
+/// own, so that those who observe need not save its registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
-#[cold]
 #[inline(never)]
-pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
+pub(super) unsafe fn put_bytes<C: Context, const AT_QUIET: bool>(
     ctx: C,
     dest: usize,
     source: *const u8,
@@ -55,43 +54,17 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     call: Call,
 ) {
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    let kind = if AT_QUIET { AccessKind::PutNbi } else { AccessKind::Put };
-    observers::during!(
-        access.event(kind, Effect::Writes, dest, nbytes).with_buffer(source, nbytes),
-        // SAFETY: the same contract.
-        |_| unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
-    )
+    // SAFETY: the same contract.
+    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// Puts one element of `nbytes` bytes, as [`put`].
-///
-/// # Safety
-/// `source` is valid for reads of `nbytes` bytes.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn p<C: Context>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    observers::during!(
-        access.event(AccessKind::P, Effect::Writes, dest, nbytes),
-        // SAFETY: the same contract.
-        |_| unsafe { access.put(dest, source, nbytes, Completion::Now) }
-    )
-}
-
-/// `nbytes` bytes from `source`, with its arguments as those of [`put`].
+/// Gets `nbytes` bytes of `source` to `dest`, which nobody observes. A function of its
+/// own, so that those who observe need not save its registers.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
-#[cold]
 #[inline(never)]
-pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
+pub(super) unsafe fn get_bytes<C: Context, const AT_QUIET: bool>(
     ctx: C,
     dest: *mut u8,
     source: usize,
@@ -100,38 +73,12 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     call: Call,
 ) {
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    let kind = if AT_QUIET { AccessKind::GetNbi } else { AccessKind::Get };
-    observers::during!(
-        access.event(kind, Effect::Reads, source, nbytes).with_buffer(dest, nbytes),
-        // SAFETY: the same contract.
-        |_| unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
-    )
-}
-
-/// Gets one element of `nbytes` bytes, as [`get`].
-///
-/// # Safety
-/// `dest` is valid for writes of `nbytes` bytes.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn g<C: Context>(
-    ctx: C,
-    dest: *mut u8,
-    source: usize,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    observers::during!(
-        access.event(AccessKind::G, Effect::Reads, source, nbytes),
-        // SAFETY: the same contract.
-        |_| unsafe { access.get(dest, source, nbytes, Completion::Now) }
-    )
+    // SAFETY: the same contract.
+    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
 #[inline(always)]
-fn completion<const AT_QUIET: bool>() -> Completion {
+pub(super) fn completion<const AT_QUIET: bool>() -> Completion {
     if AT_QUIET { Completion::AtQuiet } else { Completion::Now }
 }
 
@@ -171,6 +118,7 @@ impl Access {
     }
 
     /// Returns what observers see of it.
+    #[inline(always)]
     pub(super) fn event(
         self,
         kind: AccessKind,
@@ -269,37 +217,37 @@ impl Access {
         condition: u64,
     ) -> u64 {
         self.require_aligned(dest, width);
-        observers::during!(
-            {
-                let effect = match op {
-                    AmoOp::Fetch => Effect::Reads,
-                    AmoOp::CompareSwap => Effect::WritesIfEqual,
-                    _ => Effect::Writes,
-                };
-                self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
-            },
-            |observed| {
-                let old = match self.resolve_word(dest, width) {
-                    RemoteBytes::Cpu(at) => {
-                        // SAFETY: mapped and aligned.
-                        let old = unsafe { mem::apply(op, width, at, operand, condition) };
-                        polling::found(dest, self.pe, old);
-                        old
-                    }
-                    RemoteBytes::Network(dest) => {
-                        let old = OldValue::Returned;
-                        // SAFETY: the old value is returned.
-                        unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) }
-                    }
-                };
-                if let Some(observed) =
-                    observed.filter(|_| op == AmoOp::CompareSwap && old == condition)
-                {
-                    observed.has_written();
-                }
+        if observers::any() {
+            address::cold_path();
+            return self.fetch_observed(dest, width, op, operand, condition);
+        }
+        let word = self.resolve_word(dest, width, false);
+        self.fetch_at(word, dest, width, op, (operand, condition))
+    }
+
+    /// Works as [`fetch`](Access::fetch), of a word whose place is known.
+    #[inline(always)]
+    fn fetch_at(
+        self,
+        word: RemoteBytes,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        (operand, condition): (u64, u64),
+    ) -> u64 {
+        match word {
+            RemoteBytes::Cpu(at) => {
+                // SAFETY: mapped and aligned.
+                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                polling::found(dest, self.pe, old);
                 old
             }
-        )
+            RemoteBytes::Network(dest) => {
+                let old = OldValue::Returned;
+                // SAFETY: the old value is returned.
+                unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) }
+            }
+        }
     }
 
     /// Returns the atomic operation of a request, by the network.
@@ -331,27 +279,46 @@ impl Access {
         condition: u64,
     ) {
         self.require_aligned(dest, width);
-        observers::during!(
-            {
-                let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
-                let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
-                event.with_buffer(fetched, width.nbytes())
-            },
-            |_| match self.resolve_word(dest, width) {
-                RemoteBytes::Cpu(at) => {
-                    // SAFETY: mapped and aligned.
-                    let old = unsafe { mem::apply(op, width, at, operand, condition) };
-                    polling::found(dest, self.pe, old);
-                    // SAFETY: valid by contract.
-                    unsafe { width.write(fetched, old) };
-                }
-                RemoteBytes::Network(dest) => {
-                    let old = OldValue::AtQuiet(fetched);
-                    // SAFETY: valid by contract.
-                    unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
-                }
+        if observers::any() {
+            address::cold_path();
+            // SAFETY: the same contract.
+            return unsafe {
+                self.fetch_nbi_observed(fetched, dest, width, op, operand, condition)
+            };
+        }
+        let word = self.resolve_word(dest, width, false);
+        // SAFETY: the same contract.
+        unsafe { self.fetch_nbi_at(fetched, word, dest, width, op, (operand, condition)) }
+    }
+
+    /// Works as [`fetch_nbi`](Access::fetch_nbi), of a word whose place is known.
+    ///
+    /// # Safety
+    /// As that one.
+    #[inline(always)]
+    unsafe fn fetch_nbi_at(
+        self,
+        fetched: *mut u8,
+        word: RemoteBytes,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        (operand, condition): (u64, u64),
+    ) {
+        match word {
+            RemoteBytes::Cpu(at) => {
+                // SAFETY: mapped and aligned.
+                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                polling::found(dest, self.pe, old);
+                // SAFETY: valid by contract.
+                unsafe { width.write(fetched, old) };
             }
-        )
+            RemoteBytes::Network(dest) => {
+                let old = OldValue::AtQuiet(fetched);
+                // SAFETY: valid by contract.
+                unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
+            }
+        }
     }
 
     /// Performs an atomic operation without the old value.
@@ -359,12 +326,11 @@ impl Access {
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         self.require_aligned(dest, width);
-        observers::during!(
-            self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes()),
-            |_| {
-                self.update_at(self.resolve_word(dest, width), width, op, operand);
-            }
-        );
+        if observers::any() {
+            address::cold_path();
+            return self.update_observed(dest, width, op, operand);
+        }
+        self.update_at(self.resolve_word(dest, width, false), width, op, operand);
     }
 
     /// Works as [`update`](Access::update), of a word whose place is known.
@@ -414,7 +380,7 @@ impl Access {
             let event = access.event(kind, Effect::Writes, dest, nbytes);
             event.with_buffer(source, nbytes).with_signal(sig_addr)
         });
-        let word = signaling.resolve_word(sig_addr, AmoWidth::Eight);
+        let word = signaling.resolve_word(sig_addr, AmoWidth::Eight, false);
         if nbytes == 0 {
             return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
@@ -463,14 +429,20 @@ impl Access {
         }
     }
 
-    /// Works as [`resolve`](Access::resolve), of a word of an atomic operation. If the network
-    /// carries these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`
-    /// and of teams split from it.
+    /// Works as [`resolve`](Access::resolve), of a word of an atomic operation, which may be
+    /// observed. If the network carries these out, it does so on mapped words too, except on
+    /// contexts of `SHMEM_TEAM_SHARED` and of teams split from it.
     #[inline(always)]
-    fn resolve_word(self, addr: usize, width: AmoWidth) -> RemoteBytes {
+    fn resolve_word(self, addr: usize, width: AmoWidth, is_observed: bool) -> RemoteBytes {
         let nbytes = width.nbytes();
         let is_by_cpu = contexts::is_by_cpu(self.ctx);
         let by_cpu = || is_by_cpu || !address::are_atomics_by_network();
+        if is_observed
+            && by_cpu()
+            && let Some(at) = address::observed(addr, nbytes, self.pe)
+        {
+            return RemoteBytes::Cpu(at);
+        }
         if (is_by_cpu || address::are_polls_counted())
             && by_cpu()
             && let Some(mapped) = self.mapped(addr, nbytes)
@@ -494,6 +466,138 @@ impl Access {
     fn mapped(self, addr: usize, nbytes: usize) -> Option<RemoteBytes> {
         let address = std::ptr::with_exposed_provenance(addr);
         address::mapped(address, nbytes, self.pe).map(RemoteBytes::Cpu)
+    }
+}
+
+impl Access {
+    /// Works as [`fetch`](Access::fetch).
+    #[inline(never)]
+    fn fetch_observed(
+        self,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
+        let effect = match op {
+            AmoOp::Fetch => Effect::Reads,
+            AmoOp::CompareSwap => Effect::WritesIfEqual,
+            _ => Effect::Writes,
+        };
+        let event = self.event(AccessKind::AmoFetch, effect, dest, width.nbytes());
+        observers::access(event, |has_written| {
+            let word = self.resolve_word(dest, width, true);
+            let old = self.fetch_at(word, dest, width, op, (operand, condition));
+            *has_written = op == AmoOp::CompareSwap && old == condition;
+            old
+        })
+    }
+
+    /// Works as [`fetch_nbi`](Access::fetch_nbi).
+    ///
+    /// # Safety
+    /// As that one.
+    #[inline(never)]
+    unsafe fn fetch_nbi_observed(
+        self,
+        fetched: *mut u8,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) {
+        let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
+        let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
+        observers::access(event.with_buffer(fetched, width.nbytes()), |_| {
+            let word = self.resolve_word(dest, width, true);
+            // SAFETY: the same contract.
+            unsafe { self.fetch_nbi_at(fetched, word, dest, width, op, (operand, condition)) }
+        });
+    }
+
+    /// Works as [`update`](Access::update).
+    #[inline(never)]
+    fn update_observed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        let event = self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
+        observers::access(event, |_| {
+            self.update_at(self.resolve_word(dest, width, true), width, op, operand);
+        });
+    }
+
+    /// # Safety
+    /// As [`put`](Access::put).
+    #[inline(always)]
+    pub(super) unsafe fn put_observed(
+        self,
+        dest: usize,
+        source: *const u8,
+        nbytes: usize,
+        at: Completion,
+    ) {
+        match address::observed(dest, nbytes, self.pe) {
+            // SAFETY: mapped, and valid by contract.
+            Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
+            // SAFETY: the same contract.
+            None => unsafe { self.put_elsewhere(dest, source, nbytes, at) },
+        }
+    }
+
+    /// # Safety
+    /// As [`put`](Access::put).
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_elsewhere(self, dest: usize, source: *const u8, nbytes: usize, at: Completion) {
+        // SAFETY: the same contract.
+        unsafe { self.put(dest, source, nbytes, at) }
+    }
+
+    /// # Safety
+    /// As [`get`](Access::get).
+    #[inline(always)]
+    pub(super) unsafe fn get_observed(
+        self,
+        dest: *mut u8,
+        source: usize,
+        nbytes: usize,
+        at: Completion,
+    ) {
+        match address::observed(source, nbytes, self.pe) {
+            Some(from) => {
+                // SAFETY: mapped, and valid by contract.
+                unsafe { copy::<mem::AtomicLoads>(dest, from, nbytes) };
+                // SAFETY: just written.
+                unsafe { polling::got(source, self.pe, dest, nbytes) };
+            }
+            // SAFETY: the same contract.
+            None => unsafe { self.get_elsewhere(dest, source, nbytes, at) },
+        }
+    }
+
+    /// # Safety
+    /// As [`get`](Access::get).
+    #[cold]
+    #[inline(never)]
+    unsafe fn get_elsewhere(self, dest: *mut u8, source: usize, nbytes: usize, at: Completion) {
+        // SAFETY: the same contract.
+        unsafe { self.get(dest, source, nbytes, at) }
+    }
+}
+
+/// Copies bytes, which are most often one word.
+///
+/// # Safety
+/// As [`mem::copy_bytes`].
+#[inline(always)]
+unsafe fn copy<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
+    match nbytes {
+        // SAFETY: the same contract; whether it is aligned is looked at.
+        2 => unsafe { mem::copy_elements::<L, u16>(dest.cast(), source.cast(), 1) },
+        // SAFETY: the same.
+        4 => unsafe { mem::copy_elements::<L, u32>(dest.cast(), source.cast(), 1) },
+        // SAFETY: the same contract.
+        _ => unsafe { mem::copy_bytes::<L>(dest, source, nbytes) },
     }
 }
 

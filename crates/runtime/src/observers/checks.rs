@@ -2,56 +2,75 @@
 //! PE are accessible, and a signal is not one of the bytes that it announces. Of a collective the
 //! caller is checked.
 
-use super::event::{AccessKind, Action, Event, Observer, ObserverState};
-use crate::call::fail;
+use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
+use crate::call::{Call, fail};
 use crate::job;
 use crate::job::caller;
-use crate::memory::address;
+use crate::memory::{address, blocks};
+use core::ffi::c_int;
 use rushmem_transport::{LocalAccess, LocalBuf};
 
-/// The observer of `SHMEM_CHECK`. What is wrong ends the job with an error.
-pub(crate) struct Checking;
-
-impl Observer for Checking {
-    fn begin(&self, event: &Event) -> ObserverState {
-        let Event { call, pe, remote, local, .. } = *event;
-        let access = match event.action {
-            Action::Access(access) => access,
-            Action::Collective(_) => {
-                caller::check(call, job::require(call));
-                return ObserverState::default();
+/// An event begins. What is wrong ends the job with an error.
+pub(super) fn begin(event: &Event) {
+    let Event { call, action, pe, remote, .. } = *event;
+    match action {
+        Action::Access(access) => {
+            if access.signal != 0 {
+                signal(call, access.signal, remote, pe);
             }
-            _ => return ObserverState::default(),
-        };
-        if access.signal != 0 {
-            address::require_place(call, "sig_addr", access.signal, 8, pe);
-            if access.signal.wrapping_sub(remote.addr) < remote.nbytes {
-                // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
-                fail!(
-                    call,
-                    "argument sig_addr: the signal at {:#x} lies in the {} bytes of dest at {:#x}; \
-                     use a word that is not part of the data",
-                    access.signal,
-                    remote.nbytes,
-                    remote.addr
-                );
-            }
+            check(event, access);
         }
-        use AccessKind::*;
-        let accessed = match access.kind {
-            Put | PutNbi | PutStrided | PutSignal | PutSignalNbi => Some(LocalAccess::Read),
-            Get | GetNbi | GetStrided => Some(LocalAccess::Write),
-            P | G | Amo | AmoFetch | AmoFetchNbi | Collective => None,
-        };
-        if let Some(accessed) = accessed {
-            let base = std::ptr::without_provenance_mut(local.addr);
-            address::check_local(call, accessed, LocalBuf { base, nbytes: local.span() });
-        }
-        if remote.nbytes > 0 {
-            address::require_place(call, access.argument.name(), remote.addr, remote.span(), pe);
-        }
-        ObserverState::default()
+        Action::Collective(_) => caller::check(call, job::require(call)),
+        _ => {}
     }
+}
 
-    fn end(&self, _: &Event, _: ObserverState) {}
+fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
+    address::require_place(call, "sig_addr", signal, 8, pe);
+    if signal.wrapping_sub(remote.addr) < remote.nbytes {
+        // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
+        fail!(
+            call,
+            "argument sig_addr: the signal at {:#x} lies in the {} bytes of dest at {:#x}; use a word \
+             that is not part of the data",
+            signal,
+            remote.nbytes,
+            remote.addr
+        );
+    }
+}
+
+/// Checks an access that has no signal.
+#[inline(always)]
+pub(super) fn check(event: &Event, access: AccessEvent) {
+    let Event { call, pe, remote, local, .. } = *event;
+    let accessed = match access.effect {
+        Effect::Reads => LocalAccess::Write,
+        _ => LocalAccess::Read,
+    };
+    // What a later quiet writes is not checked.
+    let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
+    let base = std::ptr::without_provenance_mut(local.addr);
+    let argument = access.argument.name();
+    bytes(call, (remote.addr, remote.span()), LocalBuf { base, nbytes }, accessed, (argument, pe));
+}
+
+/// Checks the bytes of an access.
+#[inline(never)]
+fn bytes(
+    call: Call,
+    (addr, nbytes): (usize, usize),
+    local: LocalBuf,
+    accessed: LocalAccess,
+    (argument, pe): (&'static str, c_int),
+) {
+    if local.nbytes > 0 {
+        address::check_local(call, accessed, local);
+    }
+    if blocks::are_known(addr, nbytes) {
+        // The access itself looks whether there is such a PE.
+        caller::check(call, job::require(call));
+    } else if nbytes > 0 {
+        address::require_place(call, argument, addr, nbytes, pe);
+    }
 }

@@ -3,7 +3,8 @@
 
 pub(crate) mod statistics;
 
-use super::event::{AccessKind, Action, CallKind, Event, Observer, ObserverState};
+use super::event::{AccessKind, Action, CallKind, Event};
+use crate::call::thread;
 use crate::job::handle::ContextHandle;
 use crate::process::time::nanoseconds;
 use std::collections::BTreeMap;
@@ -39,9 +40,10 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn add(&self, amount: u64) {
-        self.n.fetch_add(1, Relaxed);
-        self.sum.fetch_add(amount, Relaxed);
+    #[inline(always)]
+    fn add(&self, amount: u64, is_alone: bool) {
+        thread::add(&self.n, 1, is_alone);
+        thread::add(&self.sum, amount, is_alone);
     }
 
     /// Returns the number and the sum.
@@ -100,6 +102,7 @@ pub(crate) struct Counters {
 static COUNTERS: OnceLock<Counters> = OnceLock::new();
 
 /// Returns the counters, if there are any.
+#[inline(always)]
 pub(crate) fn get() -> Option<&'static Counters> {
     COUNTERS.get()
 }
@@ -116,19 +119,27 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 
 impl Counters {
     /// Counts an access. If there is no such PE the access itself reports that.
+    #[inline(always)]
     fn access(&self, event: &Event, kind: AccessKind) {
         let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
         let nbytes = event.remote.total() as u64;
-        peer.traffic.add(nbytes);
-        self.context(event.ctx).accesses[kind as usize][usize::from(!peer.on_node)].add(nbytes);
+        let is_alone = thread::is_alone();
+        peer.traffic.add(nbytes, is_alone);
+        let of_kind = &self.context(event.ctx).accesses[kind as usize];
+        of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
     }
 
     /// Returns the counters of a context. Contexts that have a place one after another share them.
+    #[inline(always)]
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
-        let place = ctx.index();
-        if place == 0 {
-            return &self.default_context;
+        match ctx.index() {
+            0 => &self.default_context,
+            place => self.other_context(place),
         }
+    }
+
+    #[inline(never)]
+    fn other_context(&self, place: usize) -> &ContextCounters {
         let known =
             self.contexts.read().unwrap_or_else(PoisonError::into_inner).get(&place).copied();
         known.unwrap_or_else(|| {
@@ -145,8 +156,9 @@ impl Counters {
     }
 }
 
-/// The observer that counts.
-pub(crate) struct Counting;
+/// The data that is kept of an event that has begun: its time, and the writes and reads that were
+/// issued before.
+pub(super) type ObserverState = [u64; 3];
 
 /// Returns the kind of call to which its time is added.
 fn timed(action: Action) -> Option<CallKind> {
@@ -160,31 +172,38 @@ fn timed(action: Action) -> Option<CallKind> {
     })
 }
 
-impl Observer for Counting {
-    /// Returns the time of the begin, and what a quiet completes.
-    fn begin(&self, event: &Event) -> ObserverState {
-        let Some(counters) = get() else { return ObserverState::default() };
-        match event.action {
-            Action::Access(access) => counters.access(event, access.kind),
-            Action::Move => counters.access(event, AccessKind::Collective),
-            Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
-                let [writes, reads] = counters.context(event.ctx).issued();
-                return [nanoseconds(), writes, reads];
-            }
-            action if timed(action).is_some() => return [nanoseconds(), 0, 0],
-            _ => {}
+/// An event begins.
+pub(super) fn begin(event: &Event) -> ObserverState {
+    let Some(counters) = get() else { return ObserverState::default() };
+    match event.action {
+        Action::Access(access) => counters.access(event, access.kind),
+        Action::Move => counters.access(event, AccessKind::Collective),
+        Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
+            let [writes, reads] = counters.context(event.ctx).issued();
+            return [nanoseconds(), writes, reads];
         }
-        ObserverState::default()
+        action if timed(action).is_some() => return [nanoseconds(), 0, 0],
+        _ => {}
     }
+    ObserverState::default()
+}
 
-    fn end(&self, event: &Event, [since, writes, reads]: ObserverState) {
-        let Some(counters) = get() else { return };
-        if let Some(kind) = timed(event.action) {
-            counters.calls[kind as usize].add(nanoseconds() - since);
-        }
-        if matches!(event.action, Action::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
-            counters.context(event.ctx).complete([writes, reads]);
-        }
+/// Counts an access, of which the begin is all that counts.
+#[inline(always)]
+pub(super) fn count(event: &Event) {
+    if let (Some(counters), Action::Access(access)) = (get(), event.action) {
+        counters.access(event, access.kind);
+    }
+}
+
+/// An event is done.
+pub(super) fn end(event: &Event, [since, writes, reads]: ObserverState) {
+    let Some(counters) = get() else { return };
+    if let Some(kind) = timed(event.action) {
+        counters.calls[kind as usize].add(nanoseconds() - since, thread::is_alone());
+    }
+    if matches!(event.action, Action::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
+        counters.context(event.ctx).complete([writes, reads]);
     }
 }
 
@@ -204,10 +223,10 @@ mod tests {
     #[test]
     fn a_context_is_complete_up_to_its_last_quiet() {
         let context = ContextCounters::default();
-        context.accesses[AccessKind::PutNbi as usize][0].add(8);
-        context.accesses[AccessKind::G as usize][1].add(8);
+        context.accesses[AccessKind::PutNbi as usize][0].add(8, true);
+        context.accesses[AccessKind::G as usize][1].add(8, true);
         let issued = context.issued();
-        context.accesses[AccessKind::P as usize][1].add(4);
+        context.accesses[AccessKind::P as usize][1].add(4, true);
         context.complete(issued);
         assert_eq!((context.issued(), context.completed()), ([2, 1], [1, 1]));
     }

@@ -121,8 +121,6 @@ pub(crate) enum Effect {
     Writes,
     /// It writes if the word has the value that the program expects.
     WritesIfEqual,
-    /// It has done so.
-    HasWritten,
 }
 
 /// The symmetric argument of an access, which messages name.
@@ -183,14 +181,3 @@ impl Event {
         self
     }
 }
-
-/// An observer of events.
-pub(crate) trait Observer: Sync {
-    /// Called when an event begins. The result is passed to `end`.
-    fn begin(&self, event: &Event) -> ObserverState;
-    /// Called when the event is done.
-    fn end(&self, event: &Event, state: ObserverState);
-}
-
-/// The data that an observer keeps for an event that has begun.
-pub(crate) type ObserverState = [u64; 3];

@@ -2,9 +2,7 @@
 
 pub(crate) mod detector;
 
-use super::event::{
-    AccessEvent, AccessKind, Action, Effect, Event, Membership, Observer, ObserverState,
-};
+use super::event::{AccessEvent, AccessKind, Action, Effect, Event, Membership};
 use rushmem_race_interface::{
     AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,
 };
@@ -30,51 +28,47 @@ pub(crate) fn close() {
     }
 }
 
-/// The observer that informs the detector.
-pub(crate) struct RaceDetection;
-
-impl Observer for RaceDetection {
-    fn begin(&self, event: &Event) -> ObserverState {
-        let Some(detector) = detector() else { return ObserverState::default() };
-        match event.action {
-            Action::Access(access) => {
-                if let Some(checked) = checked(event, access) {
-                    (detector.begin)(&checked);
-                }
+/// An event begins.
+pub(super) fn begin(event: &Event) {
+    let Some(detector) = detector() else { return };
+    match event.action {
+        Action::Access(access) => {
+            if let Some(checked) = checked(event, access) {
+                (detector.begin)(&checked);
             }
-            Action::Collective(membership) | Action::Request(membership) => {
-                (detector.enter)(&collective(event, membership));
-            }
-            Action::Quiet { .. } | Action::PeQuiet | Action::QuietTest => {
-                order(detector, event, Order::Begin);
-            }
-            _ => {}
         }
-        ObserverState::default()
+        Action::Collective(membership) | Action::Request(membership) => {
+            (detector.enter)(&collective(event, membership));
+        }
+        Action::Quiet { .. } | Action::PeQuiet | Action::QuietTest => {
+            order(detector, event, Order::Begin);
+        }
+        _ => {}
     }
+}
 
-    fn end(&self, event: &Event, _: ObserverState) {
-        let Some(detector) = detector() else { return };
-        let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);
-        match event.action {
-            Action::Access(access) => {
-                if let Some(checked) = checked(event, access) {
-                    (detector.end)(&checked);
-                }
+/// It is done.
+pub(super) fn end(event: &Event) {
+    let Some(detector) = detector() else { return };
+    let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);
+    match event.action {
+        Action::Access(access) => {
+            if let Some(checked) = checked(event, access) {
+                (detector.end)(&checked);
             }
-            Action::Collective(membership) | Action::Request(membership) => {
-                (detector.leave)(&collective(event, membership));
-            }
-            Action::Fence => order(detector, event, Order::Fence),
-            Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
-            Action::PeQuiet => order(detector, event, Order::PeQuiet),
-            Action::Seen => (detector.seen)(addr),
-            Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
-            Action::Block { is_allocated } => {
-                (detector.block)(Text::new(event.call.name()), addr, nbytes, is_allocated);
-            }
-            _ => {}
         }
+        Action::Collective(membership) | Action::Request(membership) => {
+            (detector.leave)(&collective(event, membership));
+        }
+        Action::Fence => order(detector, event, Order::Fence),
+        Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
+        Action::PeQuiet => order(detector, event, Order::PeQuiet),
+        Action::Seen => (detector.seen)(addr),
+        Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
+        Action::Block { is_allocated } => {
+            (detector.block)(Text::new(event.call.name()), addr, nbytes, is_allocated);
+        }
+        _ => {}
     }
 }
 

@@ -4,10 +4,14 @@
 
 pub(crate) mod job;
 
-use super::event::{AccessKind, Action, Event, Observer, ObserverState};
-use crate::call::{Call, location, stack};
+use super::event::{AccessKind, Action, Event};
+use crate::call::{Call, location, stack, thread};
 use crate::memory::symmetric_location;
 use crate::process::time::nanoseconds;
+#[cfg(not(target_arch = "x86_64"))]
+use crate::process::time::nanoseconds as fast_nanoseconds;
+#[cfg(target_arch = "x86_64")]
+use crate::process::time_stamp::fast_nanoseconds;
 use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
     header, record,
@@ -79,36 +83,39 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
-    /// Begins a record, and returns its number and time.
-    fn begin(&self, event: &Event, (kind, in_flight, nbytes, subject): Recorded) -> [u64; 2] {
-        let begin = nanoseconds();
+    /// Begins a record, and returns its number, its first word and its time.
+    #[inline(always)]
+    fn begin(&self, event: &Event, (kind, in_flight, nbytes, subject): Recorded) -> ObserverState {
+        let begin = fast_nanoseconds();
         // A call behind a long computation is one for which others may have waited.
         let is_late = begin.saturating_sub(LAST.replace(begin)) >= LOCATED;
         let name = if is_late { self.located_name(event.call) } else { self.name(event.call) };
-        let number = self.words[header::BEGUN].fetch_add(1, AcqRel) + 1;
+        let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
         let record = TraceRecord {
             kind,
             in_flight,
             name,
             peer: u32::try_from(event.pe).ok(),
-            thread: thread(),
+            thread: own_number(),
             context: event.ctx.index() as u32,
             begin,
             end: None,
             nbytes: nbytes as u64,
             subject,
         };
-        let slot = self.slot(number);
+        let at = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
+        let slot = self.slot(at);
         for (word, value) in slot.iter().zip(record.words()) {
             word.store(value, Relaxed);
         }
         slot[record::NUMBER].store(number, Release);
-        [number, begin]
+        (number, at, begin)
     }
 
     /// Ends a record, unless others have taken its place.
-    fn end(&self, call: Call, number: u64, begin: u64) {
-        let (slot, end) = (self.slot(number), nanoseconds());
+    #[inline(always)]
+    fn end(&self, call: Call, (number, at, begin): ObserverState) {
+        let (slot, end) = (self.slot(at), fast_nanoseconds());
         LAST.set(end);
         if slot[record::NUMBER].load(Acquire) == number {
             slot[record::END].store(end, Relaxed);
@@ -120,13 +127,14 @@ impl Ring {
         }
     }
 
-    fn slot(&self, number: u64) -> &[AtomicU64] {
-        let at = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
+    #[inline(always)]
+    fn slot(&self, at: usize) -> &[AtomicU64] {
         &self.words[at..at + RECORD_WORDS]
     }
 
     /// Returns the place of the name of a function, which is written at its first call. Where there
     /// is no room for it, the last place, which stays empty.
+    #[inline(always)]
     fn name(&self, call: Call) -> u16 {
         self.place_of_name(std::ptr::from_ref(call.0).addr(), call).0
     }
@@ -208,7 +216,7 @@ pub(crate) fn await_places() {
 }
 
 /// Returns the number of this thread among those that were recorded.
-fn thread() -> u32 {
+fn own_number() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! {
         static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
@@ -220,13 +228,14 @@ fn thread() -> u32 {
     })
 }
 
-/// The observer that records.
-pub(crate) struct Tracing;
+/// The number of the record of an event, or 0, the record's first word, and its time.
+pub(super) type ObserverState = (u64, usize, u64);
 
 /// The part of a record that depends on its event: its kind, whether a quiet completes it, its
 /// bytes, and two words whose meaning depends on the kind.
 type Recorded = (Kind, bool, usize, [u64; 2]);
 
+#[inline(always)]
 fn recorded(event: &Event) -> Option<Recorded> {
     let remote = event.remote;
     let location = || symmetric_location::in_trace(remote.addr);
@@ -256,19 +265,19 @@ fn recorded(event: &Event) -> Option<Recorded> {
     })
 }
 
-impl Observer for Tracing {
-    /// Returns the number of the record, or 0, and its time.
-    fn begin(&self, event: &Event) -> ObserverState {
-        let begun = get().zip(recorded(event)).map(|(ring, of)| ring.begin(event, of));
-        let [number, begin] = begun.unwrap_or_default();
-        [number, begin, 0]
+/// Begins the record of an event.
+pub(super) fn begin(event: &Event) -> ObserverState {
+    match (get(), recorded(event)) {
+        (Some(ring), Some(of)) => ring.begin(event, of),
+        _ => (0, 0, 0),
     }
+}
 
-    fn end(&self, event: &Event, [number, begin, _]: ObserverState) {
-        if number > 0
-            && let Some(ring) = get()
-        {
-            ring.end(event.call, number, begin);
-        }
+/// Ends it.
+pub(super) fn end(event: &Event, state: ObserverState) {
+    if state.0 > 0
+        && let Some(ring) = get()
+    {
+        ring.end(event.call, state);
     }
 }

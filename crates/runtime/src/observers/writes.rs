@@ -3,10 +3,12 @@
 //!
 //! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
-use super::event::{Action, Effect, Event, Observer, ObserverState};
+use super::event::{Action, ByteBlocks, Effect, Event};
+use crate::call::{Call, thread};
 use crate::memory::symmetric_location;
 use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;
+use core::ffi::c_int;
 use rushmem_bootstrap::env;
 use rushmem_explain::writes::{self, BUSY, ENTRIES, ENTRY_WORDS};
 use std::sync::OnceLock;
@@ -33,52 +35,53 @@ pub(crate) fn start(ring: &'static [AtomicU64]) {
     RING.get_or_init(|| ring)[0].store(1, Release);
 }
 
-/// The observer that records writes.
-pub(crate) struct RecordingWrites;
-
-impl Observer for RecordingWrites {
-    fn begin(&self, event: &Event) -> ObserverState {
-        if let Action::Access(access) = event.action
-            && access.effect == Effect::Writes
-        {
-            record(event, event.remote.addr, event.remote.span());
-            if access.signal != 0 {
-                record(event, access.signal, size_of::<u64>());
-            }
-        }
-        ObserverState::default()
-    }
-
-    fn end(&self, event: &Event, _: ObserverState) {
-        if let Action::Access(access) = event.action
-            && access.effect == Effect::HasWritten
-        {
-            record(event, event.remote.addr, event.remote.span());
+/// An access begins.
+#[inline(always)]
+pub(super) fn begin(event: &Event) {
+    if let Action::Access(access) = event.action
+        && access.effect == Effect::Writes
+    {
+        record(event.call, event.pe, event.remote);
+        if access.signal != 0 {
+            let signal = ByteBlocks::one(access.signal, size_of::<u64>());
+            record(event.call, event.pe, signal);
         }
     }
 }
 
-/// Writes the entry of a write, unless another thread writes it, or has done so, a round of the
-/// ring later.
-fn record(event: &Event, address: usize, nbytes: usize) {
-    let location = symmetric_location::of_bytes(address, nbytes);
-    let words = writes::encode(
-        coarse_nanoseconds(),
-        event.pe as u32,
-        &location,
-        nbytes as u64,
-        event.call.name(),
-    );
-    let (Some(words), Some(ring)) = (words, RING.get()) else { return };
-    let number = COUNT.fetch_add(1, Relaxed) + 1;
+/// Writes the entry of a write, unless another thread writes it, or has done so, a whole round of
+/// the ring later.
+#[inline(always)]
+pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
+    record_bytes(call, pe, bytes.addr, bytes.span());
+}
+
+#[inline(never)]
+fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
+    let place = symmetric_location::of_bytes(address, nbytes);
+    let (at, pe, name) = (coarse_nanoseconds(), pe as u32, call.0.start);
+    let (Some(words), Some(ring)) =
+        (writes::encode(at, pe, &place, nbytes as u64, name), RING.get())
+    else {
+        return;
+    };
+    let is_alone = thread::is_alone();
+    let number = thread::add(&COUNT, 1, is_alone) + 1;
     let at = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;
-    let older = ring[at].load(Relaxed);
-    let claim = || ring[at].compare_exchange(older, BUSY, Acquire, Relaxed).is_ok();
+    let entry = &ring[at..at + ENTRY_WORDS];
+    let older = entry[0].load(Relaxed);
+    let claim = || match is_alone {
+        true => {
+            entry[0].store(BUSY, Relaxed);
+            true
+        }
+        false => entry[0].compare_exchange(older, BUSY, Acquire, Relaxed).is_ok(),
+    };
     if older < number && claim() {
         fence(Release);
-        for (word, value) in ring[at + 1..].iter().zip(words) {
+        for (word, value) in entry[1..].iter().zip(words) {
             word.store(value, Relaxed);
         }
-        ring[at].store(number, Release);
+        entry[0].store(number, Release);
     }
 }

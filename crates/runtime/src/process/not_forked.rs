@@ -27,6 +27,7 @@ pub(super) fn mark() {
 
 /// Returns whether the calling process is certainly the one that was marked. A child of `vfork`,
 /// which has the memory of its parent, counts as that one.
+#[inline]
 pub(super) fn is_marked() -> bool {
     let word = WORD.load(Relaxed);
     // SAFETY: null, or a mapping that lives as long as the process and is accessed atomically.

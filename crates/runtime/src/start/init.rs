@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{connect, join};
-use crate::call::{Call, call, fail};
+use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::end::{crash, finalize, leave, threads};
@@ -64,6 +64,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     }
     process::set_starts(true);
     let job = threads::noting(|| open(call, providers, thread_level));
+    thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
     if job.settings.checks() {

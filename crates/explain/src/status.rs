@@ -107,7 +107,7 @@ pub enum Subject {
     },
     /// All other PEs, in finalize.
     Exit,
-    /// The same, at the exit of a program that has not called finalize.
+    /// The synchronization of finalize, at the exit of a program that has not called finalize.
     Leaving,
 }
 

@@ -243,7 +243,7 @@ impl ProcessDetector {
         if self.reporter.is_over() {
             return;
         }
-        // What the library accesses is watched from now on, and what it forgets is not known.
+        // Accesses of the library are watched from now on; those that it forgets are not known.
         known::forget();
         self.with_thread(|thread| {
             if IS_INSTRUMENTED.load(Relaxed) {

@@ -279,7 +279,7 @@ fn some_fitting(
     }
 }
 
-/// What the first entry, which is the one that is opened, says of `devices`.
+/// Returns what the first entry, which is the one that is opened, has of `devices`.
 fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     let is_device = |name: &String| devices.contains(name);
     let has_device = |info: &&FiInfo| {

@@ -1,5 +1,5 @@
-//! What libfabric offers and what a job requires of it, as plain data. Libfabric has one structure
-//! for both, `fi_info`.
+//! The offers of libfabric and the requirements of a job, as plain data. Libfabric has one
+//! structure for both, `fi_info`.
 #![allow(unsafe_code)]
 
 use crate::quirks::{self, Quirk};
@@ -43,7 +43,7 @@ pub(crate) struct FiInfo {
     /// The demands of the provider on registrations: `FI_MR_*`.
     pub(crate) mr_mode: u64,
 
-    // Of an entry alone:
+    // These fields are of an entry alone:
     pub(crate) key_bytes: usize,
     /// The number of registrations there that may be; 0 if the provider does not say.
     pub(crate) registrations: usize,

@@ -1,6 +1,6 @@
-//! What is known of libfabric's providers that libfabric itself does not say, by name: defects and
-//! other quirks, and variables that only the environment sets. What a provider only lacks or does
-//! slowly is not listed here: its [`FiInfo`](crate::info::FiInfo) says so.
+//! The quirks of libfabric's providers by name, of which libfabric itself says nothing: defects,
+//! and variables that only the environment sets. What a provider only lacks or does slowly is not
+//! listed here: its [`FiInfo`](crate::info::FiInfo) says so.
 
 use Quirk::*;
 use rushmem_transport::kit::variables;

@@ -1,4 +1,4 @@
-//! What a PE serves, and the transport.
+//! The service of peers, and the transport.
 #![allow(unsafe_code)]
 
 use super::frames::{BATCH, DONE, FrameStream, HELLO, LONGEST, READ, REPLIED, REQUEST, WRITE};
@@ -40,7 +40,7 @@ static LIMITS: WaitLimits = WaitLimits {
     flushes_beside_sleepers: true,
 };
 
-/// What this PE knows of its network and its peers.
+/// The network of this PE and its peers.
 pub(super) struct Network {
     local: NetworkPe,
     /// The address of a PE and the bytes of its segments.

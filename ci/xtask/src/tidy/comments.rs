@@ -7,13 +7,8 @@ use super::tree::{File, Tree};
 const HEADLESS: &[&str] =
     &["What", "Whether", "How", "Where", "Who", "Whose", "Those", "Of", "The same", "As [`"];
 
-/// The number of such comments in the repository. It may only decrease.
-const LIMIT: usize = 10;
-
 pub fn check(tree: &Tree) -> Vec<String> {
-    let found: Vec<String> = tree.files.iter().flat_map(headless).collect();
-    let excess = found.len().saturating_sub(LIMIT);
-    found.into_iter().rev().take(excess).collect()
+    tree.files.iter().flat_map(headless).collect()
 }
 
 /// Returns the comments of a file that begin with such a clause.

@@ -87,18 +87,23 @@ pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns the non-blocking collective that this thread carries out, if it is one of the library's.
+/// True unless the thread level says that no two threads of the program are in the library at once.
 static ARE_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
+/// Sets whether threads of the program may be in the library at once, at initialization.
 pub(crate) fn set_at_once(are_at_once: bool) {
     ARE_AT_ONCE.store(are_at_once, Relaxed);
 }
 
+/// Returns true if no other thread can be in the library, be it the program's or one that carries
+/// out a request.
 #[inline(always)]
 pub(crate) fn is_alone() -> bool {
     !ARE_AT_ONCE.load(Relaxed) && !has_requests()
 }
 
+/// Adds to a counter, without a locked instruction if the thread is alone. Returns the former
+/// value.
 #[inline(always)]
 pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     if !is_alone {
@@ -109,6 +114,7 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     before
 }
 
+/// Returns the non-blocking collective that this thread carries out, if it is one of the library's.
 #[cold]
 #[inline(never)]
 pub(crate) fn carries_out() -> Option<Call> {

@@ -48,7 +48,7 @@ pub(super) fn check(event: &Event, access: AccessEvent) {
         Effect::Reads => LocalAccess::Write,
         _ => LocalAccess::Read,
     };
-    // What a later quiet writes is not checked.
+    // Bytes that a later quiet writes are not checked.
     let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
     let base = std::ptr::without_provenance_mut(local.addr);
     let argument = access.argument.name();

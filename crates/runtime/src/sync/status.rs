@@ -34,7 +34,7 @@ const LONG: Duration = Duration::from_millis(10);
 /// information, which may take a second of a CPU.
 static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
 
-/// The same of a program that is observed.
+/// The duration, in nanoseconds, after which a wait of a program that is observed shows it.
 const LOCATED_OBSERVED: u64 = 1_000_000_000;
 
 /// The function in which a thread waits, and what for.

@@ -112,7 +112,7 @@ fn hints() -> FiInfo {
     request().hints(false)
 }
 
-/// What is said of a provider that agrees to all but `refuses`, and has `has`.
+/// Returns the message about a provider that agrees to all but `refuses`, and has `has`.
 fn refused(refuses: fn(&FiInfo) -> bool, has: FiInfo) -> Option<String> {
     refused_hints(&hints(), |hints| (!refuses(hints)).then(|| has.clone()))
 }

@@ -312,8 +312,8 @@ impl Server {
         warnings.chain(end).collect()
     }
 
-    /// Prints, at the end of the job, the warnings that further PEs have given since they were
-    /// printed.
+    /// Prints all warnings that were not printed yet, and those that further PEs have given since
+    /// they were printed.
     pub fn say_rest(&mut self) -> Vec<Decision> {
         self.messages.warnings(true).into_iter().map(warn).collect()
     }

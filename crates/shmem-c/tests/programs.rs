@@ -44,6 +44,7 @@ const ELSEWHERE: &[&str] = &[
     "heap_size.c",
     "huge_pages.c",
     "large_heap.c",
+    "late.c",
     "leaves_early.c",
     "levels.c",
     "lingers.c",

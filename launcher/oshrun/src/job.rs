@@ -279,6 +279,7 @@ impl Job {
             HostEvent::Found(result) => self.explainer.add(result),
             HostEvent::Overdue(wait) => self.explainer.overdue(wait),
             HostEvent::Notice(notice) => {
+                self.say_warnings();
                 self.progress_line.clear();
                 self.output.message(&format!("oshrun: {notice}"));
             }
@@ -296,6 +297,12 @@ impl Job {
         self.say_at = None;
         let decisions = self.server.say();
         self.execute(decisions);
+    }
+
+    /// Prints all warnings of PEs so far, since they may be the cause of what is printed next.
+    fn say_warnings(&mut self) {
+        let warnings = self.server.say_rest();
+        self.execute(warnings);
     }
 
     /// Makes daemons look for long waits, as soon as it is known where the statuses are.
@@ -383,6 +390,7 @@ impl Job {
                     self.output.message(&message);
                 }
                 Decision::EndJob { message, .. } => {
+                    self.say_warnings();
                     self.progress_line.clear();
                     if let Some(message) = message {
                         self.output.message(&message);

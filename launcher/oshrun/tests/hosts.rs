@@ -119,7 +119,7 @@ fn pes_that_fail_are_named_with_their_host() {
     agent
         .steps("a:1,b:2", "", &["init", "1?abort:6:no heap", "barrier"])
         .run()
-        .expect(6, "no heap\n");
+        .expect(6, "PE 2: no heap\n");
     agent.steps("a:1,b:2", "", &["init", "1?global_exit:4", "barrier"]).run().expect(4, "");
     let message =
         "oshrun: PE 3 (pid PID, host b) exited with status 7 without calling shmem_init\n";

@@ -67,8 +67,8 @@ impl Transport for InSessions {
         self.0.activity()
     }
 
-    fn hand_over(&self) {
-        self.0.hand_over();
+    fn stop_polling(&self) {
+        self.0.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

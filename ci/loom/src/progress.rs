@@ -58,12 +58,12 @@ fn what_two_threads_leave_is_seen_or_ends_the_sleep() {
 }
 
 #[test]
-fn a_thread_that_hands_over_prevents_a_sleep_or_ends_it() {
+fn a_thread_that_stops_polling_prevents_a_sleep_or_ends_it() {
     loom::model(|| {
         let service = Arc::new(Service::default());
         let poller = service.clone();
         let poller =
-            thread::spawn(move || poller.wakeup.hand_over(|| poller.rings.store(true, Relaxed)));
+            thread::spawn(move || poller.wakeup.stop_polling(|| poller.rings.store(true, Relaxed)));
         let sleeps = service.wakeup.back_off();
         poller.join().expect("it returns");
         assert!(!sleeps || service.rings.load(Relaxed));

@@ -77,9 +77,9 @@ impl Progress {
     }
 
     /// The caller sleeps elsewhere from now on.
-    pub(crate) fn hand_over(&self) {
-        self.shared.handed_over.store(true, Ordering::Relaxed);
-        self.shared.local.state.hand_over();
+    pub(crate) fn stop_polling(&self) {
+        self.shared.stopped_polling.store(true, Ordering::Relaxed);
+        self.shared.local.state.stop_polling();
         // The service thread may be in a sleep that is longer than the caller's may be.
         self.shared.local.state.wake();
     }
@@ -112,8 +112,8 @@ impl Driver for Progress {
             sleeper.briefly(&[], MAX_SLEEP_WITHOUT_WAIT_OBJECT);
         } else {
             // Only polls of this thread wake a thread that sleeps on a word that a device writes.
-            let is_unsignaled =
-                shared.local.amos == Amos::Network || shared.handed_over.load(Ordering::Relaxed);
+            let is_unsignaled = shared.local.amos == Amos::Network
+                || shared.stopped_polling.load(Ordering::Relaxed);
             let at_most = if is_unsignaled { MAX_SLEEP_WITHOUT_WAIT_OBJECT } else { MAX_SLEEP };
             sleeper.until(queue.as_slice(), at_most);
         }

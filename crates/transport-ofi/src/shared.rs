@@ -59,7 +59,7 @@ pub(crate) struct SharedState {
     pub(crate) peers: Peers<Peer>,
     /// The thread that polled so far sleeps elsewhere until a thread polls again: perhaps on a word
     /// whose change wakes no thread.
-    pub(crate) handed_over: AtomicBool,
+    pub(crate) stopped_polling: AtomicBool,
     service: Mutex<Service>,
 }
 
@@ -92,7 +92,7 @@ impl SharedState {
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
             own_heap: OwnHeap::default(),
             peers: Peers::new(open.n_pes),
-            handed_over: AtomicBool::new(false),
+            stopped_polling: AtomicBool::new(false),
             service: Mutex::new(service),
             address,
         })
@@ -108,8 +108,8 @@ impl SharedState {
     /// # Errors
     /// When a PE was lost, now or before.
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
-        if self.handed_over.load(Ordering::Relaxed) {
-            self.handed_over.store(false, Ordering::Relaxed);
+        if self.stopped_polling.load(Ordering::Relaxed) {
+            self.stopped_polling.store(false, Ordering::Relaxed);
         }
         let served = self.try_serve()?;
         self.local.loss.check().map(|()| served == Served::Worked)

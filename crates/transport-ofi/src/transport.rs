@@ -260,8 +260,8 @@ impl Transport for Ofi {
         self.shared().local.state.activity()
     }
 
-    fn hand_over(&self) {
-        self.progress.hand_over();
+    fn stop_polling(&self) {
+        self.progress.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

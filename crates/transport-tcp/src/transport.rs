@@ -133,8 +133,8 @@ impl Transport for Tcp {
         self.shared().state.activity()
     }
 
-    fn hand_over(&self) {
-        self.shared().state.hand_over();
+    fn stop_polling(&self) {
+        self.shared().state.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

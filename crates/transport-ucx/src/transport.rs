@@ -171,8 +171,8 @@ impl Transport for Ucx {
         self.progress.shared.local.state.activity()
     }
 
-    fn hand_over(&self) {
-        self.progress.shared.local.state.hand_over();
+    fn stop_polling(&self) {
+        self.progress.shared.local.state.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

@@ -326,7 +326,7 @@ pub trait Transport: Send + Sync {
 
     /// The calling thread, which has polled so far, will sleep elsewhere: the service thread takes
     /// over at once.
-    fn hand_over(&self) {}
+    fn stop_polling(&self) {}
 
     /// Gives a PE up that has not answered for too long, as `why` says: every call that waits
     /// returns this loss, whichever thread made it, and so does every later one.

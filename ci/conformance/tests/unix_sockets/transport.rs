@@ -318,8 +318,8 @@ impl Transport for UnixSockets {
         self.progress.poll()
     }
 
-    fn hand_over(&self) {
-        self.progress.network.local.state.hand_over();
+    fn stop_polling(&self) {
+        self.progress.network.local.state.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

@@ -100,9 +100,9 @@ pub(crate) fn activity() -> Option<NetworkActivity> {
 }
 
 /// Reports that this thread no longer makes the network progress, but sleeps on the doorbell.
-pub(crate) fn hand_over() {
+pub(crate) fn stop_polling() {
     with(LIBRARY, |transport| {
-        transport.hand_over();
+        transport.stop_polling();
         Ok(())
     });
 }

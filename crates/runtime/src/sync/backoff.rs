@@ -55,7 +55,7 @@ pub(crate) fn until_rung(
 #[cold]
 fn sleep_until_rung(describe: impl Fn() -> WaitDescription, ready: impl FnMut() -> bool) {
     if network::is_open() {
-        network::hand_over();
+        network::stop_polling();
     }
     let mut wait = LongWait::new(describe);
     flags::area().sleep_until(ready, |word, heard| wait.sleep(word, heard));
@@ -130,7 +130,7 @@ fn wait_in_network(
     }
     if wait.lasted() > LONG {
         // The thread that serves peers while no thread waits sleeps too, longer in longer waits.
-        network::hand_over();
+        network::stop_polling();
     }
 }
 

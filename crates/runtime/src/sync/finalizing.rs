@@ -129,7 +129,7 @@ fn finalizing(pe: Pe) -> Option<Status> {
     let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
     if !area.is_mapped(pe) {
         // The caller sleeps, perhaps until the doorbell rings.
-        network::hand_over();
+        network::stop_polling();
     }
     status
 }

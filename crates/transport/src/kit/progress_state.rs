@@ -105,13 +105,13 @@ impl ProgressState {
     }
 
     /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
-    /// it began beside a sleeping thread; hands over to it then.
+    /// it began beside a sleeping thread; ends that sleep then.
     pub fn end_wait(&self, backoff: &Backoff) {
         self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
         let longest = WaitLimits::LONGEST;
         if self.limits.longest_sleeping > longest && backoff.since_first_sleep() > longest {
-            self.hand_over();
+            self.stop_polling();
         }
     }
 
@@ -148,8 +148,8 @@ impl ProgressState {
 
     /// The calling thread stops polling: the service thread takes over at once, rather than after
     /// its current sleep.
-    pub fn hand_over(&self) {
-        self.wakeup.hand_over(|| self.timer.ring());
+    pub fn stop_polling(&self) {
+        self.wakeup.stop_polling(|| self.timer.ring());
     }
 
     /// Requests a flush within [`FLUSH_DELAY`]. The caller has added what is unfinished to where a
@@ -256,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_hands_over_ends_a_sleep_or_prevents_one() {
+    fn a_thread_that_stops_polling_ends_a_sleep_or_prevents_one() {
         let state = ProgressState::new(&LIMITS, 1).expect("a timer");
-        state.hand_over();
+        state.stop_polling();
         assert!(!rings(&state, Duration::ZERO), "it has not backed off");
         assert!(!state.wakeup().back_off() && state.wakeup().back_off());
-        state.hand_over();
+        state.stop_polling();
         assert!(rings(&state, Duration::from_secs(10)));
     }
 

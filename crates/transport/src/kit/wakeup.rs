@@ -9,8 +9,8 @@ use super::primitive::{AtomicBool, Ordering, fence};
 /// The flags of one service thread: by default nothing is pending, and it has not backed off.
 #[derive(Debug, Default)]
 pub struct Wakeup {
-    /// A thread that polled so far has handed over to the service thread.
-    handed_over: AtomicBool,
+    /// A thread that polled so far has stopped: the service thread takes over.
+    stopped_polling: AtomicBool,
     /// The service thread sleeps on its timer alone.
     backed_off: AtomicBool,
     /// The service thread will flush soon, or the timer is set for it.
@@ -20,9 +20,9 @@ pub struct Wakeup {
 impl Wakeup {
     /// Called by a thread that stops polling. Calls `ring` if the service thread sleeps because of
     /// it.
-    pub fn hand_over(&self, ring: impl FnOnce()) {
-        self.handed_over.store(true, Ordering::Relaxed);
-        // Either this thread sees `backed_off`, or the service thread sees `handed_over`.
+    pub fn stop_polling(&self, ring: impl FnOnce()) {
+        self.stopped_polling.store(true, Ordering::Relaxed);
+        // Either this thread sees `backed_off`, or the service thread sees `stopped_polling`.
         fence(Ordering::SeqCst);
         if self.backed_off.load(Ordering::Relaxed) {
             ring();
@@ -30,11 +30,11 @@ impl Wakeup {
     }
 
     /// Called by the service thread before it sleeps on its timer alone. Returns whether it may:
-    /// not if a thread has handed over since the last call.
+    /// not if a thread has stopped polling since the last call.
     pub fn back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let may = !self.handed_over.swap(false, Ordering::Relaxed);
+        let may = !self.stopped_polling.swap(false, Ordering::Relaxed);
         if !may {
             self.end_back_off();
         }

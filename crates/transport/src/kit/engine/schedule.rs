@@ -40,7 +40,7 @@ impl Schedule {
     }
 
     /// Returns the next step. If other threads poll, `back_off` says whether they still do, rather
-    /// than having handed over, and `longest` for how long the thread may sleep then.
+    /// than having stopped, and `longest` for how long the thread may sleep then.
     pub(super) fn next(
         &mut self,
         others: WaitingThreads,
@@ -85,14 +85,14 @@ mod tests {
     /// The second sleep of a backoff.
     const TWICE: Duration = FLUSH_DELAY.saturating_mul(2);
 
-    /// Returns the step of a first turn, unless a thread `hands_over`.
+    /// Returns the step of a first turn, unless a thread `stops_polling`.
     fn first(
         limits: &'static WaitLimits,
         others: WaitingThreads,
-        hands_over: bool,
+        stops_polling: bool,
         longest: Duration,
     ) -> Step {
-        Schedule::new(limits, false).next(others, || !hands_over, || longest)
+        Schedule::new(limits, false).next(others, || !stops_polling, || longest)
     }
 
     #[test]
@@ -111,13 +111,17 @@ mod tests {
             (&LIMITS, WaitingThreads { wait: true, ..SLEEP }, false, max, Step::Flush(TWICE)),
             (&LIMITS, WaitingThreads { wait: true, ..POLL_RARELY }, false, max, Step::Sleep(TWICE)),
         ];
-        for (row, (limits, others, hands_over, longest, step)) in table.into_iter().enumerate() {
-            assert_eq!(first(limits, others, hands_over, longest), step, "row {row}: {others:?}");
+        for (row, (limits, others, stops_polling, longest, step)) in table.into_iter().enumerate() {
+            assert_eq!(
+                first(limits, others, stops_polling, longest),
+                step,
+                "row {row}: {others:?}"
+            );
         }
     }
 
     #[test]
-    fn a_hand_over_counts_only_if_others_poll() {
+    fn a_thread_that_stops_polling_counts_only_if_others_poll() {
         let back_off = || unreachable!("no other thread polls");
         assert_eq!(
             Schedule::new(&LIMITS, false).next(NOBODY, back_off, || Duration::MAX),

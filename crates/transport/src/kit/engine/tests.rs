@@ -67,7 +67,7 @@ fn a_thread_that_sleeps_flushes_on_request_and_is_joined() {
 }
 
 #[test]
-fn it_serves_nobody_beside_a_thread_that_waits_before_that_hands_over() {
+fn it_serves_nobody_beside_a_thread_that_waits_before_that_stops_polling() {
     let (network, _thread) = network();
     network.state.enter_wait();
     network.state.wake();
@@ -78,7 +78,7 @@ fn it_serves_nobody_beside_a_thread_that_waits_before_that_hands_over() {
     until(|| network.unfinished.load(Ordering::Acquire) == 0);
     assert_eq!(network.served.load(Ordering::Acquire), served, "it backs off");
     network.state.leave_wait();
-    network.state.hand_over();
+    network.state.stop_polling();
     until(|| network.served.load(Ordering::Acquire) > served);
 }
 

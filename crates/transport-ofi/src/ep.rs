@@ -71,29 +71,29 @@ pub(crate) struct EpFailure {
     pub(crate) why: String,
 }
 
-/// The result of a receive.
-pub(crate) enum ReceiveEnd<'a> {
+/// The outcome of a receive.
+pub(crate) enum ReceiveOutcome<'a> {
     /// A message.
     Whole(&'a [u8]),
     /// One that is longer than any PE of the job sends: its start, and how many bytes it has as far
     /// as the provider says.
-    Cut { start: &'a [u8], nbytes: usize },
+    Truncated { start: &'a [u8], nbytes: usize },
     /// The receive failed, perhaps in the middle of a message with this start.
     Failed { start: &'a [u8], why: String },
 }
 
 /// The result of an attempt to start an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Post {
+pub(crate) enum PostStatus {
     /// It is in flight.
     Started,
-    /// There is no room for now.
-    Later,
+    /// There is no room for now: FI_EAGAIN.
+    Again,
 }
 
-/// The lengths in bytes for which an ep is to have room.
+/// The sizes in bytes for which an endpoint is to have buffers.
 #[derive(Clone, Copy)]
-pub(crate) struct Lengths {
+pub(crate) struct BufferSizes {
     /// A message that comes, and a transfer or message that is copied.
     pub(crate) cell: usize,
     /// The longest transfer that is copied.
@@ -198,19 +198,19 @@ impl FiEndpoint {
 
     /// Returns what became of an operation that has begun, by libfabric's code.
     #[inline(always)]
-    fn begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
-        if code == 0 { Ok(Post::Started) } else { self.not_begun(code, op) }
+    fn begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
+        if code == 0 { Ok(PostStatus::Started) } else { self.not_begun(code, op) }
     }
 
     #[cold]
     #[inline(never)]
-    fn not_begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
+    fn not_begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
         refused(code).or_else(|code| match self.attempts.go_on(pe, code) {
             true => {
                 report(pe, &self.strerror(code), AGAIN);
-                Ok(Post::Later)
+                Ok(PostStatus::Again)
             }
             false => Err(code),
         })
@@ -247,9 +247,9 @@ impl FiEndpoint {
 
 /// The error for libfabric's code when it has not taken an operation.
 #[cold]
-fn refused(code: isize) -> Result<Post, i32> {
+fn refused(code: isize) -> Result<PostStatus, i32> {
     match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
-        code if code == -fi::FI_EAGAIN => Ok(Post::Later),
+        code if code == -fi::FI_EAGAIN => Ok(PostStatus::Again),
         code => Err(code),
     }
 }

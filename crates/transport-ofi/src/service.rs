@@ -4,7 +4,7 @@
 //! One thread at a time does so. This module does not know which thread polls.
 
 use crate::connect::Peer;
-use crate::ep::{EpFailure, FiEndpoint, Post, ReceiveEnd};
+use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
 use crate::replies::ReplyTable;
 use crate::settings::Tuning;
@@ -96,7 +96,7 @@ impl Service {
     /// # Errors
     /// libfabric's number.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
-        while self.ep.receiving() < self.receives && self.ep.receive()? != Post::Later {}
+        while self.ep.receiving() < self.receives && self.ep.receive()? != PostStatus::Again {}
         Ok(())
     }
 
@@ -144,14 +144,14 @@ impl Service {
             let head = Message::Reply(reply).encode(self.tag);
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match peers.get(Pe(pe)) {
-                Ok(_) if self.ep.pauses(pe) => Ok(Post::Later),
+                Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
                 Ok(peer) => self.ep.send(pe, peer.at, &head, &bytes),
-                Err(Error::Unreachable(_)) => Ok(Post::Later),
+                Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
             };
             match posted {
-                Ok(Post::Started) => {}
-                Ok(Post::Later) => backlog.push_back((pe, reply, bytes)),
+                Ok(PostStatus::Started) => {}
+                Ok(PostStatus::Again) => backlog.push_back((pe, reply, bytes)),
                 Err(code) => {
                     return Err(EpFailure { pe: Some(pe), why: self.ep.why_refused(pe, code) });
                 }
@@ -172,15 +172,15 @@ impl OfiServing<'_> {
     fn take(
         &self,
         target: &RequestTarget<(), Infallible>,
-        end: ReceiveEnd<'_>,
+        end: ReceiveOutcome<'_>,
     ) -> Result<(), ServiceFailure> {
         let tag = self.tag;
         let taken = match end {
             // It connects.
-            ReceiveEnd::Whole([]) => Ok(()),
-            ReceiveEnd::Whole(bytes) => self.take_whole(target, bytes),
-            ReceiveEnd::Cut { start, nbytes } => cut(start, nbytes, tag),
-            ReceiveEnd::Failed { start, why } => {
+            ReceiveOutcome::Whole([]) => Ok(()),
+            ReceiveOutcome::Whole(bytes) => self.take_whole(target, bytes),
+            ReceiveOutcome::Truncated { start, nbytes } => cut(start, nbytes, tag),
+            ReceiveOutcome::Failed { start, why } => {
                 let pe = sender(start, tag).unwrap_or_else(|message| message.from);
                 return Err(EpFailure { pe: pe.map(|pe| pe.0), why }.into());
             }

@@ -3,7 +3,7 @@
 
 use crate::choice;
 use crate::connect::{self, Address, Peer, PublishedSegment, SegmentKey};
-use crate::ep::{FiEndpoint, Lengths};
+use crate::ep::{BufferSizes, FiEndpoint};
 use crate::fabric::{self, Fabric};
 use crate::info::{FiInfo, InfoList};
 use crate::native::Native;
@@ -94,7 +94,7 @@ fn opened(
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.info);
     let (depth, cells) =
-        (receives + SENDS, Lengths { cell: longest_message, copy_up_to: 1, longest_message });
+        (receives + SENDS, BufferSizes { cell: longest_message, copy_up_to: 1, longest_message });
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
     let ep = ep.map_err(said)?;
     let native = match with.amos {
@@ -325,7 +325,7 @@ impl Ofi {
         let Tuning { longest_message, longest_batch_message, .. } = shared.tuning;
         let copy_up_to = shared.copy_up_to(Completion::Now);
         let cell = copy_up_to.max(longest_batch_message);
-        let cells = Lengths { cell, copy_up_to, longest_message };
+        let cells = BufferSizes { cell, copy_up_to, longest_message };
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.shared().while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);

@@ -1,7 +1,7 @@
 //! The way of an origin into libfabric: an ep, and the operations on it.
 #![allow(unsafe_code)]
 
-use crate::ep::{EpFailure, FiEndpoint, OldValueDest, Post, Remote};
+use crate::ep::{EpFailure, FiEndpoint, OldValueDest, PostStatus, Remote};
 use crate::message::Message;
 use crate::native::NativeAmo;
 use crate::replies::Replies;
@@ -81,12 +81,12 @@ impl OfiWire {
         shared: &SharedState,
         pe: Pe,
         is_done: bool,
-        attempt: Result<Post, i32>,
+        attempt: Result<PostStatus, i32>,
     ) -> Result<PostOutcome<()>, Error> {
         match attempt {
-            Ok(Post::Started) if is_done => Ok(PostOutcome::Done),
-            Ok(Post::Started) => Ok(PostOutcome::Pending(())),
-            Ok(Post::Later) => Ok(PostOutcome::Full),
+            Ok(PostStatus::Started) if is_done => Ok(PostOutcome::Done),
+            Ok(PostStatus::Started) => Ok(PostOutcome::Pending(())),
+            Ok(PostStatus::Again) => Ok(PostOutcome::Full),
             Err(code) => Err(self.refused(shared, pe, Some(code))),
         }
     }

@@ -1,7 +1,7 @@
 //! Starting an atomic operation of the fabric's own on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, OldValueDest, Post, Remote};
+use super::{BufferUse, FiEndpoint, OldValueDest, PostStatus, Remote};
 use crate::native::NativeAmo;
 use libfabric_sys as fi;
 use rushmem_transport::AmoOp;
@@ -23,7 +23,7 @@ impl FiEndpoint {
         to: &Remote,
         amo: &NativeAmo,
         wanted: Option<OldValueDest>,
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         let &Remote { pe, at, address, key } = to;
         let use_ = wanted.map_or(BufferUse::Plain, BufferUse::Word);
         let Some(op) = self.begin(pe, use_) else { return self.not_now(pe, at) };

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::connecting::{AGAIN, CONNECTED, report};
-use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
+use super::{BufferUse, EpFailure, FiEndpoint, Op, PostStatus};
 use crate::permits::MAX_AT_ONCE;
 use libfabric_sys as fi;
 
@@ -23,16 +23,16 @@ impl FiEndpoint {
     /// what is missing, or it needs no connection and is used for the first time.
     #[cold]
     #[inline(never)]
-    pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<Post, i32> {
+    pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<PostStatus, i32> {
         if self.room[pe as usize] > 0 {
-            return Ok(Post::Later);
+            return Ok(PostStatus::Again);
         }
         let connects = self.fabric.info.connects;
         self.room[pe as usize] = if connects { 0 } else { CONNECTED };
         if connects && !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
             self.connect(pe, at)?;
         }
-        Ok(Post::Later)
+        Ok(PostStatus::Again)
     }
 
     /// Sends the message that connects, if there is a permit for it.

@@ -1,7 +1,7 @@
 //! Starting to send messages on an ep, and to receive them.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, Post, refused};
+use super::{BufferUse, FiEndpoint, PostStatus, refused};
 use crate::message::HEAD;
 use libfabric_sys as fi;
 use rushmem_transport::{LocalBuf, mem};
@@ -16,7 +16,7 @@ impl FiEndpoint {
         to: fi::fi_addr_t,
         head: &[u8; HEAD],
         body: &[u8],
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         let nbytes = HEAD + body.len();
         if nbytes > self.cell {
             return Err(-fi::FI_EMSGSIZE);
@@ -45,7 +45,7 @@ impl FiEndpoint {
         to: fi::fi_addr_t,
         head: &[u8; HEAD],
         data: LocalBuf,
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         if HEAD + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
@@ -79,7 +79,7 @@ impl FiEndpoint {
 
     /// Starts the message that is in the cell of an operation.
     #[inline(always)]
-    fn send_cell(&mut self, op: u32, to: fi::fi_addr_t, nbytes: usize) -> Result<Post, i32> {
+    fn send_cell(&mut self, op: u32, to: fi::fi_addr_t, nbytes: usize) -> Result<PostStatus, i32> {
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let from = self.staging.cell(op).base.cast();
@@ -90,8 +90,8 @@ impl FiEndpoint {
     }
 
     /// Waits for one more message.
-    pub(crate) fn receive(&mut self) -> Result<Post, i32> {
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+    pub(crate) fn receive(&mut self) -> Result<PostStatus, i32> {
+        let Some(op) = self.free.pop() else { return Ok(PostStatus::Again) };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base;
@@ -106,6 +106,6 @@ impl FiEndpoint {
         }
         self.ops[op as usize].use_ = BufferUse::Receive;
         self.receiving += 1;
-        Ok(Post::Started)
+        Ok(PostStatus::Started)
     }
 }

@@ -8,7 +8,7 @@ use super::arguments::WriteArguments;
 use super::attempts::RefusedAttempts;
 use super::connecting::Connecting;
 use super::poll::ENTRIES;
-use super::{BufferUse, FiEndpoint, Lengths, Op};
+use super::{BufferSizes, BufferUse, FiEndpoint, Op};
 use crate::block::CellBlock;
 use crate::fabric::Fabric;
 use crate::fid::Fid;
@@ -33,7 +33,7 @@ impl FiEndpoint {
         fabric: Arc<Fabric>,
         n_pes: usize,
         depth: usize,
-        Lengths { cell, copy_up_to, longest_message }: Lengths,
+        BufferSizes { cell, copy_up_to, longest_message }: BufferSizes,
         connect_limit: Duration,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {

@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, EpFailure, FiEndpoint, OldValueDest, ReceiveEnd};
+use super::{BufferUse, EpFailure, FiEndpoint, OldValueDest, ReceiveOutcome};
 use crate::message::HEAD;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -26,7 +26,7 @@ impl FiEndpoint {
     #[inline]
     pub(crate) fn poll(
         &mut self,
-        mut arrived: impl FnMut(ReceiveEnd<'_>),
+        mut arrived: impl FnMut(ReceiveOutcome<'_>),
     ) -> Result<usize, EpFailure> {
         let (mut taken, mut unread) = (0, 0);
         loop {
@@ -64,7 +64,7 @@ impl FiEndpoint {
         &mut self,
         context: *const u8,
         nbytes: usize,
-        arrived: &mut impl FnMut(ReceiveEnd<'_>),
+        arrived: &mut impl FnMut(ReceiveOutcome<'_>),
     ) {
         let Some(op) = self.contexts.index(context) else { return };
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
@@ -72,7 +72,7 @@ impl FiEndpoint {
             let nbytes = nbytes.min(cell.nbytes);
             // SAFETY: initialized memory of this ep's own; its operation is over, and no other
             // begins before the message was taken.
-            arrived(ReceiveEnd::Whole(unsafe { slice::from_raw_parts(cell.base, nbytes) }));
+            arrived(ReceiveOutcome::Whole(unsafe { slice::from_raw_parts(cell.base, nbytes) }));
             return self.received(op);
         }
         match self.end(op) {
@@ -128,7 +128,7 @@ impl FiEndpoint {
     fn failed(
         &mut self,
         entry: &fi::fi_cq_err_entry,
-        arrived: &mut impl FnMut(ReceiveEnd<'_>),
+        arrived: &mut impl FnMut(ReceiveOutcome<'_>),
     ) -> Result<(), EpFailure> {
         let op = self.contexts.index(entry.op_context.cast());
         let why = self.why_failed(entry);
@@ -143,9 +143,9 @@ impl FiEndpoint {
                 // It was closed.
                 libc::ECANCELED => {}
                 err if err == fi::FI_ETRUNC as i32 => {
-                    arrived(ReceiveEnd::Cut { start, nbytes: entry.len + entry.olen });
+                    arrived(ReceiveOutcome::Truncated { start, nbytes: entry.len + entry.olen });
                 }
-                _ => arrived(ReceiveEnd::Failed { start, why: format!("{why}, of a message") }),
+                _ => arrived(ReceiveOutcome::Failed { start, why: format!("{why}, of a message") }),
             }
             self.received(op);
             return Ok(());

@@ -1,7 +1,7 @@
 //! Starting writes and reads on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, Post, Remote};
+use super::{BufferUse, FiEndpoint, PostStatus, Remote};
 use libfabric_sys as fi;
 use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
@@ -12,7 +12,11 @@ impl FiEndpoint {
     /// # Safety
     /// The range is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn write_copy(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
+    pub(crate) unsafe fn write_copy(
+        &mut self,
+        to: &Remote,
+        from: LocalBuf,
+    ) -> Result<PostStatus, i32> {
         if from.nbytes > self.inject_up_to {
             // SAFETY: the same contract.
             return unsafe { self.write_staged(to, from) };
@@ -32,12 +36,12 @@ impl FiEndpoint {
     /// more when it is tried again.
     #[cold]
     #[inline(never)]
-    fn injects_not(&mut self, code: i32) -> Result<Post, i32> {
+    fn injects_not(&mut self, code: i32) -> Result<PostStatus, i32> {
         if !is_refusal(code) {
             return Err(code);
         }
         self.inject_up_to = 0;
-        Ok(Post::Later)
+        Ok(PostStatus::Again)
     }
 
     /// Works as [`write_copy`](Self::write_copy), by way of a cell.
@@ -45,7 +49,7 @@ impl FiEndpoint {
     /// # Safety
     /// The same.
     #[inline(never)]
-    unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
+    unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.not_now(to.pe, to.at);
         };
@@ -70,7 +74,7 @@ impl FiEndpoint {
         from: LocalBuf,
         known: Option<usize>,
         source_free: bool,
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         if !self.may_begin(to.pe) {
             return self.not_now(to.pe, to.at);
         }
@@ -113,7 +117,7 @@ impl FiEndpoint {
     }
 
     /// Starts a read of a byte that nobody wants.
-    pub(crate) fn read_and_forget(&mut self, from: &Remote) -> Result<Post, i32> {
+    pub(crate) fn read_and_forget(&mut self, from: &Remote) -> Result<PostStatus, i32> {
         // SAFETY: nothing is copied.
         unsafe { self.read_staged(from, 1, BufferUse::Plain) }
     }
@@ -128,7 +132,7 @@ impl FiEndpoint {
         from: &Remote,
         dest: LocalBuf,
         known: Option<usize>,
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         if self.staging_mr.is_some() {
             // SAFETY: the same contract.
             return unsafe { self.read_into_registered(from, dest, known) };
@@ -152,7 +156,7 @@ impl FiEndpoint {
         from: &Remote,
         dest: LocalBuf,
         known: Option<usize>,
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         if known.is_none() && dest.nbytes <= self.copy_up_to {
             // SAFETY: by contract.
             return unsafe { self.read_staged(from, dest.nbytes, BufferUse::Landing(dest)) };
@@ -178,7 +182,7 @@ impl FiEndpoint {
         from: &Remote,
         nbytes: usize,
         use_: BufferUse,
-    ) -> Result<Post, i32> {
+    ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(from.pe, use_) else { return self.not_now(from.pe, from.at) };
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.

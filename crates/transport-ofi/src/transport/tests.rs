@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::ep::{Post, Remote};
+use crate::ep::{PostStatus, Remote};
 use crate::message::{HEAD, Message};
 use crate::permits::MAX_AT_ONCE;
 use conformance::{LIMIT, verbs};
@@ -92,7 +92,7 @@ fn with<T>(endpoint: &TestEndpoint, work: impl FnOnce(&mut OfiWire) -> T) -> T {
 fn start(
     ofi: &Ofi,
     endpoint: &TestEndpoint,
-    mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
+    mut post: impl FnMut(&mut FiEndpoint) -> Result<PostStatus, i32>,
 ) {
     eventually("there is room", || {
         let posted = with(endpoint, |wire| {
@@ -100,10 +100,10 @@ fn start(
             ep.poll(|_| ()).expect("no failure");
             post(ep).expect("it can be started")
         });
-        if posted == Post::Later {
+        if posted == PostStatus::Again {
             ofi.progress.poll().expect("no loss");
         }
-        posted == Post::Started
+        posted == PostStatus::Started
     });
 }
 
@@ -175,8 +175,8 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
                     // SAFETY: an open endpoint and bytes that live during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
-                        0 => Ok(Post::Started),
-                        code if code == -fi::FI_EAGAIN => Ok(Post::Later),
+                        0 => Ok(PostStatus::Started),
+                        code if code == -fi::FI_EAGAIN => Ok(PostStatus::Again),
                         code => Err(code),
                     }
                 });
@@ -487,7 +487,7 @@ fn no_more_connections_are_made_at_once_than_may_be() {
     let from = ofi.shared().remote(Pe(1), START, 8).expect("memory of this PE");
     for endpoint in &endpoints {
         let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(&from)));
-        assert_eq!(posted, Some(Ok(Post::Later)), "it is not connected");
+        assert_eq!(posted, Some(Ok(PostStatus::Again)), "it is not connected");
     }
     assert!(ofi.shared().fabric.permits.take().is_none(), "there are more permits");
     for endpoint in &endpoints {

@@ -43,7 +43,7 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
 fn poll(
     ep: &mut FiEndpoint,
     said: &[QueueReport],
-    arrived: impl FnMut(ReceiveEnd<'_>),
+    arrived: impl FnMut(ReceiveOutcome<'_>),
 ) -> Result<usize, EpFailure> {
     NEXT.set(said.to_vec());
     READS_OF_ERRORS.set(0);
@@ -83,11 +83,11 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
             let (context, mut came) = (ep.context(op), Vec::new());
             let polled = poll(ep, &[QueueReport::Failed(context, error)], |end| {
                 came.push(match end {
-                    ReceiveEnd::Whole(_) => "a message".to_owned(),
-                    ReceiveEnd::Cut { start, nbytes } => {
+                    ReceiveOutcome::Whole(_) => "a message".to_owned(),
+                    ReceiveOutcome::Truncated { start, nbytes } => {
                         format!("{} of {nbytes} bytes", start.len())
                     }
-                    ReceiveEnd::Failed { why, .. } => why,
+                    ReceiveOutcome::Failed { why, .. } => why,
                 });
             });
             assert_eq!((polled.ok(), ep.receiving), (Some(0), 0), "the buffer is free again");

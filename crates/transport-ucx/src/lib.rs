@@ -10,7 +10,7 @@
 //! - `progress` is the driver of the kit's progress engine; `service` is the worker that serves
 //!   peers, and `target` carries out their requests;
 //! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
-//! - `wire` is a worker by which contexts issue, and `pending` is the part of it that UCX's
+//! - `wire` is a worker by which contexts issue, and `callbacks` is the part of it that UCX's
 //!   callbacks change;
 //! - `proto` has the formats of addresses, keys and puts that are sent together, without I/O;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
@@ -27,6 +27,7 @@
 mod abort;
 #[cfg(test)]
 mod answered;
+mod callbacks;
 mod connect;
 mod defaults;
 mod diagnosis;
@@ -35,7 +36,6 @@ mod found;
 mod in_flight;
 #[cfg(test)]
 mod pair;
-mod pending;
 mod probe;
 mod progress;
 mod proto;

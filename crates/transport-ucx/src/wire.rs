@@ -4,8 +4,8 @@
 mod establish;
 mod route;
 
+use crate::callbacks::{CallbackSlot, CallbackState, operated, replied, sent, tracked};
 use crate::connect;
-use crate::pending::{Pending, PendingSlot, operated, replied, sent, tracked};
 use crate::proto::MemoryKey;
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
@@ -40,7 +40,7 @@ const POLLS_PER_SERVICE: u32 = 4;
 pub(crate) struct UcxWire {
     worker: Worker,
     routes: PeMap<PeRoute>,
-    pending: Rc<Pending>,
+    callbacks: Rc<CallbackState>,
     /// Endpoints that were closed by force, as they failed or after a loss; UCX may still call back
     /// for them.
     closed: Vec<OpenRoute>,
@@ -60,9 +60,9 @@ type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
     /// UCX says when it has ended; its slot, if it has one, is free then.
-    Request(UcpRequest, Option<Rc<PendingSlot>>),
+    Request(UcpRequest, Option<Rc<CallbackSlot>>),
     /// The slot, in this generation, is free when it has ended.
-    Slot(Rc<PendingSlot>, u32),
+    Slot(Rc<CallbackSlot>, u32),
 }
 
 impl UcxWire {
@@ -74,12 +74,12 @@ impl UcxWire {
         max_in_flight: usize,
     ) -> Result<UcxWire, String> {
         let worker = Worker::new(context)?;
-        let pending = Rc::new(Pending::default());
-        let arg = Rc::as_ptr(&pending).cast_mut().cast();
-        // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
+        let callbacks = Rc::new(CallbackState::default());
+        let arg = Rc::as_ptr(&callbacks).cast_mut().cast();
+        // SAFETY: the callback takes a `CallbackState`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
         let (routes, closed, given_up) = (PeMap::new(n_pes), Vec::new(), Vec::new());
-        Ok(UcxWire { worker, routes, pending, closed, given_up, window, max_in_flight })
+        Ok(UcxWire { worker, routes, callbacks, closed, given_up, window, max_in_flight })
     }
 
     pub(crate) fn worker(&self) -> &Worker {
@@ -132,7 +132,7 @@ impl UcxWire {
     /// Returns true if no more operations may be in flight.
     #[inline]
     fn is_full(&self) -> bool {
-        self.pending.transfers() >= self.max_in_flight
+        self.callbacks.transfers() >= self.max_in_flight
     }
 
     #[cold]
@@ -179,7 +179,7 @@ impl UcxWire {
             }
             is_in_flight
         });
-        self.given_up.len() + self.pending.transfers()
+        self.given_up.len() + self.callbacks.transfers()
     }
 
     /// Closes an endpoint by force, if UCX can.
@@ -344,7 +344,7 @@ impl Wire for UcxWire {
             return Ok(PostOutcome::Uncovered);
         };
         let connection = &self.open(pe)?.connection;
-        let slot = self.pending.slot(connection);
+        let slot = self.callbacks.slot(connection);
         let generation = slot.generation();
         let atomic = UcpAtomic::new(op, operand, condition);
         let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched);
@@ -354,12 +354,12 @@ impl Wire for UcxWire {
         let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
         let posted = match started(begun) {
             Ok(None) => {
-                slot.fetched(&self.pending);
+                slot.fetched(&self.callbacks);
                 PostOutcome::Done
             }
             Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), generation)),
             Err(_) => {
-                self.pending.release(&slot);
+                self.callbacks.release(&slot);
                 PostOutcome::Done
             }
         };
@@ -382,7 +382,7 @@ impl Wire for UcxWire {
         if let Some(status) = connection.broken() {
             return Err(self.fails(shared, pe)(status));
         }
-        let slot = self.pending.slot(connection);
+        let slot = self.callbacks.slot(connection);
         let header = slot.keep(request.encode());
         let (kind, data) = match payload {
             Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(batch)),
@@ -405,11 +405,11 @@ impl Wire for UcxWire {
         };
         match started(begun) {
             Err(status) => {
-                self.pending.release(&slot);
+                self.callbacks.release(&slot);
                 Err(self.fails(shared, pe)(status))
             }
             Ok(None) => {
-                self.pending.release(&slot);
+                self.callbacks.release(&slot);
                 Ok(PostOutcome::Done)
             }
             Ok(Some(request)) if awaited => {
@@ -446,13 +446,13 @@ impl Wire for UcxWire {
         }
         request.free(self.ucp());
         if let Some(slot) = slot {
-            self.pending.release(&slot);
+            self.callbacks.release(&slot);
         }
     }
 
     /// UCX's fence says nothing of operations that it has only in part begun.
     fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
-        if self.pending.transfers() > 0 {
+        if self.callbacks.transfers() > 0 {
             return Ok(false);
         }
         let fenced = self.worker.fence().map_err(|why| shared.local.loss.of_self(&why));
@@ -487,7 +487,7 @@ impl Wire for UcxWire {
 
     #[inline]
     fn in_flight(&self) -> usize {
-        self.pending.transfers()
+        self.callbacks.transfers()
     }
 
     fn in_flight_to(&self, pe: Pe) -> usize {
@@ -496,15 +496,15 @@ impl Wire for UcxWire {
 
     #[inline]
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
-        let worked = self.pending.while_taking(take, || self.worker.progress());
-        match self.pending.take_refused() {
+        let worked = self.callbacks.while_taking(take, || self.worker.progress());
+        match self.callbacks.take_refused() {
             None => Ok(worked),
             Some(message) => Err(shared.refuse(&message)),
         }
     }
 
     fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
-        if !self.pending.take_broke() {
+        if !self.callbacks.take_broke() {
             return None;
         }
         let broken = self.routes.iter().find_map(|(pe, route)| {
@@ -530,12 +530,12 @@ impl Wire for UcxWire {
     }
 
     fn end_session(&mut self) {
-        self.pending.free_batches();
+        self.callbacks.free_batches();
     }
 
     /// Endpoints are closed by force, since UCX cancels receives alone.
     fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
-        self.pending.forget_fetched();
+        self.callbacks.forget_fetched();
         let mut opened = Vec::new();
         for route in self.routes.iter_mut() {
             self.given_up.extend(route.flush.take());

@@ -5,8 +5,8 @@
 
 use super::UcxWire;
 use super::route::{Connecting, OpenRoute};
+use crate::callbacks::{ConnectionState, broken};
 use crate::connect;
-use crate::pending::{PePending, broken};
 use crate::shared::SharedState;
 use crate::ucp::{UcpRequest, said};
 use rushmem_transport::kit::attempts::Attempts;
@@ -91,10 +91,10 @@ impl UcxWire {
 
     /// Makes an endpoint to the worker with this address.
     fn open_endpoint(&self, address: &[u8]) -> Result<OpenRoute, String> {
-        let connection = Rc::new(PePending::new(self.ucp(), &self.pending));
+        let connection = Rc::new(ConnectionState::new(self.ucp(), &self.callbacks));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
-        // SAFETY: the handler takes a `PePending`, which is dropped after the worker: a route and
-        // `closed` keep it.
+        // SAFETY: the handler takes a `ConnectionState`, which is dropped after the worker: a route
+        // and `closed` keep it.
         let endpoint = unsafe { self.worker.connect(address, Some(broken), arg) }?;
         Ok(OpenRoute { endpoint, connection })
     }

@@ -1,7 +1,7 @@
 //! The way from a wire to one PE.
 #![forbid(unsafe_code)]
 
-use crate::pending::PePending;
+use crate::callbacks::ConnectionState;
 use crate::ucp::{UcpEndpoint, UcpRequest};
 use rushmem_transport::kit::attempts::Attempts;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub(super) struct PeRoute {
 /// An endpoint, with what is in flight there.
 pub(super) struct OpenRoute {
     pub(super) endpoint: UcpEndpoint,
-    pub(super) connection: Rc<PePending>,
+    pub(super) connection: Rc<ConnectionState>,
 }
 
 /// A connection that is being made.

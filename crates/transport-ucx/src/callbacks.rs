@@ -20,7 +20,7 @@ use ucx_sys::{
 
 /// The operations that all connections of a wire have in flight.
 #[derive(Default)]
-pub(crate) struct Pending {
+pub(crate) struct CallbackState {
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
     /// Some connection broke since this was last taken.
@@ -31,24 +31,24 @@ pub(crate) struct Pending {
     take: Cell<Option<NonNull<c_void>>>,
     /// Replies that came while something else than a poll made UCX work.
     early: RefCell<Vec<(Reply, Vec<u8>)>>,
-    slots: RefCell<Vec<Rc<PendingSlot>>>,
+    slots: RefCell<Vec<Rc<CallbackSlot>>>,
     free: RefCell<Vec<u32>>,
 }
 
 /// The operations that a wire has in flight to one PE.
-pub(crate) struct PePending {
+pub(crate) struct ConnectionState {
     ucp: &'static Ucp,
-    pending: Rc<Pending>,
+    callbacks: Rc<CallbackState>,
     transfers: Cell<usize>,
     broken: Cell<Option<ucs_status_t>>,
 }
 
 /// A request, or an atomic operation in flight: what UCX reads, and where the old value goes.
-pub(crate) struct PendingSlot {
+pub(crate) struct CallbackSlot {
     number: u32,
     generation: Cell<u32>,
     /// Null when the slot is free; then the rest means nothing.
-    connection: Cell<*const PePending>,
+    connection: Cell<*const ConnectionState>,
     fetched: Cell<*mut u8>,
     width: Cell<AmoWidth>,
     header: UnsafeCell<[u8; REQUEST]>,
@@ -62,7 +62,7 @@ fn change(counter: &Cell<usize>, by: isize) {
     counter.set(counter.get().wrapping_add_signed(by));
 }
 
-impl Pending {
+impl CallbackState {
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.get()
     }
@@ -73,12 +73,12 @@ impl Pending {
     }
 
     /// A free slot for an operation on `connection`.
-    pub(crate) fn slot(&self, connection: &Rc<PePending>) -> Rc<PendingSlot> {
+    pub(crate) fn slot(&self, connection: &Rc<ConnectionState>) -> Rc<CallbackSlot> {
         let free = self.free.borrow_mut().pop();
         let mut slots = self.slots.borrow_mut();
         let number = free.unwrap_or(slots.len() as u32);
         if free.is_none() {
-            slots.push(Rc::new(PendingSlot::new(number)));
+            slots.push(Rc::new(CallbackSlot::new(number)));
         }
         let slot = &slots[number as usize];
         slot.connection.set(Rc::as_ptr(connection));
@@ -86,7 +86,7 @@ impl Pending {
     }
 
     /// A slot's operation ended, or never began: UCX reads no more what is kept there.
-    pub(crate) fn release(&self, slot: &PendingSlot) {
+    pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(null_mut());
         slot.generation.set(slot.generation.get().wrapping_add(1));
@@ -133,10 +133,10 @@ impl Pending {
     }
 }
 
-impl PePending {
-    pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> PePending {
-        let pending = Rc::clone(pending);
-        PePending { ucp, pending, transfers: Cell::new(0), broken: Cell::new(None) }
+impl ConnectionState {
+    pub(crate) fn new(ucp: &'static Ucp, callbacks: &Rc<CallbackState>) -> ConnectionState {
+        let callbacks = Rc::clone(callbacks);
+        ConnectionState { ucp, callbacks, transfers: Cell::new(0), broken: Cell::new(None) }
     }
 
     pub(crate) fn transfers(&self) -> usize {
@@ -151,7 +151,7 @@ impl PePending {
         if self.broken.get().is_none() {
             self.broken.set(Some(status));
         }
-        self.pending.broke.set(true);
+        self.callbacks.broke.set(true);
     }
 
     /// Takes note of what a call began whose end calls [`transferred`].
@@ -164,7 +164,7 @@ impl PePending {
 
     fn count(&self, by: isize) {
         change(&self.transfers, by);
-        change(&self.pending.transfers, by);
+        change(&self.callbacks.transfers, by);
     }
 
     /// Takes note of a request that is in flight, whose end calls [`sent`].
@@ -173,9 +173,9 @@ impl PePending {
     }
 }
 
-impl PendingSlot {
-    fn new(number: u32) -> PendingSlot {
-        PendingSlot {
+impl CallbackSlot {
+    fn new(number: u32) -> CallbackSlot {
+        CallbackSlot {
             number,
             generation: Cell::new(0),
             connection: Cell::new(null()),
@@ -234,7 +234,7 @@ impl PendingSlot {
     }
 
     /// UCX carried the operation out: the old value is in the second word.
-    pub(crate) fn fetched(&self, pending: &Pending) {
+    pub(crate) fn fetched(&self, callbacks: &CallbackState) {
         let reply = self.words.get().cast::<u64>().wrapping_add(1);
         let old = match self.width.get() {
             // SAFETY: within the words, which UCX is done with.
@@ -243,7 +243,7 @@ impl PendingSlot {
             AmoWidth::Eight => unsafe { reply.read() },
         };
         self.write(old);
-        pending.release(self);
+        callbacks.release(self);
     }
 
     fn write(&self, old: u64) {
@@ -256,41 +256,41 @@ impl PendingSlot {
     }
 }
 
-/// An operation ended that [`PePending::began`] took note of.
+/// An operation ended that [`ConnectionState::began`] took note of.
 ///
 /// # Safety
-/// `user_data` is a [`PePending`].
+/// `user_data` is a [`ConnectionState`].
 pub(crate) unsafe extern "C" fn transferred(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
     // SAFETY: a connection, of which a wire keeps every one as long as its worker.
-    let connection = unsafe { &*user_data.cast_const().cast::<PePending>() };
+    let connection = unsafe { &*user_data.cast_const().cast::<ConnectionState>() };
     ended(connection, request, status);
 }
 
 /// An atomic operation ended that UCX carried out.
 ///
 /// # Safety
-/// `user_data` is a busy [`PendingSlot`].
+/// `user_data` is a busy [`CallbackSlot`].
 pub(crate) unsafe extern "C" fn operated(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a slot, which lives as long as what is pending.
-    let slot = unsafe { &*user_data.cast_const().cast::<PendingSlot>() };
+    // SAFETY: a slot, which lives as long as the state.
+    let slot = unsafe { &*user_data.cast_const().cast::<CallbackSlot>() };
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
     if status != UCS_OK {
         slot.fetched.set(null_mut());
     }
-    slot.fetched(&connection.pending);
+    slot.fetched(&connection.callbacks);
     ended(connection, request, status);
 }
 
-fn ended(connection: &PePending, request: *mut c_void, status: ucs_status_t) {
+fn ended(connection: &ConnectionState, request: *mut c_void, status: ucs_status_t) {
     connection.count(-1);
     if status != UCS_OK {
         connection.breaks(status);
@@ -300,37 +300,37 @@ fn ended(connection: &PePending, request: *mut c_void, status: ucs_status_t) {
     }
 }
 
-/// A request was sent that [`PePending::sends`] took note of.
+/// A request was sent that [`ConnectionState::sends`] took note of.
 ///
 /// # Safety
-/// `user_data` is a busy [`PendingSlot`].
+/// `user_data` is a busy [`CallbackSlot`].
 pub(crate) unsafe extern "C" fn sent(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a slot, which lives as long as what is pending.
-    let slot = unsafe { &*user_data.cast_const().cast::<PendingSlot>() };
+    // SAFETY: a slot, which lives as long as the state.
+    let slot = unsafe { &*user_data.cast_const().cast::<CallbackSlot>() };
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
-    connection.pending.release(slot);
+    connection.callbacks.release(slot);
     ended(connection, request, status);
 }
 
 /// The connection to a PE broke.
 ///
 /// # Safety
-/// `arg` is a [`PePending`].
+/// `arg` is a [`ConnectionState`].
 pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: ucs_status_t) {
     // SAFETY: a connection, of which a wire keeps every one as long as its worker.
-    let connection = unsafe { &*arg.cast_const().cast::<PePending>() };
+    let connection = unsafe { &*arg.cast_const().cast::<ConnectionState>() };
     connection.breaks(status);
 }
 
 /// A reply came.
 ///
 /// # Safety
-/// `arg` is a [`Pending`]; UCX calls it with what it promises.
+/// `arg` is a [`CallbackState`]; UCX calls it with what it promises.
 pub(crate) unsafe extern "C" fn replied(
     arg: *mut c_void,
     header: *const c_void,
@@ -341,25 +341,25 @@ pub(crate) unsafe extern "C" fn replied(
 ) -> ucs_status_t {
     // SAFETY: the same contract.
     let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
-    // SAFETY: what is pending lives as long as the worker that calls.
-    let pending = unsafe { &*arg.cast_const().cast::<Pending>() };
+    // SAFETY: the state lives as long as the worker that calls.
+    let callbacks = unsafe { &*arg.cast_const().cast::<CallbackState>() };
     match (Reply::decode(message.header), message.data) {
-        (Err(message), _) => pending.refuse(message),
+        (Err(message), _) => callbacks.refuse(message),
         (Ok(reply), ReceivedData::There(..)) => {
-            pending.refuse(RefusedMessage::of(reply.pe, Violation::Unrequested));
+            callbacks.refuse(RefusedMessage::of(reply.pe, Violation::Unrequested));
         }
-        (Ok(reply), ReceivedData::Here(answers)) => match pending.take.get() {
+        (Ok(reply), ReceivedData::Here(answers)) => match callbacks.take.get() {
             // SAFETY: set by `while_taking`, which has not returned and does not use it meanwhile.
             Some(take) => unsafe {
-                pending.answer(reply, answers, take.cast::<TakeReply<'_>>().as_mut());
+                callbacks.answer(reply, answers, take.cast::<TakeReply<'_>>().as_mut());
             },
-            None => pending.early.borrow_mut().push((reply, answers.to_vec())),
+            None => callbacks.early.borrow_mut().push((reply, answers.to_vec())),
         },
     }
     UCS_OK
 }
 
-/// Parameters of an operation of which a [`PePending`] takes note.
-pub(crate) fn tracked(connection: &Rc<PePending>) -> ucp_request_param_t {
+/// Parameters of an operation of which a [`ConnectionState`] takes note.
+pub(crate) fn tracked(connection: &Rc<ConnectionState>) -> ucp_request_param_t {
     crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
 }

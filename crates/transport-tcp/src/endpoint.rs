@@ -10,7 +10,7 @@ use crate::connection::{Connection, ConnectionEnd};
 use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
-use crate::session::{EndpointSession, With};
+use crate::session::{AckRequest, EndpointSession};
 use crate::shared::SharedState;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::gather::{ReplyDestinations, SmallOperation, blocks_within, is_small};
@@ -493,7 +493,7 @@ impl Endpoint for TcpEndpoint {
             if self.uses_proxies() {
                 return self.quiet();
             }
-            self.send_all_gathered(With::Nothing)?;
+            self.send_all_gathered(AckRequest::Omitted)?;
         }
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
@@ -512,7 +512,7 @@ impl Endpoint for TcpEndpoint {
 
     fn quiet(&mut self) -> Result<(), Error> {
         if self.session.is_some() {
-            self.send_all_gathered(With::Question)?;
+            self.send_all_gathered(AckRequest::Included)?;
         }
         // Ask all before waiting for one.
         if self.active.len() > 1 {
@@ -571,7 +571,7 @@ impl Endpoint for TcpEndpoint {
             if self.uses_proxies() {
                 return self.quiet();
             }
-            self.send_gathered(pe, With::Question)?;
+            self.send_gathered(pe, AckRequest::Included)?;
         }
         match self.routes[pe].last {
             0 => return self.shared().loss.check(),

@@ -15,12 +15,12 @@ use std::sync::{Mutex, MutexGuard};
 /// The work of a thread on a connection. It returns true if nothing is left to send.
 pub(crate) type LinkWork<'a> = &'a mut dyn FnMut(&mut Connection) -> Result<bool, ConnectionEnd>;
 
-/// The request that goes with a batch.
+/// The request for an acknowledgment that goes with a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum With {
-    Nothing,
-    /// A request for an acknowledgment, for which the endpoint will wait.
-    Question,
+pub(crate) enum AckRequest {
+    Omitted,
+    /// The endpoint will wait for the acknowledgment.
+    Included,
 }
 
 /// The session of an endpoint.
@@ -92,7 +92,7 @@ impl Gathering {
             let mut is_open = false;
             let tried = try_link(pe, &mut |connection| {
                 is_open = true;
-                self.send(pe, connection, tuning, With::Nothing)
+                self.send(pe, connection, tuning, AckRequest::Omitted)
             });
             // The endpoint's next call meets a link that is closed.
             stays |= tried.is_none() || is_open && self.gather.has_any(pe);
@@ -106,7 +106,7 @@ impl Gathering {
         pe: Pe,
         connection: &mut Connection,
         tuning: &Tuning,
-        with: With,
+        ack: AckRequest,
     ) -> Result<bool, ConnectionEnd> {
         if !self.gather.has_any(pe) {
             return Ok(true);
@@ -124,7 +124,7 @@ impl Gathering {
         let seq = unsafe { connection.origin.batch(&self.spare, answers) };
         self.spare.clear();
         self.sent.push((pe, seq));
-        if with == With::Question {
+        if ack == AckRequest::Included {
             connection.origin.ask_for_ack(seq);
         }
         connection.flush().map(|()| true)

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::{Route, TcpEndpoint};
-use crate::session::With;
+use crate::session::AckRequest;
 use rushmem_transport::kit::gather::{SmallOperation, is_small};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::stream::Update;
@@ -24,7 +24,7 @@ impl TcpEndpoint {
     pub(super) unsafe fn gather_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, .. } = put;
         if source.nbytes == 0 || !is_small(dest.segment, source.nbytes) {
-            return self.send_gathered(pe, With::Nothing).map(|()| false);
+            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
         }
         self.check(pe, dest, source.nbytes)?;
         let put = SmallOperation::Put(dest, source);
@@ -38,10 +38,10 @@ impl TcpEndpoint {
     pub(super) unsafe fn gather_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
         let &Get { dest, source, completion } = get;
         if completion == Completion::Now {
-            return self.send_all_gathered(With::Nothing).map(|()| false);
+            return self.send_all_gathered(AckRequest::Omitted).map(|()| false);
         }
         if dest.nbytes == 0 || !is_small(source.segment, dest.nbytes) {
-            return self.send_gathered(pe, With::Nothing).map(|()| false);
+            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
         }
         let get = SmallOperation::Get(source, dest);
         // SAFETY: valid by contract.
@@ -58,13 +58,15 @@ impl TcpEndpoint {
         request: &AmoRequest,
     ) -> Result<bool, Error> {
         let fetched = match request.old {
-            OldValue::Returned => return self.send_all_gathered(With::Nothing).map(|()| false),
+            OldValue::Returned => {
+                return self.send_all_gathered(AckRequest::Omitted).map(|()| false);
+            }
             OldValue::AtQuiet(to) => to,
             OldValue::Ignored => null_mut(),
         };
         let segment = request.dest.segment;
         if !is_small(segment, 0) {
-            return self.send_gathered(pe, With::Nothing).map(|()| false);
+            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
         }
         let amo = SmallOperation::Amo(Update::of(request), fetched);
         // SAFETY: valid by contract.
@@ -87,7 +89,7 @@ impl TcpEndpoint {
         }
         let are_small = is_small(dest.segment, source.nbytes) && is_small(signal.dest.segment, 0);
         if follows_all || !are_small {
-            return self.send_gathered(pe, With::Nothing).map(|()| false);
+            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
         }
         self.check(pe, dest, source.nbytes)?;
         let amo = SmallOperation::Amo(Update::of(&signal.amo()), null_mut());
@@ -160,7 +162,7 @@ impl TcpEndpoint {
                 self.wait_for(|shared| Ok(shared.reach(proxy.pe)?.then_some(())))?;
                 is_reached = true;
             } else {
-                self.send_gathered(proxy.pe, With::Nothing)?;
+                self.send_gathered(proxy.pe, AckRequest::Omitted)?;
             }
         }
     }
@@ -171,11 +173,11 @@ impl TcpEndpoint {
     }
 
     /// Sends what is gathered for a PE.
-    pub(super) fn send_gathered(&mut self, pe: Pe, with: With) -> Result<(), Error> {
+    pub(super) fn send_gathered(&mut self, pe: Pe, ack: AckRequest) -> Result<(), Error> {
         let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(()) };
         if session.lock().gather.has_any(pe) {
             self.until(pe, |connection, shared| {
-                let is_sent = session.lock().send(pe, connection, &shared.tuning, with)?;
+                let is_sent = session.lock().send(pe, connection, &shared.tuning, ack)?;
                 if !is_sent {
                     shared.state.count_retry();
                     connection.receive(&shared.segments, &shared.buffers)?;
@@ -188,12 +190,12 @@ impl TcpEndpoint {
     }
 
     /// Sends what is gathered for any PE.
-    pub(super) fn send_all_gathered(&mut self, with: With) -> Result<(), Error> {
+    pub(super) fn send_all_gathered(&mut self, ack: AckRequest) -> Result<(), Error> {
         let last = |this: &TcpEndpoint| {
             this.session.as_ref().and_then(|session| session.lock().gather.pes().last().copied())
         };
         while let Some(pe) = last(self) {
-            self.send_gathered(pe, with)?;
+            self.send_gathered(pe, ack)?;
         }
         // Others may have sent all of it.
         self.know_sent();
@@ -201,14 +203,14 @@ impl TcpEndpoint {
     }
 
     /// Works as [`send_all_gathered`](Self::send_all_gathered) as far as there is room, with a
-    /// question. Returns true if nothing is left.
+    /// request for acknowledgments. Returns true if nothing is left.
     pub(super) fn try_send_all_gathered(&mut self) -> Result<bool, Error> {
         let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(true) };
         let pes = session.lock().gather.pes().to_vec();
         let mut is_sent = true;
         for pe in pes {
             let sent = self.shared().with_link(pe, |connection| {
-                session.lock().send(pe, connection, &self.shared().tuning, With::Question)
+                session.lock().send(pe, connection, &self.shared().tuning, AckRequest::Included)
             });
             match sent {
                 Ok(sent) => is_sent &= sent,

@@ -13,7 +13,7 @@ use rushmem_transport::Error;
 use rushmem_transport::descriptors::DescriptorWatch;
 use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
 use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::origin::{FinishedBy, Issuers, Issuing};
+use rushmem_transport::origin::{Issuers, Issuing, PollingThread};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Issuing for Progress {
         state.polled();
         // A provider over sockets moves hundreds of kilobytes within one poll.
         state.enter_wait();
-        if self.issuers.finish(&self.shared, FinishedBy::Waiter) {
+        if self.issuers.finish(&self.shared, PollingThread::Waiter) {
             state.request_flush();
         }
         let worked = self.shared.poll_service();
@@ -91,7 +91,7 @@ impl Driver for Progress {
     }
 
     fn flush(&self) -> bool {
-        self.issuers.finish(&self.shared, FinishedBy::Service)
+        self.issuers.finish(&self.shared, PollingThread::Service)
     }
 
     fn serve(&self) -> Served {

@@ -15,12 +15,12 @@ use crate::events::Events;
 use crate::proto::{Address, HandshakeAnswer};
 use crate::session::EndpointSession;
 use crate::settings::{DESCRIPTORS, LIMITS, Tuning};
+use rushmem_transport::kit::flush_list::FlushList;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, damaged};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{Error, Host, Open, Pe, PeRecord, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
@@ -107,9 +107,9 @@ pub(crate) struct SharedState {
     pub(crate) loss: Loss,
     events: Events,
     /// PEs to which something is to be sent and was not sent yet.
-    unfinished: Unfinished<Pe>,
+    unfinished: FlushList<Pe>,
     /// Sessions in which something is gathered.
-    sessions: Unfinished<Arc<EndpointSession>>,
+    sessions: FlushList<Arc<EndpointSession>>,
 }
 
 impl SharedState {
@@ -127,8 +127,8 @@ impl SharedState {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
             events: Events::new()?,
-            unfinished: Unfinished::default(),
-            sessions: Unfinished::default(),
+            unfinished: FlushList::default(),
+            sessions: FlushList::default(),
         })
     }
 

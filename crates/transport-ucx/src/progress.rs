@@ -9,7 +9,7 @@ use rushmem_transport::kit::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::origin::{FinishedBy, Issuer, Issuers, Issuing, Origin};
+use rushmem_transport::origin::{Issuer, Issuers, Issuing, Origin, PollingThread};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Issuing for Progress {
     }
 
     fn poll(&self) -> Result<bool, Error> {
-        self.issuers.finish(&self.shared, FinishedBy::Waiter);
+        self.issuers.finish(&self.shared, PollingThread::Waiter);
         let worked = self.shared.serve();
         self.shared.local.loss.check().map(|()| worked)
     }
@@ -70,7 +70,7 @@ impl Driver for Progress {
     }
 
     fn flush(&self) -> bool {
-        self.issuers.finish(&self.shared, FinishedBy::Service)
+        self.issuers.finish(&self.shared, PollingThread::Service)
     }
 
     /// Serves until there is nothing to do, since only then a worker can be armed.

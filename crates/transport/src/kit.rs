@@ -9,6 +9,7 @@
 //! | [`batch`] | small operations that travel in one message, as bytes |
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
+//! | [`flush_list`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`gather`] | small operations that an origin gathers to send them together |
 //! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
 //! | [`heap_probe`] | how much of a heap a network registers in blocks, for the doctor |
@@ -26,7 +27,6 @@
 //! | [`streams`] | what a target has carried out of all streams, and what it replies |
 //! | [`target`] | what a target does with the requests that come |
 //! | [`timer`] | the descriptor that wakes the service thread |
-//! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`violation`] | what a peer must not send |
 //! | [`wait`] | how a thread waits for operations of its own |
 //! | [`wakeup`] | who completes what calls leave unfinished, and when |
@@ -47,6 +47,7 @@ pub mod backoff;
 pub mod batch;
 pub mod carried_out;
 pub mod engine;
+pub mod flush_list;
 pub mod gather;
 pub mod heap_blocks;
 pub mod heap_probe;
@@ -65,7 +66,6 @@ pub mod stream;
 pub mod streams;
 pub mod target;
 pub mod timer;
-pub mod unfinished;
 pub mod variables;
 pub mod violation;
 pub mod wait;

@@ -31,7 +31,7 @@ mod waits;
 mod wire;
 
 pub use endpoint::{Issuing, WireEndpoint};
-pub use issuer::{FinishedBy, Issuer, Issuers};
+pub use issuer::{Issuer, Issuers, PollingThread};
 pub use state::Origin;
 pub use wire::{Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
 

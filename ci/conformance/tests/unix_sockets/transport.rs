@@ -15,7 +15,9 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::origin::{FinishedBy, Issuers, Issuing, Origin, WireEndpoint, WireNetwork};
+use rushmem_transport::origin::{
+    Issuers, Issuing, Origin, PollingThread, WireEndpoint, WireNetwork,
+};
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Host, Key, LocalBuf, Open, Pe, PeRecord, RemoteAddr, Segment,
     Transport,
@@ -227,7 +229,7 @@ impl Issuing for Progress {
 
     fn poll(&self) -> Result<bool, Error> {
         self.network.local.state.polled();
-        self.issuers.finish(&self.network, FinishedBy::Waiter);
+        self.issuers.finish(&self.network, PollingThread::Waiter);
         let worked = self.network.serve()?;
         self.network.local.loss.check().map(|()| worked == Some(true))
     }
@@ -239,7 +241,7 @@ impl Driver for Progress {
     }
 
     fn flush(&self) -> bool {
-        self.issuers.finish(&self.network, FinishedBy::Service)
+        self.issuers.finish(&self.network, PollingThread::Service)
     }
 
     fn serve(&self) -> Served {

@@ -8,8 +8,8 @@
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::Error;
+use crate::kit::flush_list::FlushList;
 use crate::kit::lock::{lock, try_lock};
-use crate::kit::unfinished::Unfinished;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
@@ -116,7 +116,7 @@ impl<W: Wire> Issuer<W> {
 /// The issuers of a PE.
 pub struct Issuers<W: Wire> {
     /// Issuers that their owners left unfinished.
-    unfinished: Unfinished<UnfinishedIssuer<W>>,
+    unfinished: FlushList<UnfinishedIssuer<W>>,
     /// Counts the polls of threads that wait.
     polls: AtomicU32,
     all: Mutex<Vec<Arc<Issuer<W>>>>,
@@ -131,7 +131,7 @@ struct UnfinishedIssuer<W: Wire> {
 
 /// The thread that polls what is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FinishedBy {
+pub enum PollingThread {
     /// A thread that waits for something else.
     Waiter,
     /// The service thread, which will sleep until descriptors signal an event.
@@ -141,7 +141,7 @@ pub enum FinishedBy {
 impl<W: Wire> Default for Issuers<W> {
     fn default() -> Issuers<W> {
         Issuers {
-            unfinished: Unfinished::default(),
+            unfinished: FlushList::default(),
             polls: AtomicU32::new(0),
             all: Mutex::default(),
         }
@@ -223,8 +223,8 @@ impl<W: Wire> Issuers<W> {
 
     /// Lets the issuers work that were left unfinished. Returns whether any still is; to the
     /// service thread, whether one must be polled, or its owner has been back.
-    pub fn finish(&self, network: &W::Network, by: FinishedBy) -> bool {
-        let by_service = by == FinishedBy::Service;
+    pub fn finish(&self, network: &W::Network, by: PollingThread) -> bool {
+        let by_service = by == PollingThread::Service;
         let (mut is_busy, mut n_kept) = (false, 0);
         let looks_at_all =
             by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
@@ -271,9 +271,9 @@ impl<W: Wire> Issuers<W> {
             stays
         });
         match by {
-            FinishedBy::Waiter => n > 0,
+            PollingThread::Waiter => n > 0,
             // Nothing is known of those that another thread is finishing.
-            FinishedBy::Service => is_busy || n > n_kept,
+            PollingThread::Service => is_busy || n > n_kept,
         }
     }
 

@@ -35,8 +35,8 @@ fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
             call_waits.store(true, Ordering::SeqCst);
         });
         // The owner has been there since the last time, so the first call does not poll.
-        assert!(issuers.finish(&network, FinishedBy::Service));
-        issuers.finish(&network, FinishedBy::Service);
+        assert!(issuers.finish(&network, PollingThread::Service));
+        issuers.finish(&network, PollingThread::Service);
         assert_eq!(polls.load(Ordering::SeqCst), 1);
     });
 }
@@ -49,7 +49,7 @@ fn the_service_thread_polls_a_busy_origin_many_times_if_no_call_waits() {
     origin.wire().polled = Some(Box::new(move || n_polls.fetch_add(1, Ordering::SeqCst) < 10));
     let (issuers, _) = left_unfinished(&network, origin);
     for _ in 0..2 {
-        issuers.finish(&network, FinishedBy::Service);
+        issuers.finish(&network, PollingThread::Service);
     }
     assert_eq!(polls.load(Ordering::SeqCst), 11);
 }

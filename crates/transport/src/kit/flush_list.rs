@@ -13,20 +13,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A list of connections or workers with unfinished operations. The caller ensures that each is in
 /// it only once.
-pub struct Unfinished<T> {
+pub struct FlushList<T> {
     /// The number of entries, those in the hands of threads included. It changes under the lock;
     /// most polls read only this.
     n: AtomicUsize,
     list: Mutex<Vec<T>>,
 }
 
-impl<T> Default for Unfinished<T> {
-    fn default() -> Unfinished<T> {
-        Unfinished { n: AtomicUsize::new(0), list: Mutex::default() }
+impl<T> Default for FlushList<T> {
+    fn default() -> FlushList<T> {
+        FlushList { n: AtomicUsize::new(0), list: Mutex::default() }
     }
 }
 
-impl<T> Unfinished<T> {
+impl<T> FlushList<T> {
     /// Adds an entry.
     pub fn add(&self, entry: T) {
         let mut list = lock(&self.list);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_comes_again() {
-        let unfinished = Unfinished::default();
+        let unfinished = FlushList::default();
         assert_eq!(unfinished.finish(|_: &mut u32| unreachable!("there is nothing")), 0);
         (0..4).for_each(|entry| unfinished.add(entry));
         let even = |entry: &mut u32| {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_another_thread_is_finishing_is_not_overlooked() {
-        let unfinished = Unfinished::default();
+        let unfinished = FlushList::default();
         unfinished.add(0);
         let left = unfinished.finish(|_| {
             // Another thread, meanwhile.

@@ -511,11 +511,11 @@ fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> O
             (dropped, offered) = (fewer, offer);
         }
     }
-    let said = dropped.iter().map(|(name, _, instead)| match instead(hints, &offered) {
+    let reasons = dropped.iter().map(|(name, _, instead)| match instead(hints, &offered) {
         none if none.is_empty() => (*name).to_owned(),
         instead => format!("{name}: with {instead} it would do"),
     });
-    Some(format!("refuses {}", said.collect::<Vec<_>>().join("; and ")))
+    Some(format!("refuses {}", reasons.collect::<Vec<_>>().join("; and ")))
 }
 
 #[cfg(test)]

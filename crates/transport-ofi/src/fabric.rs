@@ -106,7 +106,7 @@ impl Fabric {
         n_pes: usize,
     ) -> Result<Fabric, String> {
         let library = library()?;
-        let said = |step: &str| {
+        let refused = |step: &str| {
             let step = step.to_owned();
             move |error| format!("{step} was refused: {}", library.strerror(error))
         };
@@ -124,12 +124,12 @@ impl Fabric {
         // SAFETY: the part of an entry that libfabric made.
         let code = unsafe { library.fabric(entry.fabric_attr, &mut fabric) };
         // SAFETY: stored by the call.
-        let fabric = unsafe { Fid::opened(code, fabric) }.map_err(said("the fabric"))?;
+        let fabric = unsafe { Fid::opened(code, fabric) }.map_err(refused("the fabric"))?;
         let mut domain = null_mut();
         // SAFETY: an open fabric and the entry that it was opened with.
         let code = unsafe { fi::fi_domain(fabric.raw(), entry, &mut domain) };
         // SAFETY: stored by the call.
-        let domain = unsafe { Fid::opened(code, domain) }.map_err(said("the domain"))?;
+        let domain = unsafe { Fid::opened(code, domain) }.map_err(refused("the domain"))?;
         // SAFETY: a part of the entry, which libfabric filled in.
         let av_type = match unsafe { &*entry.domain_attr }.av_type {
             fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
@@ -149,7 +149,7 @@ impl Fabric {
         // SAFETY: an open domain.
         let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
         // SAFETY: stored by the call.
-        let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
+        let av = unsafe { Fid::opened(code, av) }.map_err(refused("the address table"))?;
         let (list, keys) = (Mutex::new(list), AtomicU64::new(first_key));
         let (mapped, permits) = (MappedKeys::default(), Arc::default());
         Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, permits })

@@ -91,18 +91,18 @@ fn opened(
     }
     let n_pes = with.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
-    let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
+    let refused = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.info);
     let (depth, cells) =
         (receives + SENDS, BufferSizes { cell: longest_message, copy_up_to: 1, longest_message });
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
-    let ep = ep.map_err(said)?;
+    let ep = ep.map_err(refused)?;
     let native = match with.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(ep.endpoint())?,
     };
     let native = if tuning.trust { native } else { native.compare_swap_only() };
-    let name = fabric.name(ep.endpoint()).map_err(said)?;
+    let name = fabric.name(ep.endpoint()).map_err(refused)?;
     let provider = fabric.info.provider.clone();
     let address = Address { provider, host: host_name(), name };
     Ok(OpenedProvider { ep, native, address })
@@ -292,12 +292,12 @@ impl Ofi {
             // registration.
             unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
         });
-        let said = |code| refusal(&fabric.info, segment, nbytes, &fabric.library.strerror(code));
-        let mr = mr.map_err(said)?;
+        let refused = |code| refusal(&fabric.info, segment, nbytes, &fabric.library.strerror(code));
+        let mr = mr.map_err(refused)?;
         // SAFETY: an open registration.
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
         let raw = fabric.info.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
-        let raw = raw.transpose().map_err(said)?;
+        let raw = raw.transpose().map_err(refused)?;
         lock(&shared.registrations).push(mr);
         let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
         let segment = SegmentKey { base, nbytes: nbytes as u64, key };

@@ -15,7 +15,7 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let rank = |ip| used.iter().position(|used| *used == ip).unwrap_or(used.len());
     let mut all = if_addrs::get_if_addrs().unwrap_or_default();
     all.sort_by_key(|interface| rank(interface.ip()));
-    let said = |interface: &if_addrs::Interface| {
+    let diagnose = |interface: &if_addrs::Interface| {
         let ip = interface.ip();
         let (verdict, why) = if used.contains(&ip) {
             (Verdict::Usable, "connects each pair of PEs")
@@ -32,5 +32,5 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
         };
         Diagnosis::new(interface.name.clone(), verdict, format!("{ip}, {why}"))
     };
-    all.iter().map(said).collect()
+    all.iter().map(diagnose).collect()
 }

@@ -126,8 +126,8 @@ mod tests {
             command.args([test, "--exact", "--nocapture"]).env(HOW, how);
             let output = command.output().expect("it runs");
             assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(said.contains("PE 3: UCX ended this process"), says_so, "{said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(stderr.contains("PE 3: UCX ended this process"), says_so, "{stderr}");
         }
     }
 }

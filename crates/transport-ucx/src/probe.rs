@@ -4,7 +4,9 @@
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 #![allow(unsafe_code)]
 
-use crate::ucp::{UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, Worker, plain, said, started};
+use crate::ucp::{
+    UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, Worker, plain, started, status_string,
+};
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -91,8 +93,8 @@ fn try_all(
         let wrong = |why: &str| {
             format!("UCX's atomic operation {op:?} on {} bytes is wrong: {why}", width.nbytes())
         };
-        if let Some(request) =
-            started(begun).map_err(|status| ProbeFault::Wrong(wrong(&said(context.ucp, status))))?
+        if let Some(request) = started(begun)
+            .map_err(|status| ProbeFault::Wrong(wrong(&status_string(context.ucp, status))))?
         {
             let ended = loop {
                 if !from.progress() && !to.progress() {
@@ -108,7 +110,7 @@ fn try_all(
             match ended {
                 Some(Ok(())) => {}
                 Some(Err(status)) => {
-                    return Err(ProbeFault::Wrong(wrong(&said(context.ucp, status))));
+                    return Err(ProbeFault::Wrong(wrong(&status_string(context.ucp, status))));
                 }
                 None => {
                     return Err(ProbeFault::Endless(wrong(&format!(

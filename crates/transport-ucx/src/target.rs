@@ -4,7 +4,7 @@
 //! A message that cannot be carried out is the loss of the peer that sent it.
 #![allow(unsafe_code)]
 
-use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, said, started};
+use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, started, status_string};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
@@ -91,7 +91,7 @@ impl UcxTarget {
     /// would wait for it forever; one that is acknowledged may have left.
     fn is_sent(&self, answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
-            let why = format!("a reply to it was not sent: {}", said(self.ucp, status));
+            let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
             match answer.awaited_by {
                 Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
                 None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
@@ -192,7 +192,7 @@ impl Deferred {
         let target = unsafe { &*this.target };
         let stream = this.incoming.request.stream;
         if status != UCS_OK {
-            let why = format!("its data did not come: {}", said(target.ucp, status));
+            let why = format!("its data did not come: {}", status_string(target.ucp, status));
             return target.refuse(RefusedMessage::of(stream.pe, why));
         }
         target.worked.set(true);

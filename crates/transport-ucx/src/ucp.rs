@@ -14,5 +14,5 @@ pub(crate) use atomic::UcpAtomic;
 pub(crate) use context::{UcpContext, UcpMemory};
 pub(crate) use received::{ReceivedData, ReceivedMessage};
 pub(crate) use request::{UcpRequest, callback, plain, started};
-pub(crate) use status::said;
+pub(crate) use status::status_string;
 pub(crate) use worker::{UcpEndpoint, Worker};

@@ -10,7 +10,9 @@ use crate::proto::MemoryKey;
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::target::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
-use crate::ucp::{UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, said, started};
+use crate::ucp::{
+    UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, started, status_string,
+};
 use route::{OpenRoute, PeRoute};
 use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
 use rushmem_transport::kit::message::{REQUEST, Request};
@@ -97,7 +99,7 @@ impl UcxWire {
 
     fn fails(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
         let ucp = self.ucp();
-        move |status| shared.lose(pe, &said(ucp, status))
+        move |status| shared.lose(pe, &status_string(ucp, status))
     }
 
     /// The address of a range of a PE that is connected, with its endpoint and key; `None` if no
@@ -467,7 +469,7 @@ impl Wire for UcxWire {
             older.free(ucp);
         }
         let flush = open.endpoint.flush(ucp);
-        route.flush = flush.map_err(|status| shared.lose(pe, &said(ucp, status)))?;
+        route.flush = flush.map_err(|status| shared.lose(pe, &status_string(ucp, status)))?;
         Ok(())
     }
 
@@ -482,7 +484,7 @@ impl Wire for UcxWire {
         let Some(status) = flush.status(ucp) else { return Ok(false) };
         flush.free(ucp);
         route.flush = None;
-        status.map(|()| true).map_err(|status| shared.lose(pe, &said(ucp, status)))
+        status.map(|()| true).map_err(|status| shared.lose(pe, &status_string(ucp, status)))
     }
 
     #[inline]
@@ -511,7 +513,7 @@ impl Wire for UcxWire {
             let status = route.open.as_ref()?.connection.broken()?;
             is_used(pe).then_some((pe, status))
         });
-        broken.map(|(pe, status)| (pe, said(self.ucp(), status)))
+        broken.map(|(pe, status)| (pe, status_string(self.ucp(), status)))
     }
 
     #[inline]

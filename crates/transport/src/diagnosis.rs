@@ -69,10 +69,10 @@ mod tests {
 
     #[test]
     fn the_remedy_follows_the_reason() {
-        let said = Diagnosis::new("tcp", Verdict::Refused, "it offers FI_EP_MSG");
-        assert_eq!(said.to_string(), "tcp: it offers FI_EP_MSG");
+        let diagnosis = Diagnosis::new("tcp", Verdict::Refused, "it offers FI_EP_MSG");
+        assert_eq!(diagnosis.to_string(), "tcp: it offers FI_EP_MSG");
         assert_eq!(
-            said.remedy("use tcp;ofi_rxm").to_string(),
+            diagnosis.remedy("use tcp;ofi_rxm").to_string(),
             "tcp: it offers FI_EP_MSG; use tcp;ofi_rxm"
         );
     }

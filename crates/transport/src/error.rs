@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn refused_memory_names_the_limit_the_size_and_the_remedy() {
-        let said = |limit| {
+        let refused = |limit| {
             let (segment, why) = (Segment::Heap, "Cannot allocate memory");
             Error::refused_memory("UCX", segment, 536_870_912, why, limit).to_string()
         };
-        let limited = said(Some(65_536));
+        let limited = refused(Some(65_536));
         for word in ["UCX", "536870912", "Heap", "Cannot", "RLIMIT_MEMLOCK", "65536", "ulimit -l"] {
             assert!(limited.contains(word), "{limited}");
         }
         assert!(limited.contains("SHMEM_SYMMETRIC_SIZE"), "{limited}");
-        let unlimited = said(None);
+        let unlimited = refused(None);
         assert!(unlimited.contains("SHMEM_SYMMETRIC_SIZE") && !unlimited.contains("ulimit"));
     }
 }

@@ -121,8 +121,9 @@ fn refused(refuses: fn(&FiInfo) -> bool, has: FiInfo) -> Option<String> {
 fn a_requirement_that_is_refused_alone_is_named_with_what_would_do() {
     let auto = FiInfo { data_progress: fi::FI_PROGRESS_AUTO, ..hints() };
     let why = refused(|hints| hints.data_progress == fi::FI_PROGRESS_MANUAL, auto);
-    let said = "refuses FI_PROGRESS_MANUAL of data transfers: with FI_PROGRESS_AUTO it would do";
-    assert_eq!(why.as_deref(), Some(said));
+    let expected =
+        "refuses FI_PROGRESS_MANUAL of data transfers: with FI_PROGRESS_AUTO it would do";
+    assert_eq!(why.as_deref(), Some(expected));
     let here = refused(|hints| hints.caps & fi::FI_REMOTE_COMM != 0, hints());
     assert_eq!(here.as_deref(), Some("refuses FI_REMOTE_COMM (peers on other machines)"));
 }
@@ -138,9 +139,9 @@ fn flags_that_the_job_does_not_know_are_named() {
 fn several_requirements_that_are_refused_are_all_named_and_no_other() {
     let datagrams = FiInfo { type_: fi::FI_EP_DGRAM, ..hints() };
     let refuses = |hints: &FiInfo| hints.type_ == fi::FI_EP_RDM || hints.caps & fi::FI_RMA != 0;
-    let said = "refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do; and FI_RMA (remote \
+    let expected = "refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do; and FI_RMA (remote \
                 memory access)";
-    assert_eq!(refused(refuses, datagrams).as_deref(), Some(said));
+    assert_eq!(refused(refuses, datagrams).as_deref(), Some(expected));
 }
 
 #[test]

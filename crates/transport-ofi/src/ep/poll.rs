@@ -170,14 +170,14 @@ impl FiEndpoint {
     fn why_failed(&self, entry: &fi::fi_cq_err_entry) -> String {
         let mut text = [0; 256];
         // SAFETY: an open queue, its entry, and room for the number of bytes passed.
-        let said =
+        let detail =
             unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), entry, text.as_mut_ptr(), text.len()) };
         let mut why = self.strerror(entry.err);
-        if !said.is_null() {
+        if !detail.is_null() {
             // SAFETY: a string that ends with a zero, libfabric's own or the one above.
-            let said = unsafe { std::ffi::CStr::from_ptr(said) }.to_string_lossy();
-            if !said.is_empty() && *said != *why {
-                why += &format!(" ({said})");
+            let detail = unsafe { std::ffi::CStr::from_ptr(detail) }.to_string_lossy();
+            if !detail.is_empty() && *detail != *why {
+                why += &format!(" ({detail})");
             }
         }
         why

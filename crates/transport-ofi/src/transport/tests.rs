@@ -244,9 +244,9 @@ fn a_message_that_no_pe_sends_is_a_loss() {
         ("it answered what was not", &|ofi| Message::Reply(reply).encode(ofi.shared().tag).into()),
     ];
     for (what, message) in cases {
-        let Some(said) = refusal(STREAMS, message) else { return };
+        let Some(why) = refusal(STREAMS, message) else { return };
         for part in [what, "PE 2 was lost", "from PE 0 on ", " to PE 2 on "] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(why.contains(part), "{part}: {why}");
         }
     }
     let unknown = |ofi: &Ofi| {
@@ -255,8 +255,8 @@ fn a_message_that_no_pe_sends_is_a_loss() {
         bytes[8] = 99;
         bytes
     };
-    let said = refusal(STREAMS, unknown).expect("the provider is here");
-    assert!(said.contains("names no PE of this job: it sent an unknown message"), "{said}");
+    let why = refusal(STREAMS, unknown).expect("the provider is here");
+    assert!(why.contains("names no PE of this job: it sent an unknown message"), "{why}");
 }
 
 /// Checks that, where the provider keeps no order, an operation after a fence waits for those to

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use ucx_sys::{Ucp, ucs_status_t};
 
 /// A status in UCX's words.
-pub(crate) fn said(ucp: &Ucp, status: ucs_status_t) -> String {
+pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };
     // SAFETY: a C string of the library's own.
@@ -16,6 +16,6 @@ pub(crate) fn said(ucp: &Ucp, status: ucs_status_t) -> String {
 pub(crate) fn fine(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
     match status {
         ucx_sys::UCS_OK => Ok(()),
-        status => Err(said(ucp, status)),
+        status => Err(status_string(ucp, status)),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::context::UcpContext;
 use super::request::{UcpRequest, plain, started};
-use super::status::{fine, said};
+use super::status::{fine, status_string};
 use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;
@@ -268,7 +268,7 @@ impl UcpEndpoint {
             unsafe { ucp.ucp_ep_rkey_unpack(self.handle, packed.as_ptr().cast(), &raw mut key) };
         match NonNull::new(key) {
             Some(key) if status == UCS_OK => Ok(key.as_ptr()),
-            _ => Err(said(ucp, status)),
+            _ => Err(status_string(ucp, status)),
         }
     }
 }

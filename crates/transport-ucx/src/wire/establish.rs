@@ -8,7 +8,7 @@ use super::route::{Connecting, OpenRoute};
 use crate::callbacks::{ConnectionState, broken};
 use crate::connect;
 use crate::shared::SharedState;
-use crate::ucp::{UcpRequest, said};
+use crate::ucp::{UcpRequest, status_string};
 use rushmem_transport::kit::attempts::Attempts;
 use rushmem_transport::origin::WireNetwork;
 use rushmem_transport::{Error, Pe};
@@ -84,7 +84,7 @@ impl UcxWire {
             Ok(None) => Attempted::Connected(open),
             Err(status) => {
                 self.close(open);
-                Attempted::Failed(said(self.ucp(), status))
+                Attempted::Failed(status_string(self.ucp(), status))
             }
         })
     }
@@ -109,7 +109,7 @@ impl UcxWire {
             None => Attempted::Connected(open),
             Some(status) => {
                 self.close(open);
-                Attempted::Failed(said(ucp, status))
+                Attempted::Failed(status_string(ucp, status))
             }
         }
     }

@@ -64,15 +64,15 @@ mod tests {
     #[test]
     fn what_the_user_says_stays() {
         let ours = [c"ONE=1", c"TWO=2"];
-        let mut said = [c"A=b".as_ptr().cast_mut(), c"TWO=7".as_ptr().cast_mut(), null_mut()];
+        let mut environ = [c"A=b".as_ptr().cast_mut(), c"TWO=7".as_ptr().cast_mut(), null_mut()];
         // SAFETY: a list of strings with a null at the end.
-        let entries = unsafe { with_ours(said.as_mut_ptr(), &ours) }.expect("ONE is missing");
-        assert_eq!(entries, [said[0], said[1], ours[0].as_ptr().cast_mut(), null_mut()]);
+        let entries = unsafe { with_ours(environ.as_mut_ptr(), &ours) }.expect("ONE is missing");
+        assert_eq!(entries, [environ[0], environ[1], ours[0].as_ptr().cast_mut(), null_mut()]);
         // SAFETY: null.
         let entries = unsafe { with_ours(null_mut(), &ours) }.expect("both are missing");
         assert_eq!(entries, [ours[0].as_ptr().cast_mut(), ours[1].as_ptr().cast_mut(), null_mut()]);
         // SAFETY: the list above.
-        assert_eq!(unsafe { with_ours(said.as_mut_ptr(), &ours[1..]) }, None);
+        assert_eq!(unsafe { with_ours(environ.as_mut_ptr(), &ours[1..]) }, None);
     }
 
     #[test]

@@ -42,10 +42,10 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
 /// Polls an ep whose queue says this.
 fn poll(
     ep: &mut FiEndpoint,
-    said: &[QueueReport],
+    reports: &[QueueReport],
     arrived: impl FnMut(ReceiveOutcome<'_>),
 ) -> Result<usize, EpFailure> {
-    NEXT.set(said.to_vec());
+    NEXT.set(reports.to_vec());
     READS_OF_ERRORS.set(0);
     let cq = ep.cq().cq.raw();
     // SAFETY: an open queue, which only this thread uses.

@@ -41,9 +41,12 @@ fn a_message_that_cannot_be_carried_out_is_the_loss_of_its_sender() {
          PE 3 said last"
     );
     for message in [RefusedMessage::of(Pe(7), wrong), RefusedMessage::of_nobody(wrong)] {
-        let said = text(message);
-        assert!(said.starts_with("PE 0 on here cannot use its network: a message came"), "{said}");
-        assert!(said.ends_with("it used an invalid offset 99"), "{said}");
+        let report = text(message);
+        assert!(
+            report.starts_with("PE 0 on here cannot use its network: a message came"),
+            "{report}"
+        );
+        assert!(report.ends_with("it used an invalid offset 99"), "{report}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Prints how many gathered updates of 8 bytes a core carries out as their target, and how many
+//! Prints how many batched updates of 8 bytes a core carries out as their target, and how many
 //! atomic additions it makes on the same words without a batch.
 //!
 //! The words are random ones of memory that fits the first-level cache, so the figures are those

@@ -181,7 +181,7 @@ pub(crate) fn requests(member: &Member) {
         } else {
             let mut endpoint = transport.endpoint().expect("an endpoint");
             endpoint.session(in_session).expect("an endpoint that is quiet");
-            // The second one finds that more are to follow, so that they are gathered.
+            // The second one finds that more are to follow, so that they are batched.
             let issued = (0..2).try_for_each(|_| malformed.start(&mut *endpoint));
             check_origin(member, endpoint, issued, round);
         }

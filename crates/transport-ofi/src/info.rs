@@ -209,7 +209,7 @@ impl FiInfo {
         self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
     }
 
-    /// The longest message, and so the length of buffers for them: what is gathered fits a page
+    /// The longest message, and so the length of buffers for them: what is batched fits a page
     /// where CPUs move the data, and elsewhere a signal with a word of data. Over streams, longer
     /// data come with their signal, too.
     pub(crate) fn longest_message(&self) -> usize {

@@ -4,7 +4,7 @@
 //! each PE, so that its quiet waits for its own operations alone.
 #![allow(unsafe_code)]
 
-mod gathered;
+mod batched;
 
 use crate::connection::{Connection, ConnectionEnd};
 use crate::own;
@@ -13,7 +13,9 @@ use crate::proto::MAX_BODY;
 use crate::session::{AckRequest, EndpointSession};
 use crate::shared::SharedState;
 use rushmem_transport::kit::backoff::Backoff;
-use rushmem_transport::kit::gather::{ReplyDestinations, SmallOperation, blocks_within, is_small};
+use rushmem_transport::kit::batching::{
+    ReplyDestinations, SmallOperation, blocks_within, is_small,
+};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
@@ -298,7 +300,7 @@ impl TcpEndpoint {
 
     /// After an error: the links that know memory of this endpoint's callers are used no more.
     fn abandon(&mut self) {
-        self.forget_gathered();
+        self.forget_batched();
         for pe in self.active.drain(..) {
             self.routes[pe].last = 0;
             self.progress.shared.abandon(pe);
@@ -340,7 +342,7 @@ impl Endpoint for TcpEndpoint {
             return unsafe { own::put(self.shared(), &put) };
         }
         // SAFETY: valid by contract.
-        if self.session.is_some() && unsafe { self.gather_put(pe, &put) }? {
+        if self.session.is_some() && unsafe { self.batch_put(pe, &put) }? {
             return Ok(());
         }
         // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
@@ -360,7 +362,7 @@ impl Endpoint for TcpEndpoint {
             return unsafe { own::get(self.shared(), &get) };
         }
         // SAFETY: valid by contract.
-        if self.session.is_some() && unsafe { self.gather_get(pe, &get) }? {
+        if self.session.is_some() && unsafe { self.batch_get(pe, &get) }? {
             return Ok(());
         }
         let is_long = dest.nbytes > self.shared().tuning.copy_up_to;
@@ -394,7 +396,7 @@ impl Endpoint for TcpEndpoint {
             return unsafe { own::amo(self.shared(), &request) };
         }
         // SAFETY: valid by contract.
-        if self.session.is_some() && unsafe { self.gather_amo(pe, &request) }? {
+        if self.session.is_some() && unsafe { self.batch_amo(pe, &request) }? {
             return Ok(0);
         }
         match request.old {
@@ -433,7 +435,7 @@ impl Endpoint for TcpEndpoint {
             return unsafe { own::amo(self.shared(), &update) }.map(|_| ());
         }
         // SAFETY: valid by contract.
-        if self.session.is_some() && unsafe { self.gather_put_signal(pe, &put, &signal) }? {
+        if self.session.is_some() && unsafe { self.batch_put_signal(pe, &put, &signal) }? {
             return Ok(());
         }
         if put.source.nbytes == 0 {
@@ -452,7 +454,7 @@ impl Endpoint for TcpEndpoint {
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         let are_batched = match self.session {
             // SAFETY: valid by contract.
-            Some(_) => unsafe { self.gather_strided(pe, &blocks, SmallOperation::PutStrided) }?,
+            Some(_) => unsafe { self.batch_strided(pe, &blocks, SmallOperation::PutStrided) }?,
             // SAFETY: valid by contract.
             None => unsafe { self.put_batches(pe, &blocks) }?,
         };
@@ -469,7 +471,7 @@ impl Endpoint for TcpEndpoint {
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         let operation = SmallOperation::GetStrided;
         // SAFETY: valid by contract.
-        if self.session.is_some() && unsafe { self.gather_strided(pe, &blocks, operation) }? {
+        if self.session.is_some() && unsafe { self.batch_strided(pe, &blocks, operation) }? {
             return Ok(());
         }
         for (source, dest) in blocks.each() {
@@ -493,7 +495,7 @@ impl Endpoint for TcpEndpoint {
             if self.uses_proxies() {
                 return self.quiet();
             }
-            self.send_all_gathered(AckRequest::Omitted)?;
+            self.send_open_batches(AckRequest::Omitted)?;
         }
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
@@ -512,7 +514,7 @@ impl Endpoint for TcpEndpoint {
 
     fn quiet(&mut self) -> Result<(), Error> {
         if self.session.is_some() {
-            self.send_all_gathered(AckRequest::Included)?;
+            self.send_open_batches(AckRequest::Included)?;
         }
         // Ask all before waiting for one.
         if self.active.len() > 1 {
@@ -527,7 +529,7 @@ impl Endpoint for TcpEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        if self.session.is_some() && !self.try_send_all_gathered()? {
+        if self.session.is_some() && !self.try_send_open_batches()? {
             self.progress.poll().inspect_err(|_| self.abandon())?;
             return Ok(false);
         }
@@ -558,7 +560,7 @@ impl Endpoint for TcpEndpoint {
         if !self.is_quiet()? {
             let unacked = |&pe: &Pe| (pe, self.shared().unacked(pe));
             in_flight.extend(self.active.iter().map(unacked).filter(|(_, n)| *n > 0));
-            self.add_gathered(&mut in_flight);
+            self.add_batched(&mut in_flight);
         }
         Ok(Some(in_flight))
     }
@@ -571,7 +573,7 @@ impl Endpoint for TcpEndpoint {
             if self.uses_proxies() {
                 return self.quiet();
             }
-            self.send_gathered(pe, AckRequest::Included)?;
+            self.send_open_batch(pe, AckRequest::Included)?;
         }
         match self.routes[pe].last {
             0 => return self.shared().loss.check(),

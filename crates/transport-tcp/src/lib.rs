@@ -12,7 +12,7 @@
 //! - `connection` is one end of a connection: `origin` issues requests, `target` carries them out,
 //!   `send_queue` has what is to be sent, `heartbeat` measures silence, `low_water` says when a
 //!   sleeping thread learns of what comes; `own` accesses memory of this PE;
-//! - `session` is what an endpoint gathers in a session;
+//! - `session` is what an endpoint batches in a session;
 //! - `whole_words` writes what is received word by word, from the buffers of `bounce`; `whole_body`
 //!   keeps what is used as a whole;
 //! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`

@@ -6,7 +6,7 @@ use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
-use rushmem_transport::kit::gather::ReplyDestinations;
+use rushmem_transport::kit::batching::ReplyDestinations;
 use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 use std::collections::VecDeque;

@@ -67,7 +67,9 @@ impl Driver for Progress {
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let sockets = [self.shared.epoll.as_fd()];
         match is_left {
-            true if self.shared.only_gathers() => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
+            true if self.shared.only_batches_left() => {
+                sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT)
+            }
             true => sleeper.briefly(&sockets, FLUSH_DELAY),
             false => sleeper.until(&sockets, self.shared.tuning.round),
         }

@@ -1,4 +1,4 @@
-//! The operations that one endpoint gathers in a session (`kit::gather`). They are sent by the
+//! The operations that one endpoint batches in a session (`kit::batching`). They are sent by the
 //! endpoint, or by a thread that polls while the endpoint's owner is elsewhere.
 //!
 //! A batch is a request like others, to a PE or to the proxy of several. The stream to a PE keeps
@@ -8,7 +8,7 @@
 use crate::connection::{Connection, ConnectionEnd};
 use crate::settings::Tuning;
 use rushmem_transport::Pe;
-use rushmem_transport::kit::gather::{Gather, ReplyDestinations};
+use rushmem_transport::kit::batching::{Batcher, ReplyDestinations};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use std::sync::{Mutex, MutexGuard};
 
@@ -24,11 +24,11 @@ pub(crate) enum AckRequest {
 }
 
 /// The session of an endpoint.
-pub(crate) struct EndpointSession(Mutex<Gathering>);
+pub(crate) struct EndpointSession(Mutex<SessionBatches>);
 
-/// The gathered operations of an endpoint, and the batches of them that were sent.
-pub(crate) struct Gathering {
-    pub(crate) gather: Gather,
+/// The batched operations of an endpoint, and the batches of them that were sent.
+pub(crate) struct SessionBatches {
+    pub(crate) batcher: Batcher,
     /// Batches that were sent, by their PEs and numbers, of which the endpoint does not know yet.
     sent: Vec<(Pe, u64)>,
     /// Among what is unfinished.
@@ -40,10 +40,10 @@ pub(crate) struct Gathering {
 impl EndpointSession {
     /// In a job of `n_pes` PEs.
     pub(crate) fn new(n_pes: usize, tuning: &Tuning) -> EndpointSession {
-        let mut gather = Gather::new(n_pes, (0, tuning.batch));
-        gather.session(true);
-        EndpointSession(Mutex::new(Gathering {
-            gather,
+        let mut batcher = Batcher::new(n_pes, (0, tuning.batch));
+        batcher.session(true);
+        EndpointSession(Mutex::new(SessionBatches {
+            batcher,
             sent: Vec::new(),
             listed: false,
             spare: Vec::new(),
@@ -51,11 +51,11 @@ impl EndpointSession {
     }
 
     /// By its endpoint, which may have the lock of a link.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Gathering> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionBatches> {
         lock(&self.0)
     }
 
-    /// By a thread that polls: sends what is gathered unless the owner will do so soon. Returns
+    /// By a thread that polls: sends what is batched unless the owner will do so soon. Returns
     /// whether something stays. `try_link` does such work on the link to a PE if it is open and no
     /// other thread works on it; `None` when one does.
     pub(crate) fn finish(
@@ -63,14 +63,14 @@ impl EndpointSession {
         tuning: &Tuning,
         try_link: impl FnMut(Pe, LinkWork<'_>) -> Option<bool>,
     ) -> bool {
-        let Some(mut gathering) = try_lock(&self.0) else { return true };
-        let stays = gathering.finish(tuning, try_link);
-        gathering.listed = stays;
+        let Some(mut batches) = try_lock(&self.0) else { return true };
+        let stays = batches.finish(tuning, try_link);
+        batches.listed = stays;
         stays
     }
 }
 
-impl Gathering {
+impl SessionBatches {
     /// Returns true if it is to be listed among what is unfinished.
     #[inline]
     pub(crate) fn list(&mut self) -> bool {
@@ -82,25 +82,25 @@ impl Gathering {
         tuning: &Tuning,
         mut try_link: impl FnMut(Pe, LinkWork<'_>) -> Option<bool>,
     ) -> bool {
-        if !self.gather.pes().is_empty() && self.gather.may_stay() {
+        if !self.batcher.pes().is_empty() && self.batcher.may_stay() {
             return true;
         }
         let mut stays = false;
-        for i in (0..self.gather.pes().len()).rev() {
+        for i in (0..self.batcher.pes().len()).rev() {
             // A PE for which all is sent leaves its place to one that was tried.
-            let pe = self.gather.pes()[i];
+            let pe = self.batcher.pes()[i];
             let mut is_open = false;
             let tried = try_link(pe, &mut |connection| {
                 is_open = true;
                 self.send(pe, connection, tuning, AckRequest::Omitted)
             });
             // The endpoint's next call meets a link that is closed.
-            stays |= tried.is_none() || is_open && self.gather.has_any(pe);
+            stays |= tried.is_none() || is_open && self.batcher.has_any(pe);
         }
         stays
     }
 
-    /// Sends what is gathered for a PE, if there is room; returns whether nothing is left.
+    /// Sends what is batched for a PE, if there is room; returns whether nothing is left.
     pub(crate) fn send(
         &mut self,
         pe: Pe,
@@ -108,7 +108,7 @@ impl Gathering {
         tuning: &Tuning,
         ack: AckRequest,
     ) -> Result<bool, ConnectionEnd> {
-        if !self.gather.has_any(pe) {
+        if !self.batcher.has_any(pe) {
             return Ok(true);
         }
         if !connection.origin.has_room_for_batch(tuning) {
@@ -118,7 +118,7 @@ impl Gathering {
             }
         }
         let mut answers = ReplyDestinations::default();
-        self.gather.take(pe, &mut self.spare, &mut answers);
+        self.batcher.take(pe, &mut self.spare, &mut answers);
         // SAFETY: valid until the operations are complete, which they are once the batch is
         // answered, or until a call fails, which closes the connection.
         let seq = unsafe { connection.origin.batch(&self.spare, answers) };

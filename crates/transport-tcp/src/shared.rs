@@ -108,7 +108,7 @@ pub(crate) struct SharedState {
     events: Events,
     /// PEs to which something is to be sent and was not sent yet.
     unfinished: FlushList<Pe>,
-    /// Sessions in which something is gathered.
+    /// Sessions in which something is batched.
     sessions: FlushList<Arc<EndpointSession>>,
 }
 
@@ -331,19 +331,19 @@ impl SharedState {
         };
     }
 
-    /// Something is gathered in a session that is not among those of which that is so.
-    pub(crate) fn gathers(&self, session: &Arc<EndpointSession>) {
+    /// Something is batched in a session that is not among those of which that is so.
+    pub(crate) fn add_session(&self, session: &Arc<EndpointSession>) {
         self.sessions.add(Arc::clone(session));
         self.state.request_flush();
     }
 
-    /// Returns true if all that is left to send is gathered in sessions, to which more is being
+    /// Returns true if all that is left to send is batched in sessions, to which more is being
     /// added.
-    pub(crate) fn only_gathers(&self) -> bool {
+    pub(crate) fn only_batches_left(&self) -> bool {
         !self.unfinished.any(|_| true)
     }
 
-    /// Sends what was held back, unless another thread works on the link, and what is gathered in
+    /// Sends what was held back, unless another thread works on the link, and what is batched in
     /// sessions; returns whether something is left.
     pub(crate) fn send_held_back(&self) -> bool {
         let left = self.unfinished.finish(|&mut pe| {
@@ -354,10 +354,10 @@ impl SharedState {
             // The other thread may be done with sending.
             sent.is_none()
         });
-        let gathered = self
+        let batched = self
             .sessions
             .finish(|session| session.finish(&self.tuning, |pe, work| self.try_link(pe, work)));
-        left + gathered > 0
+        left + batched > 0
     }
 
     /// Works on a link if no other thread does, and returns what the work says of itself; `None`

@@ -23,7 +23,7 @@ fn a_pe_that_dies_is_noticed_by_all() {
     conformance::run("a_pe_that_dies_is_noticed_by_all", recording, case);
 }
 
-/// Checks that the death of a PE is noticed where operations on it are gathered.
+/// Checks that the death of a PE is noticed where operations on it are batched.
 #[test]
 fn a_pe_that_dies_is_noticed_in_sessions() {
     let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Computes]);

@@ -147,7 +147,7 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
 }
 
 #[test]
-fn a_proxy_carries_out_what_a_session_gathers() {
+fn a_proxy_carries_out_what_a_session_batches() {
     let ([me, proxy], heaps, nodes) = job();
     let mut end = me.endpoint().expect("an endpoint");
     end.session(true).expect("no loss");
@@ -164,9 +164,9 @@ fn a_proxy_carries_out_what_a_session_gathers() {
     drop((end, me, proxy));
 }
 
-/// The service thread sends what is gathered, a drop completes it.
+/// The service thread sends what is batched, a drop completes it.
 #[test]
-fn what_is_gathered_leaves_without_a_call_and_with_the_endpoint() {
+fn what_is_batched_leaves_without_a_call_and_with_the_endpoint() {
     let ([me, proxy], [_, behind], _) = job();
     let mut end = me.endpoint().expect("an endpoint");
     end.session(true).expect("no loss");

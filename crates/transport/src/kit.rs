@@ -7,10 +7,10 @@
 //! | [`attempts`] | attempts to reach a PE that were refused, and when the next is to be made |
 //! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
 //! | [`batch`] | small operations that travel in one message, as bytes |
+//! | [`batching`] | small operations that an origin batches to send them together |
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`flush_list`] | operations that calls leave incomplete, for the thread that polls next |
-//! | [`gather`] | small operations that an origin gathers to send them together |
 //! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
 //! | [`heap_probe`] | how much of a heap a network registers in blocks, for the doctor |
 //! | [`network_pe`] | what every provider keeps of this PE |
@@ -45,10 +45,10 @@ pub mod acks;
 pub mod attempts;
 pub mod backoff;
 pub mod batch;
+pub mod batching;
 pub mod carried_out;
 pub mod engine;
 pub mod flush_list;
-pub mod gather;
 pub mod heap_blocks;
 pub mod heap_probe;
 pub mod lock;

@@ -98,7 +98,7 @@ pub struct Open {
     pub host: Arc<dyn Host>,
 }
 
-/// The PE that carries out what an origin gathers for a PE.
+/// The PE that carries out what an origin batches for a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxy {
     /// A PE of the same node, or the PE itself.
@@ -167,7 +167,7 @@ pub trait Host: Send + Sync {
     }
 
     /// Returns who carries out the operations on the heap of a PE of another node that this PE
-    /// gathers in a session ([`Endpoint::session`]): for all PEs of a node the same one.
+    /// batches in a session ([`Endpoint::session`]): for all PEs of a node the same one.
     fn proxy(&self, pe: Pe) -> Proxy {
         Proxy::itself(pe)
     }

@@ -79,7 +79,7 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
 
 /// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor
 /// completion, and on-node there is nothing to prepare. Over a network one for many small
-/// operations gathers more of them.
+/// operations batches more of them.
 pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     job::require(call);
     if ctx.is_valid(call) && options & SHMEM_CTX_SESSION_BATCH != 0 {

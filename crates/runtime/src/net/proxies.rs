@@ -1,4 +1,4 @@
-//! The proxies of PEs: in a session, what this PE gathers for the heaps of a node travels to one PE
+//! The proxies of PEs: in a session, what this PE batches for the heaps of a node travels to one PE
 //! of that node, which carries it out in the memory that the node shares.
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ pub(crate) fn exist() -> bool {
     job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
 }
 
-/// Returns who carries out what this PE gathers for the heap of a PE of another node.
+/// Returns who carries out what this PE batches for the heap of a PE of another node.
 pub(crate) fn of(pe: Pe) -> Proxy {
     let proxies = job::known().map(proxies);
     let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));

@@ -369,10 +369,10 @@ fn data_and_their_signal_leave_as_one_message() {
     });
 }
 
-/// Checks that gathered operations leave without a call: if they had to wait for the next call,
+/// Checks that batched operations leave without a call: if they had to wait for the next call,
 /// they might never leave.
 #[test]
-fn what_is_gathered_leaves_without_a_call() {
+fn what_is_batched_leaves_without_a_call() {
     const WORDS: usize = 100;
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let mut endpoint = ofi.new_endpoint().expect("the first");
@@ -404,7 +404,7 @@ fn what_is_gathered_leaves_without_a_call() {
 
 /// A thread that calls nothing takes no answers, and a peer may wait for what it has put.
 #[test]
-fn what_is_gathered_leaves_while_no_answer_is_taken() {
+fn what_is_batched_leaves_while_no_answer_is_taken() {
     const WORDS: usize = 50;
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     // This PE acknowledges as PE 0 what it has carried out as others, so the end would wait.

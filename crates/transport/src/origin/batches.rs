@@ -1,20 +1,20 @@
-//! Small operations that travel together (`kit::gather`), where processors move the data. A NIC
+//! Small operations that travel together (`kit::batching`), where processors move the data. A NIC
 //! that does by itself what they ask for is faster than the target's CPU, so there operations are
-//! gathered in sessions alone: throughput counts in a session, and a CPU takes operations out of a
+//! batched in sessions alone: throughput counts in a session, and a CPU takes operations out of a
 //! message at a higher rate than a NIC takes requests.
 #![allow(unsafe_code)]
 
 use super::requests::RequestParts;
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};
-use crate::kit::gather::SmallOperation;
+use crate::kit::batching::SmallOperation;
 use crate::{Error, LocalAccess, LocalBuf, Pe, Segment};
 
 impl<W: Wire> Origin<W> {
-    /// Returns true if small operations are gathered, unless they are lone ones.
+    /// Returns true if small operations are batched, unless they are lone ones.
     #[inline]
     pub(super) fn may_batch(&self) -> bool {
-        self.caps.batches || self.gather.in_session()
+        self.caps.batches || self.batcher.in_session()
     }
 
     /// Checks the local memory of a long transfer, unless a NIC accesses it, which reports a fault.
@@ -25,7 +25,7 @@ impl<W: Wire> Origin<W> {
         access: LocalAccess,
         memory: LocalBuf,
     ) -> Result<(), Error> {
-        match self.caps.copies || self.gather.in_session() {
+        match self.caps.copies || self.batcher.in_session() {
             true => network.local().loss.check_memory(access, memory),
             false => Ok(()),
         }
@@ -35,15 +35,15 @@ impl<W: Wire> Origin<W> {
     pub(super) fn session(&mut self, network: &W::Network, is_open: bool) -> Result<(), Error> {
         self.quiet(network)?;
         if self.caps.sessions {
-            self.gather.session(is_open);
-            if !self.gather.in_session() {
+            self.batcher.session(is_open);
+            if !self.batcher.in_session() {
                 self.wire.end_session();
             }
         }
         Ok(())
     }
 
-    /// Gathers operations on these segments of a PE for it or its proxy. If they `write`, they
+    /// Batches operations on these segments of a PE for it or its proxy. If they `write`, they
     /// follow the writes before the last fence.
     ///
     /// # Safety
@@ -58,54 +58,54 @@ impl<W: Wire> Origin<W> {
         operations: &[SmallOperation],
         write: bool,
     ) -> Result<(), Error> {
-        let proxy = self.gather.proxy(&*network.local().host, pe, segments);
+        let proxy = self.batcher.proxy(&*network.local().host, pe, segments);
         self.reach(network, proxy.pe)?;
         self.activate(proxy.pe);
         if write {
             self.order_after_writes(network, proxy.pe, self.caps.orders_messages)?;
         }
-        if !self.gather.has_room(proxy.pe, operations) {
-            self.send_gathered(network, proxy.pe)?;
+        if !self.batcher.has_room(proxy.pe, operations) {
+            self.send_open_batch(network, proxy.pe)?;
             // A wait may have found nothing more to do.
             self.activate(proxy.pe);
         }
         // SAFETY: the same contract; what waits for answers is forgotten after a loss.
-        unsafe { self.gather.add(proxy, operations) };
+        unsafe { self.batcher.add(proxy, operations) };
         Ok(())
     }
 
-    /// Sends what is gathered for a PE.
+    /// Sends what is batched for a PE.
     #[inline]
-    pub(super) fn send_gathered(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        match self.gather.has_any(pe) {
+    pub(super) fn send_open_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        match self.batcher.has_any(pe) {
             true => self.send_batch(network, pe, RequestParts::BATCH),
             false => Ok(()),
         }
     }
 
-    /// Sends what is gathered for any PE.
+    /// Sends what is batched for any PE.
     #[inline]
-    pub(super) fn send_all_gathered(&mut self, network: &W::Network) -> Result<(), Error> {
-        while let Some(&pe) = self.gather.pes().last() {
-            self.send_gathered(network, pe)?;
+    pub(super) fn send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
+        while let Some(&pe) = self.batcher.pes().last() {
+            self.send_open_batch(network, pe)?;
         }
         Ok(())
     }
 
-    /// While the owner is elsewhere: issues what is gathered for any PE, as far as that needs no
+    /// While the owner is elsewhere: issues what is batched for any PE, as far as that needs no
     /// wait.
-    pub(super) fn try_send_all_gathered(&mut self, network: &W::Network) -> Result<(), Error> {
-        for i in (0..self.gather.pes().len()).rev() {
-            self.try_send_batch(network, self.gather.pes()[i])?;
+    pub(super) fn try_send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
+        for i in (0..self.batcher.pes().len()).rev() {
+            self.try_send_batch(network, self.batcher.pes()[i])?;
         }
         if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
     }
 
-    /// Issues what is gathered for any PE, as far as that needs no wait, unless the owner, which
+    /// Issues what is batched for any PE, as far as that needs no wait, unless the owner, which
     /// goes on, will do so soon. The owner reports a loss itself.
-    pub(super) fn send_old_gathered(&mut self, network: &W::Network) {
-        if !self.gather.may_stay() {
-            let _ = self.try_send_all_gathered(network);
+    pub(super) fn send_old_batches(&mut self, network: &W::Network) {
+        if !self.batcher.may_stay() {
+            let _ = self.try_send_open_batches(network);
         }
     }
 }

@@ -242,7 +242,7 @@ impl<W: Wire> Issuers<W> {
             };
             if in_use {
                 // Its owner may be busy with other PEs for long.
-                origin.send_old_gathered(network);
+                origin.send_old_batches(network);
                 is_busy = true;
                 return true;
             }

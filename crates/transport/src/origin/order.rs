@@ -13,7 +13,7 @@
 //! **A signal** follows the data of its put, in one message with them, or as if there were a fence
 //! between the two; one that follows all that was issued to its PE is a request that does so.
 //!
-//! **A quiet** sends what is gathered, asks for the acknowledgments of requests (few are answered
+//! **A quiet** sends what is batched, asks for the acknowledgments of requests (few are answered
 //! by themselves), flushes the wire, and waits for all of this and for the answers that are due.
 
 use super::requests::RequestParts;
@@ -124,7 +124,7 @@ impl<W: Wire> Origin<W> {
 
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
     fn ask_for_ack(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        if self.gather.has_any(pe) {
+        if self.batcher.has_any(pe) {
             self.send_batch(network, pe, RequestParts { asks: true, ..RequestParts::BATCH })?;
         }
         if !self.issued.must_ask(pe) {
@@ -139,9 +139,9 @@ impl<W: Wire> Origin<W> {
         self.begin_flush(network, pe)
     }
 
-    /// Sends what is gathered for a PE and begins a flush, unless there is nothing new to flush.
+    /// Sends what is batched for a PE and begins a flush, unless there is nothing new to flush.
     fn begin_flush(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        self.send_gathered(network, pe)?;
+        self.send_open_batch(network, pe)?;
         let route = &mut self.routes[pe];
         if !std::mem::take(&mut route.dirty) {
             return Ok(());
@@ -177,7 +177,7 @@ impl<W: Wire> Origin<W> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        if self.gather.uses_proxies(&*network.local().host) {
+        if self.batcher.uses_proxies(&*network.local().host) {
             return self.quiet(network);
         }
         if self.routes[pe].active || self.issued.awaits_ack_of(pe) {
@@ -265,10 +265,10 @@ impl<W: Wire> Origin<W> {
     /// Orders what was issued ahead of what follows, towards each PE.
     pub(super) fn fence(&mut self, network: &W::Network) -> Result<(), Error> {
         network.local().loss.check()?;
-        if self.gather.uses_proxies(&*network.local().host) {
+        if self.batcher.uses_proxies(&*network.local().host) {
             return self.quiet(network);
         }
-        self.send_all_gathered(network)?;
+        self.send_open_batches(network)?;
         self.issued.fence();
         let mut any = false;
         for i in 0..self.active.len() {
@@ -282,18 +282,18 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// While its owner is elsewhere: sends what is gathered, lets it work and completes what is in
+    /// While its owner is elsewhere: sends what is batched, lets it work and completes what is in
     /// flight, but for writes if it shall not `flush` them. Waits for nothing. Returns whether
     /// there was anything to do.
     pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
-        self.try_send_all_gathered(network)?;
+        self.try_send_open_batches(network)?;
         let worked = self.progress(network)?;
         for i in (0..self.active.len()).rev() {
             if self.in_flight() >= self.caps.max_in_flight {
                 break;
             }
             let pe = self.active[i];
-            if self.gather.has_any(pe) || !flush && self.routes[pe].dirty {
+            if self.batcher.has_any(pe) || !flush && self.routes[pe].dirty {
                 continue;
             }
             self.begin_flush(network, pe)?;

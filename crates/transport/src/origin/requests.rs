@@ -6,7 +6,7 @@ use super::slots::Ticket;
 use super::state::{Origin, UnsentRequest};
 use super::wire::{Payload, PostOutcome, Wire, WireNetwork};
 use crate::kit::batch::MAX_NBYTES;
-use crate::kit::gather::{SmallOperation, is_small};
+use crate::kit::batching::{SmallOperation, is_small};
 use crate::kit::message::Request;
 use crate::kit::stream::Update;
 use crate::{
@@ -18,7 +18,7 @@ use std::ptr::null_mut;
 /// The content that a request brings.
 #[derive(Clone, Copy)]
 pub(super) enum Carried {
-    /// The operations that are gathered for the PE.
+    /// The operations that are batched for the PE.
     Batch,
     /// Data, or none, for a place at the PE.
     Data(LocalBuf, RemoteAddr),
@@ -50,7 +50,7 @@ impl RequestParts {
         asks: false,
         awaited: false,
     };
-    /// The request that carries what is gathered for the PE.
+    /// The request that carries what is batched for the PE.
     pub(super) const BATCH: RequestParts =
         RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
 }
@@ -87,7 +87,7 @@ impl<W: Wire> Origin<W> {
         };
         let posted = self.post(network, pe, &mut post)?;
         if matches!(parts.carried, Carried::Batch) {
-            self.gather.give_back(batch);
+            self.batcher.give_back(batch);
         }
         if ticket.is_some() || self.wire.in_flight_to(pe) > 0 {
             self.activate(pe);
@@ -98,12 +98,12 @@ impl<W: Wire> Origin<W> {
         Ok(ticket)
     }
 
-    /// Takes what is gathered for a PE, if that is sent, and a slot for what is answered.
+    /// Takes what is batched for a PE, if that is sent, and a slot for what is answered.
     fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
         let mut batch = Vec::new();
         let ticket = match parts.carried {
             Carried::Batch => {
-                self.slots.for_batch(pe, |answers| self.gather.take(pe, &mut batch, answers))
+                self.slots.for_batch(pe, |answers| self.batcher.take(pe, &mut batch, answers))
             }
             Carried::Data(..) if parts.fetched.is_null() => None,
             Carried::Data(..) => {
@@ -137,7 +137,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Sends what is gathered for a PE, as these parts say.
+    /// Sends what is batched for a PE, as these parts say.
     pub(super) fn send_batch(
         &mut self,
         network: &W::Network,
@@ -146,7 +146,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         // SAFETY: there are no data, and what the batch fetches is valid by contract.
         unsafe { self.send(network, pe, parts) }?;
-        self.gather.has_left();
+        self.batcher.has_left();
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl<W: Wire> Origin<W> {
         unsafe { self.send(network, pe, parts) }.map(|_| ())
     }
 
-    /// While its owner is elsewhere: issues what is gathered for a PE, if there may be one more
+    /// While its owner is elsewhere: issues what is batched for a PE, if there may be one more
     /// request. It is sent when there is room.
     pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let is_full = self.in_flight() >= self.caps.max_in_flight
@@ -170,7 +170,7 @@ impl<W: Wire> Origin<W> {
         let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
         self.activate(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
-        self.gather.has_left();
+        self.batcher.has_left();
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl<W: Wire> Origin<W> {
                 return Ok(());
             }
             if let Some(sent) = self.unsent.pop_front() {
-                self.gather.give_back(sent.batch);
+                self.batcher.give_back(sent.batch);
             }
         }
         Ok(())
@@ -205,7 +205,7 @@ impl<W: Wire> Origin<W> {
         parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(network, pe)?;
-        self.send_gathered(network, pe)?;
+        self.send_open_batch(network, pe)?;
         self.order_request(network, pe, parts.ordered)?;
         // SAFETY: the same contract.
         unsafe { self.send(network, pe, parts) }
@@ -213,7 +213,7 @@ impl<W: Wire> Origin<W> {
 
     /// Waits until a request may be sent; one that is `ordered` follows all writes before.
     fn order_request(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
-        if ordered && self.gather.uses_proxies(&*network.local().host) {
+        if ordered && self.batcher.uses_proxies(&*network.local().host) {
             self.quiet(network)
         } else if ordered {
             self.order_after_all(network, pe)
@@ -244,20 +244,20 @@ impl<W: Wire> Origin<W> {
         let first = usize::from(data.nbytes == 0);
         let (operations, segments) = (&both[first..], &segments[first..]);
         if !parts.ordered && are_small && self.may_batch() {
-            if !self.gather.is_lone(pe) {
+            if !self.batcher.is_lone(pe) {
                 // SAFETY: the same contract.
                 return unsafe { self.batch(network, pe, segments, operations, true) };
             }
             // SAFETY: the same contract.
             unsafe { self.ask(network, pe, parts) }?;
-            self.gather.has_left();
+            self.batcher.has_left();
             return Ok(());
         }
-        if parts.ordered && self.gather.has_any(pe) && data.nbytes <= MAX_NBYTES {
+        if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {
             self.order_request(network, pe, true)?;
-            if self.gather.has_any(pe) && self.gather.has_room(pe, operations) {
+            if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
                 // SAFETY: the same contract.
-                unsafe { self.gather.add(Proxy::itself(pe), operations) };
+                unsafe { self.batcher.add(Proxy::itself(pe), operations) };
                 let parts = RequestParts { ordered: true, ..RequestParts::BATCH };
                 return self.send_batch(network, pe, parts);
             }
@@ -312,7 +312,7 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         ticket: Option<Ticket>,
     ) -> Result<(), Error> {
-        self.send_all_gathered(network)?;
+        self.send_open_batches(network)?;
         let Some(ticket) = ticket else { return Ok(()) };
         self.until(network, Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
         self.forget_idle(pe);
@@ -335,8 +335,8 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         if self.may_batch() {
             match awaited {
-                true => self.send_all_gathered(network)?,
-                false => self.send_gathered(network, pe)?,
+                true => self.send_open_batches(network)?,
+                false => self.send_open_batch(network, pe)?,
             }
         }
         self.begin_write(network, pe, awaited)?;

@@ -1,7 +1,7 @@
 //! The answers that are due to an origin's requests, and where they go.
 #![allow(unsafe_code)]
 
-use crate::kit::gather::ReplyDestinations;
+use crate::kit::batching::ReplyDestinations;
 use crate::kit::violation::Violation;
 use crate::{AmoWidth, Pe};
 use std::ptr::null_mut;

@@ -2,7 +2,7 @@
 
 use super::slots::AnswerSlots;
 use super::wire::{Wire, WireCaps, WireNetwork};
-use crate::kit::gather::Gather;
+use crate::kit::batching::Batcher;
 use crate::kit::heap_blocks::ENTRY;
 use crate::kit::message::{Reply, Request};
 use crate::kit::pe_map::PeMap;
@@ -22,7 +22,7 @@ pub struct Origin<W: Wire> {
     pub(super) wire: W,
     pub(super) caps: WireCaps,
     pub(super) issued: IssuedRequests,
-    pub(super) gather: Gather,
+    pub(super) batcher: Batcher,
     pub(super) slots: AnswerSlots,
     /// Requests that were issued while their owner was elsewhere, and found no room.
     pub(super) unsent: VecDeque<UnsentRequest>,
@@ -65,7 +65,7 @@ impl<W: Wire> Origin<W> {
             wire,
             caps,
             issued: IssuedRequests::new(number, counts, n_pes, caps.window),
-            gather: Gather::new(n_pes, caps.longest_batch),
+            batcher: Batcher::new(n_pes, caps.longest_batch),
             slots: AnswerSlots::default(),
             unsent: VecDeque::new(),
             routes: PeMap::new(n_pes),
@@ -99,7 +99,7 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if small operations wait to be sent.
     pub(super) fn waits_to_send(&self) -> bool {
-        !self.gather.pes().is_empty() || !self.unsent.is_empty()
+        !self.batcher.pes().is_empty() || !self.unsent.is_empty()
     }
 
     /// Returns true if no descriptor signals what is next.
@@ -158,7 +158,7 @@ impl<W: Wire> Origin<W> {
         if is_idle
             && self.active.last() == Some(&pe)
             && self.wire.in_flight_to(pe) == 0
-            && !self.gather.has_any(pe)
+            && !self.batcher.has_any(pe)
             && self.unsent.is_empty()
         {
             (route.active, route.writes_before) = (false, false);
@@ -194,7 +194,7 @@ impl<W: Wire> Origin<W> {
     /// # Errors
     /// Why it may still use some.
     pub(super) fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
-        self.gather.forget();
+        self.batcher.forget();
         self.slots.forget();
         self.unsent.clear();
         self.wire.abandon(network)

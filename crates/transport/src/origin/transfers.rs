@@ -3,7 +3,7 @@
 
 use super::state::Origin;
 use super::wire::{PostOutcome, Wire, WireNetwork, WriteEnd};
-use crate::kit::gather::{SmallOperation, is_small};
+use crate::kit::batching::{SmallOperation, is_small};
 use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
 };
@@ -16,7 +16,7 @@ impl Put {
 }
 
 impl<W: Wire> Origin<W> {
-    /// Returns true if a put to a segment, or each block of one, is gathered unless it is a lone
+    /// Returns true if a put to a segment, or each block of one, is batched unless it is a lone
     /// one.
     #[inline]
     fn may_batch_put(&self, pe: Pe, segment: Segment, nbytes: usize) -> bool {
@@ -47,7 +47,7 @@ impl<W: Wire> Origin<W> {
         if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
     }
 
-    /// Gathers a put if it is small and not a lone one; otherwise sends what is to leave ahead of
+    /// Batches a put if it is small and not a lone one; otherwise sends what is to leave ahead of
     /// it, and returns false.
     ///
     /// # Safety
@@ -64,8 +64,8 @@ impl<W: Wire> Origin<W> {
             return Ok(true);
         }
         if self.may_batch_put(pe, dest.segment, source.nbytes) {
-            if self.gather.is_lone(pe) {
-                self.gather.has_left();
+            if self.batcher.is_lone(pe) {
+                self.batcher.has_left();
                 return Ok(false);
             }
             let operation = SmallOperation::Put(dest, source);
@@ -73,11 +73,11 @@ impl<W: Wire> Origin<W> {
             unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) }?;
             return Ok(true);
         }
-        self.send_gathered(network, pe)?;
+        self.send_open_batch(network, pe)?;
         Ok(false)
     }
 
-    /// Starts the writes of a put that is not gathered. Returns what became of a single one;
+    /// Starts the writes of a put that is not batched. Returns what became of a single one;
     /// several are over if the call waits.
     ///
     /// # Safety
@@ -188,7 +188,7 @@ impl<W: Wire> Origin<W> {
         unsafe { self.begin_get(network, pe, source, dest, awaited) }
     }
 
-    /// Gathers a get if it is small, not a lone one, and no call waits for it; otherwise sends what
+    /// Batches a get if it is small, not a lone one, and no call waits for it; otherwise sends what
     /// is to leave ahead of it, and returns false.
     ///
     /// # Safety
@@ -207,11 +207,11 @@ impl<W: Wire> Origin<W> {
             return Ok(true);
         }
         if awaited {
-            self.send_all_gathered(network)?;
+            self.send_open_batches(network)?;
         } else if !is_small(source.segment, dest.nbytes) {
-            self.send_gathered(network, pe)?;
-        } else if self.gather.is_lone(pe) {
-            self.gather.has_left();
+            self.send_open_batch(network, pe)?;
+        } else if self.batcher.is_lone(pe) {
+            self.batcher.has_left();
         } else {
             let operation = SmallOperation::Get(source, dest);
             // SAFETY: valid by contract.
@@ -221,7 +221,7 @@ impl<W: Wire> Origin<W> {
         Ok(false)
     }
 
-    /// Starts the reads of a get that is not gathered, and waits for their end if it is `awaited`.
+    /// Starts the reads of a get that is not batched, and waits for their end if it is `awaited`.
     ///
     /// # Safety
     /// As [`get`](Self::get).
@@ -323,7 +323,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Checks the blocks and, if they `may_batch`, gathers as many at once as fit a batch, by the
+    /// Checks the blocks and, if they `may_batch`, batches as many at once as fit a batch, by the
     /// operation for some of them. Returns false if that is not more than one.
     ///
     /// # Safety
@@ -338,7 +338,7 @@ impl<W: Wire> Origin<W> {
         operation: fn(StridedBlocks) -> SmallOperation,
     ) -> Result<bool, Error> {
         network.check(pe, blocks.remote, blocks.remote_nbytes())?;
-        let at_once = self.gather.most_blocks(blocks.local.nbytes).min(blocks.n);
+        let at_once = self.batcher.most_blocks(blocks.local.nbytes).min(blocks.n);
         if !may_batch || at_once < 2 || blocks.local.nbytes == 0 {
             return Ok(false);
         }

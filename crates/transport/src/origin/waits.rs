@@ -55,7 +55,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     }
 
     fn in_flight(&self) -> u64 {
-        (self.origin.in_flight() + self.origin.gather.n_operations()) as u64
+        (self.origin.in_flight() + self.origin.batcher.n_operations()) as u64
     }
 
     fn host(&self) -> &dyn Host {

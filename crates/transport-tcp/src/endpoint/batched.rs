@@ -1,13 +1,13 @@
-//! The functions with which an endpoint gathers operations in a session. No other endpoint calls
+//! The functions with which an endpoint batches operations in a session. No other endpoint calls
 //! them.
 //!
-//! Each of the first functions gathers the operation of a verb, if it is small and no thread waits
+//! Each of the first functions batches the operation of a verb, if it is small and no thread waits
 //! for it, and otherwise sends what is to leave ahead of it; it returns whether it did the former.
 #![allow(unsafe_code)]
 
 use super::{Route, TcpEndpoint};
 use crate::session::AckRequest;
-use rushmem_transport::kit::gather::{SmallOperation, is_small};
+use rushmem_transport::kit::batching::{SmallOperation, is_small};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::{
@@ -21,62 +21,58 @@ impl TcpEndpoint {
     /// # Safety
     /// The source is valid for reads.
     #[inline(never)]
-    pub(super) unsafe fn gather_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+    pub(super) unsafe fn batch_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, .. } = put;
         if source.nbytes == 0 || !is_small(dest.segment, source.nbytes) {
-            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
+            return self.send_open_batch(pe, AckRequest::Omitted).map(|()| false);
         }
         self.check(pe, dest, source.nbytes)?;
         let put = SmallOperation::Put(dest, source);
         // SAFETY: valid by contract, and nothing is fetched.
-        unsafe { self.gather(pe, &[dest.segment], &[put]) }.map(|()| true)
+        unsafe { self.batch(pe, &[dest.segment], &[put]) }.map(|()| true)
     }
 
     /// # Safety
     /// The destination is valid for writes until the get is complete.
     #[inline(never)]
-    pub(super) unsafe fn gather_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
+    pub(super) unsafe fn batch_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
         let &Get { dest, source, completion } = get;
         if completion == Completion::Now {
-            return self.send_all_gathered(AckRequest::Omitted).map(|()| false);
+            return self.send_open_batches(AckRequest::Omitted).map(|()| false);
         }
         if dest.nbytes == 0 || !is_small(source.segment, dest.nbytes) {
-            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
+            return self.send_open_batch(pe, AckRequest::Omitted).map(|()| false);
         }
         let get = SmallOperation::Get(source, dest);
         // SAFETY: valid by contract.
-        unsafe { self.gather(pe, &[source.segment], &[get]) }.map(|()| true)
+        unsafe { self.batch(pe, &[source.segment], &[get]) }.map(|()| true)
     }
 
     /// # Safety
     /// If the request names a destination of the old value, that is valid for writes of a word
     /// until the operation is complete.
     #[inline(never)]
-    pub(super) unsafe fn gather_amo(
-        &mut self,
-        pe: Pe,
-        request: &AmoRequest,
-    ) -> Result<bool, Error> {
+    pub(super) unsafe fn batch_amo(&mut self, pe: Pe, request: &AmoRequest) -> Result<bool, Error> {
         let fetched = match request.old {
             OldValue::Returned => {
-                return self.send_all_gathered(AckRequest::Omitted).map(|()| false);
+                return self.send_open_batches(AckRequest::Omitted).map(|()| false);
             }
             OldValue::AtQuiet(to) => to,
             OldValue::Ignored => null_mut(),
         };
         let segment = request.dest.segment;
         if !is_small(segment, 0) {
-            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
+            return self.send_open_batch(pe, AckRequest::Omitted).map(|()| false);
         }
         let amo = SmallOperation::Amo(Update::of(request), fetched);
         // SAFETY: valid by contract.
-        unsafe { self.gather(pe, &[segment], &[amo]) }.map(|()| true)
+        unsafe { self.batch(pe, &[segment], &[amo]) }.map(|()| true)
     }
 
     /// # Safety
     /// The source of the put is valid for reads.
     #[inline(never)]
-    pub(super) unsafe fn gather_put_signal(
+    pub(super) unsafe fn batch_put_signal(
         &mut self,
         pe: Pe,
         put: &Put,
@@ -89,7 +85,7 @@ impl TcpEndpoint {
         }
         let are_small = is_small(dest.segment, source.nbytes) && is_small(signal.dest.segment, 0);
         if follows_all || !are_small {
-            return self.send_gathered(pe, AckRequest::Omitted).map(|()| false);
+            return self.send_open_batch(pe, AckRequest::Omitted).map(|()| false);
         }
         self.check(pe, dest, source.nbytes)?;
         let amo = SmallOperation::Amo(Update::of(&signal.amo()), null_mut());
@@ -97,15 +93,15 @@ impl TcpEndpoint {
         let segments = [dest.segment, signal.dest.segment];
         let first = usize::from(source.nbytes == 0);
         // SAFETY: valid by contract, and nothing is fetched.
-        unsafe { self.gather(pe, &segments[first..], &both[first..]) }.map(|()| true)
+        unsafe { self.batch(pe, &segments[first..], &both[first..]) }.map(|()| true)
     }
 
-    /// Gathers the blocks of a put or get: `operation` makes one operation of a part of them.
-    /// Returns true if it has gathered them.
+    /// Batches the blocks of a put or get: `operation` makes one operation of a part of them.
+    /// Returns true if it has batched them.
     ///
     /// # Safety
     /// Every block is valid for reads or, until the next quiet, for writes.
-    pub(super) unsafe fn gather_strided(
+    pub(super) unsafe fn batch_strided(
         &mut self,
         pe: Pe,
         blocks: &StridedBlocks,
@@ -113,24 +109,24 @@ impl TcpEndpoint {
     ) -> Result<bool, Error> {
         let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
         let Some(session) = &self.session else { return Ok(false) };
-        let at_once = session.lock().gather.most_blocks(nbytes);
+        let at_once = session.lock().batcher.most_blocks(nbytes);
         if self.is_own(pe) || nbytes == 0 || !is_small(segment, nbytes) || at_once < 2 {
             return Ok(false);
         }
         self.check(pe, blocks.remote, blocks.remote_nbytes())?;
         for part in blocks.in_parts(at_once) {
             // SAFETY: valid by contract.
-            unsafe { self.gather(pe, &[segment], &[operation(part)]) }?;
+            unsafe { self.batch(pe, &[segment], &[operation(part)]) }?;
         }
         Ok(true)
     }
 
-    /// Gathers operations on these segments of a PE for its proxy.
+    /// Batches operations on these segments of a PE for its proxy.
     ///
     /// # Safety
     /// The sources of puts are valid for reads; what is fetched is valid for writes until the
     /// operation is complete.
-    unsafe fn gather(
+    unsafe fn batch(
         &mut self,
         pe: Pe,
         segments: &[Segment],
@@ -144,25 +140,25 @@ impl TcpEndpoint {
                 self.abandon();
                 return Err(error);
             }
-            let mut gathering = session.lock();
-            know(&mut self.routes, &mut self.active, gathering.take_sent());
-            let proxy = gathering.gather.proxy(&*shared.host, pe, segments);
-            is_reached |= gathering.gather.has_any(proxy.pe) || self.routes[proxy.pe].last != 0;
-            if is_reached && gathering.gather.has_room(proxy.pe, operations) {
+            let mut batches = session.lock();
+            know(&mut self.routes, &mut self.active, batches.take_sent());
+            let proxy = batches.batcher.proxy(&*shared.host, pe, segments);
+            is_reached |= batches.batcher.has_any(proxy.pe) || self.routes[proxy.pe].last != 0;
+            if is_reached && batches.batcher.has_room(proxy.pe, operations) {
                 // SAFETY: the same contract; after an error what waits for answers is forgotten.
-                unsafe { gathering.gather.add(proxy, operations) };
-                if gathering.list() {
-                    shared.gathers(session);
+                unsafe { batches.batcher.add(proxy, operations) };
+                if batches.list() {
+                    shared.add_session(session);
                 }
                 return Ok(());
             }
-            drop(gathering);
+            drop(batches);
             if !is_reached {
                 self.towards = Some(proxy.pe);
                 self.wait_for(|shared| Ok(shared.reach(proxy.pe)?.then_some(())))?;
                 is_reached = true;
             } else {
-                self.send_gathered(proxy.pe, AckRequest::Omitted)?;
+                self.send_open_batch(proxy.pe, AckRequest::Omitted)?;
             }
         }
     }
@@ -172,10 +168,10 @@ impl TcpEndpoint {
         self.session.is_some() && self.shared().host.has_proxies()
     }
 
-    /// Sends what is gathered for a PE.
-    pub(super) fn send_gathered(&mut self, pe: Pe, ack: AckRequest) -> Result<(), Error> {
+    /// Sends what is batched for a PE.
+    pub(super) fn send_open_batch(&mut self, pe: Pe, ack: AckRequest) -> Result<(), Error> {
         let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(()) };
-        if session.lock().gather.has_any(pe) {
+        if session.lock().batcher.has_any(pe) {
             self.until(pe, |connection, shared| {
                 let is_sent = session.lock().send(pe, connection, &shared.tuning, ack)?;
                 if !is_sent {
@@ -189,24 +185,24 @@ impl TcpEndpoint {
         Ok(())
     }
 
-    /// Sends what is gathered for any PE.
-    pub(super) fn send_all_gathered(&mut self, ack: AckRequest) -> Result<(), Error> {
+    /// Sends what is batched for any PE.
+    pub(super) fn send_open_batches(&mut self, ack: AckRequest) -> Result<(), Error> {
         let last = |this: &TcpEndpoint| {
-            this.session.as_ref().and_then(|session| session.lock().gather.pes().last().copied())
+            this.session.as_ref().and_then(|session| session.lock().batcher.pes().last().copied())
         };
         while let Some(pe) = last(self) {
-            self.send_gathered(pe, ack)?;
+            self.send_open_batch(pe, ack)?;
         }
         // Others may have sent all of it.
         self.know_sent();
         Ok(())
     }
 
-    /// Works as [`send_all_gathered`](Self::send_all_gathered) as far as there is room, with a
+    /// Works as [`send_open_batches`](Self::send_open_batches) as far as there is room, with a
     /// request for acknowledgments. Returns true if nothing is left.
-    pub(super) fn try_send_all_gathered(&mut self) -> Result<bool, Error> {
+    pub(super) fn try_send_open_batches(&mut self) -> Result<bool, Error> {
         let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(true) };
-        let pes = session.lock().gather.pes().to_vec();
+        let pes = session.lock().batcher.pes().to_vec();
         let mut is_sent = true;
         for pe in pes {
             let sent = self.shared().with_link(pe, |connection| {
@@ -231,23 +227,23 @@ impl TcpEndpoint {
         }
     }
 
-    /// Adds an operation to each PE for which some are gathered and nothing was sent.
-    pub(super) fn add_gathered(&self, in_flight: &mut Vec<(Pe, u64)>) {
+    /// Adds an operation to each PE for which some are batched and nothing was sent.
+    pub(super) fn add_batched(&self, in_flight: &mut Vec<(Pe, u64)>) {
         let Some(session) = &self.session else { return };
-        for &pe in session.lock().gather.pes() {
+        for &pe in session.lock().batcher.pes() {
             if in_flight.iter().all(|(other, _)| *other != pe) {
                 in_flight.push((pe, 1));
             }
         }
     }
 
-    /// After an error: what is gathered is not sent, and batches that were sent are requests of
+    /// After an error: what is batched is not sent, and batches that were sent are requests of
     /// this endpoint.
-    pub(super) fn forget_gathered(&mut self) {
+    pub(super) fn forget_batched(&mut self) {
         if let Some(session) = &self.session {
-            let mut gathering = session.lock();
-            gathering.gather.forget();
-            know(&mut self.routes, &mut self.active, gathering.take_sent());
+            let mut batches = session.lock();
+            batches.batcher.forget();
+            know(&mut self.routes, &mut self.active, batches.take_sent());
         }
     }
 }

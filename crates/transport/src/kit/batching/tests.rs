@@ -1,4 +1,4 @@
-//! Unit tests of `gather`.
+//! Unit tests of `batching`.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -22,26 +22,26 @@ fn get(bytes: &mut [u8]) -> SmallOperation {
     SmallOperation::Get(AT, LocalBuf { base: bytes.as_mut_ptr(), nbytes: bytes.len() })
 }
 
-/// Gathers for a peer, if there is room.
-fn add(gather: &mut Gather, operations: &[SmallOperation]) -> bool {
-    let has_room = gather.has_room(PEER, operations);
+/// Batches for a peer, if there is room.
+fn add(batcher: &mut Batcher, operations: &[SmallOperation]) -> bool {
+    let has_room = batcher.has_room(PEER, operations);
     if has_room {
-        // SAFETY: the callers' memory lives as long as what they gather.
-        unsafe { gather.add(Proxy::itself(PEER), operations) }
+        // SAFETY: the callers' memory lives as long as what they batch.
+        unsafe { batcher.add(Proxy::itself(PEER), operations) }
     }
     has_room
 }
 
-fn take(gather: &mut Gather) -> (Vec<u8>, ReplyDestinations) {
+fn take(batcher: &mut Batcher) -> (Vec<u8>, ReplyDestinations) {
     let (mut batch, mut answers) = (Vec::new(), ReplyDestinations::default());
-    gather.take(PEER, &mut batch, &mut answers);
+    batcher.take(PEER, &mut batch, &mut answers);
     (batch, answers)
 }
 
 #[test]
-fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
+fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
     let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], 0u32);
-    let mut gather = Gather::new(2, (4096, 4096));
+    let mut batcher = Batcher::new(2, (4096, 4096));
     let fetched = (&raw mut old).cast();
     let all = [
         put(&word),
@@ -49,11 +49,11 @@ fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
         SmallOperation::Amo(ADD, null_mut()),
         SmallOperation::Amo(ADD, fetched),
     ];
-    assert!(add(&mut gather, &all));
-    assert_eq!((gather.pes(), gather.n_operations()), (&[PEER][..], 4));
-    assert!(gather.has_any(PEER) && !gather.has_any(Pe(0)));
-    let (batch, mut answers) = take(&mut gather);
-    assert!(gather.pes().is_empty() && gather.n_operations() == 0 && !gather.has_any(PEER));
+    assert!(add(&mut batcher, &all));
+    assert_eq!((batcher.pes(), batcher.n_operations()), (&[PEER][..], 4));
+    assert!(batcher.has_any(PEER) && !batcher.has_any(Pe(0)));
+    let (batch, mut answers) = take(&mut batcher);
+    assert!(batcher.pes().is_empty() && batcher.n_operations() == 0 && !batcher.has_any(PEER));
     let mut left = &batch[..];
     let entries: Vec<_> =
         std::iter::from_fn(|| batch::next(&mut left)).map(|(entry, _)| entry).collect();
@@ -69,39 +69,39 @@ fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
 #[test]
 fn a_batch_and_its_answers_are_bounded() {
     let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
-    let mut gather = Gather::new(2, (LIMIT, LIMIT));
-    assert!(add(&mut gather, &[put(&word), put(&word)]));
-    assert!(!gather.has_room(PEER, &[put(&word)]) && gather.has_room(Pe(0), &[put(&word)]));
-    assert!(add(&mut gather, &[get(&mut bytes)]));
-    let (batch, _) = take(&mut gather);
+    let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+    assert!(add(&mut batcher, &[put(&word), put(&word)]));
+    assert!(!batcher.has_room(PEER, &[put(&word)]) && batcher.has_room(Pe(0), &[put(&word)]));
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    let (batch, _) = take(&mut batcher);
     assert_eq!(batch.len(), LIMIT);
-    assert!(add(&mut gather, &[get(&mut bytes)]));
-    assert!(!gather.has_room(PEER, &[get(&mut [0; 2])]), "no room for the answer");
-    assert!(gather.has_room(PEER, &[get(&mut [0; 1])]));
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    assert!(!batcher.has_room(PEER, &[get(&mut [0; 2])]), "no room for the answer");
+    assert!(batcher.has_room(PEER, &[get(&mut [0; 1])]));
 }
 
 #[test]
 fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
-    let mut gather = Gather::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8));
-    assert_eq!((gather.most_blocks(2), gather.most_blocks(9)), (4, 0));
+    let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8));
+    assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
     let local = LocalBuf { base: source.as_ptr().cast_mut().cast(), nbytes: 2 };
     let puts = StridedBlocks { remote: AT, local, remote_stride: 32, local_stride: 4, n: 3 };
-    assert!(add(&mut gather, &[SmallOperation::PutStrided(puts)]));
+    assert!(add(&mut batcher, &[SmallOperation::PutStrided(puts)]));
     let gets = StridedBlocks {
         local: LocalBuf { base: dest.as_mut_ptr(), nbytes: 1 },
         local_stride: 2,
         ..puts
     };
-    assert!(!gather.has_room(PEER, &[SmallOperation::GetStrided(gets)]));
-    let (batch, _) = take(&mut gather);
+    assert!(!batcher.has_room(PEER, &[SmallOperation::GetStrided(gets)]));
+    let (batch, _) = take(&mut batcher);
     assert_eq!(batch.len(), STRIDED_HEAD + 6);
     let bytes = [source[0], source[2], source[4]].map(u16::to_ne_bytes);
     let strides = batch::BlocksAt { first: AT, stride: 32, nbytes: 2 };
     let put = BatchEntry::PutStrided(strides, bytes.as_flattened());
     assert_eq!(batch::next(&mut &batch[..]), Some((put, 0)));
-    assert!(add(&mut gather, &[SmallOperation::GetStrided(gets)]));
-    let (_, mut answers) = take(&mut gather);
+    assert!(add(&mut batcher, &[SmallOperation::GetStrided(gets)]));
+    let (_, mut answers) = take(&mut batcher);
     // SAFETY: the bytes are alive.
     unsafe { answers.store(&[7, 8, 9]) }.expect("all");
     assert_eq!(dest, [7, 0, 8, 0, 9, 0]);
@@ -110,10 +110,10 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
 #[test]
 fn a_target_carries_out_what_a_full_batch_fetches() {
     let (mut bytes, mut old) = ([0u8; 60], 0u32);
-    let mut gather = Gather::new(2, (MAX_ANSWERS, MAX_ANSWERS));
+    let mut batcher = Batcher::new(2, (MAX_ANSWERS, MAX_ANSWERS));
     let fetched = (&raw mut old).cast();
-    while add(&mut gather, &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)]) {}
-    let (batch, expected) = take(&mut gather);
+    while add(&mut batcher, &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)]) {}
+    let (batch, expected) = take(&mut batcher);
     assert_eq!(expected.nbytes, MAX_ANSWERS, "no room is left for a word of 8 bytes");
     let mut memory = [1u64; 16];
     let segments: Segments = Segments::default();
@@ -127,17 +127,17 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
 
 #[test]
 fn only_a_lone_operation_leaves_at_once() {
-    let mut gather = Gather::new(3, (LIMIT, LIMIT));
-    assert!(gather.is_lone(PEER), "the first one");
-    assert!(!gather.is_lone(PEER), "the first one may be leaving");
-    gather.until = None;
-    assert!(add(&mut gather, &[put(&[1; 8])]));
-    assert!(!gather.is_lone(PEER), "something is gathered");
-    assert!(gather.is_lone(Pe(2)), "nothing is gathered, and nothing left lately");
-    take(&mut gather);
-    let leaving = gather.until;
-    gather.has_left();
-    assert!(gather.until < leaving, "the next one may be a lone one soon");
+    let mut batcher = Batcher::new(3, (LIMIT, LIMIT));
+    assert!(batcher.is_lone(PEER), "the first one");
+    assert!(!batcher.is_lone(PEER), "the first one may be leaving");
+    batcher.until = None;
+    assert!(add(&mut batcher, &[put(&[1; 8])]));
+    assert!(!batcher.is_lone(PEER), "something is batched");
+    assert!(batcher.is_lone(Pe(2)), "nothing is batched, and nothing left lately");
+    take(&mut batcher);
+    let leaving = batcher.until;
+    batcher.has_left();
+    assert!(batcher.until < leaving, "the next one may be a lone one soon");
 }
 
 /// A node whose PEs have PE 1 as their proxy, which knows each by its number.
@@ -154,50 +154,50 @@ impl Host for Nodes {
 }
 
 #[test]
-fn a_session_gathers_more_and_for_proxies() {
+fn a_session_batches_more_and_for_proxies() {
     let (word, heap, mixed) = ([7u8; 8], [Segment::Heap], [Segment::Heap, Segment::Static]);
-    let mut gather = Gather::new(4, (LIMIT, 2 * LIMIT));
+    let mut batcher = Batcher::new(4, (LIMIT, 2 * LIMIT));
     let itself = Proxy::itself(Pe(3));
-    assert!(!gather.uses_proxies(&Nodes) && gather.proxy(&Nodes, Pe(3), &heap) == itself);
-    gather.session(true);
-    gather.session(true);
-    assert!(gather.uses_proxies(&Nodes) && !gather.is_lone(PEER));
-    assert_eq!(gather.proxy(&Nodes, Pe(3), &mixed), itself);
-    let proxy = gather.proxy(&Nodes, Pe(3), &heap);
+    assert!(!batcher.uses_proxies(&Nodes) && batcher.proxy(&Nodes, Pe(3), &heap) == itself);
+    batcher.session(true);
+    batcher.session(true);
+    assert!(batcher.uses_proxies(&Nodes) && !batcher.is_lone(PEER));
+    assert_eq!(batcher.proxy(&Nodes, Pe(3), &mixed), itself);
+    let proxy = batcher.proxy(&Nodes, Pe(3), &heap);
     assert_eq!(proxy, Proxy { pe: PEER, place: 3 });
     for _ in 0..4 {
-        assert!(gather.has_room(PEER, &[put(&word)]));
+        assert!(batcher.has_room(PEER, &[put(&word)]));
         // SAFETY: the word is alive.
-        unsafe { gather.add(proxy, &[put(&word)]) };
+        unsafe { batcher.add(proxy, &[put(&word)]) };
     }
-    assert!(!gather.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
+    assert!(!batcher.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
     let looks: Vec<bool> = (0..2 * LOOKS)
         .map(|_| {
-            gather.grew = true;
-            gather.may_stay()
+            batcher.grew = true;
+            batcher.may_stay()
         })
         .collect();
     let leaves = (1..=2 * LOOKS).map(|look| look.is_multiple_of(LOOKS));
     assert!(looks.into_iter().eq(leaves.map(|leaves| !leaves)), "it leaves now and then");
-    assert!(!gather.may_stay(), "nothing was added since");
-    gather.session(false);
-    assert!(gather.in_session(), "another context is");
-    gather.session(false);
-    gather.grew = true;
-    assert!(!gather.in_session() && !gather.has_room(PEER, &[put(&word)]) && !gather.may_stay());
-    let (batch, _) = take(&mut gather);
+    assert!(!batcher.may_stay(), "nothing was added since");
+    batcher.session(false);
+    assert!(batcher.in_session(), "another context is");
+    batcher.session(false);
+    batcher.grew = true;
+    assert!(!batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.may_stay());
+    let (batch, _) = take(&mut batcher);
     assert_eq!(batch::next(&mut &batch[..]), Some((BatchEntry::Put(AT, &word), 3)));
 }
 
 #[test]
 fn nothing_is_sent_or_stored_after_a_loss() {
     let mut bytes = [0u8; 8];
-    let mut gather = Gather::new(2, (LIMIT, LIMIT));
-    assert!(add(&mut gather, &[get(&mut bytes)]));
-    gather.forget();
-    assert!(gather.pes().is_empty() && !gather.has_any(PEER) && gather.n_operations() == 0);
-    assert!(add(&mut gather, &[get(&mut bytes)]));
-    let (_, mut answers) = take(&mut gather);
+    let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    batcher.forget();
+    assert!(batcher.pes().is_empty() && !batcher.has_any(PEER) && batcher.n_operations() == 0);
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    let (_, mut answers) = take(&mut batcher);
     answers.forget();
     // SAFETY: nothing is stored.
     unsafe { answers.store(&[1; 8]) }.expect_err("nothing is wanted");
@@ -209,9 +209,9 @@ fn answers_of_another_length_are_refused() {
     for nbytes in [0, 4, 7, 9] {
         let mut words = [[0u8; 4]; 2];
         let [first, second] = &mut words;
-        let mut gather = Gather::new(2, (LIMIT, LIMIT));
-        assert!(add(&mut gather, &[get(first), get(second)]));
-        let (_, mut answers) = take(&mut gather);
+        let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+        assert!(add(&mut batcher, &[get(first), get(second)]));
+        let (_, mut answers) = take(&mut batcher);
         // SAFETY: the words are alive.
         let stored = unsafe { answers.store(&vec![3; nbytes]) };
         assert_eq!(stored, Err(Violation::Unrequested), "{nbytes} bytes");
@@ -223,17 +223,17 @@ fn answers_of_another_length_are_refused() {
 #[test]
 fn the_memory_of_long_batches_is_freed_with_the_last_session() {
     let word = [7u8; 8];
-    let mut gather = Gather::new(2, (LIMIT, 4096));
-    gather.session(true);
-    gather.session(true);
-    assert!(add(&mut gather, &[put(&word)]));
-    let mut batch = take(&mut gather).0;
+    let mut batcher = Batcher::new(2, (LIMIT, 4096));
+    batcher.session(true);
+    batcher.session(true);
+    assert!(add(&mut batcher, &[put(&word)]));
+    let mut batch = take(&mut batcher).0;
     batch.clear();
-    assert!(add(&mut gather, &[put(&word)]));
-    gather.take(PEER, &mut batch, &mut ReplyDestinations::default());
-    let capacity = |gather: &Gather| gather.by_pe[PEER].batch.capacity();
-    gather.session(false);
-    assert!(capacity(&gather) >= 4096, "one goes on");
-    gather.session(false);
-    assert_eq!(capacity(&gather), 0);
+    assert!(add(&mut batcher, &[put(&word)]));
+    batcher.take(PEER, &mut batch, &mut ReplyDestinations::default());
+    let capacity = |batcher: &Batcher| batcher.by_pe[PEER].batch.capacity();
+    batcher.session(false);
+    assert!(capacity(&batcher) >= 4096, "one goes on");
+    batcher.session(false);
+    assert_eq!(capacity(&batcher), 0);
 }

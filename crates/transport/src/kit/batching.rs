@@ -1,19 +1,19 @@
-//! Small operations that an origin gathers for each PE, to send them in one message
+//! Small operations that an origin batches for each PE, to send them in one message
 //! ([`batch`]): where processors move the data, one message costs as much as a hundred of them.
 //!
-//! What is gathered for a PE leaves
+//! What is batched for a PE leaves
 //! - when there is no room for more,
 //! - ahead of anything else to that PE whose order matters,
 //! - with a fence, a quiet, and a call that waits,
 //! - and when a thread polls what calls left unfinished, at last the service thread; in a session
 //!   to which operations are being added, once in a while.
 //!
-//! A lone operation is not gathered, so that it takes no longer than without all this: one of an
+//! A lone operation is not batched, so that it takes no longer than without all this: one of an
 //! origin that did something else for a while after its last small operations had left, to any PE.
-//! To look at each PE alone would gather nothing for operations that are spread over many PEs.
+//! To look at each PE alone would batch nothing for operations that are spread over many PEs.
 //!
 //! In a session no operation is a lone one, batches may be longer, and what goes to the heaps of
-//! all PEs of a node is gathered for one of them, its [`Proxy`]: memory and messages grow with the
+//! all PEs of a node is batched for one of them, its [`Proxy`]: memory and messages grow with the
 //! number of nodes. A proxy and the PE know nothing of each other's order, so what orders or
 //! completes operations on one PE in such a session does so on all.
 #![allow(unsafe_code)]
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// longer, and what a loop does between two operations less.
 const LONE_AFTER: Duration = Duration::from_micros(4);
 
-/// In a session to which operations are being added, what is gathered leaves at every 16th look of
+/// In a session to which operations are being added, what is batched leaves at every 16th look of
 /// another thread.
 const LOOKS: u32 = 16;
 
@@ -56,26 +56,26 @@ pub struct ReplyDestinations {
     nbytes: usize,
 }
 
-/// The operations that are gathered for one PE.
+/// The operations that are batched for one PE.
 #[derive(Debug, Default)]
-struct Gathered {
+struct OpenBatch {
     batch: Vec<u8>,
     answers: ReplyDestinations,
     n_operations: usize,
 }
 
-/// The operations that an origin has gathered, for all PEs.
+/// The operations that an origin has batched, for all PEs.
 #[derive(Debug)]
-pub struct Gather {
-    by_pe: PeMap<Gathered>,
-    /// The PEs for which something is gathered.
+pub struct Batcher {
+    by_pe: PeMap<OpenBatch>,
+    /// The PEs for which something is batched.
     pes: Vec<Pe>,
     n_operations: usize,
     /// Most bytes of a batch, outside a session and in one.
     limits: (usize, usize),
     /// The number of contexts in a session, of those that share this.
     n_sessions: usize,
-    /// Something was gathered since another thread last looked, and how often in a row that was so.
+    /// Something was batched since another thread last looked, and how often in a row that was so.
     grew: bool,
     looks: u32,
     /// The time until which no operation that is issued counts as a lone one.
@@ -84,7 +84,7 @@ pub struct Gather {
     spare: Vec<u8>,
 }
 
-/// Returns true if an operation on a segment that moves `nbytes` bytes is one that is gathered. One
+/// Returns true if an operation on a segment that moves `nbytes` bytes is one that is batched. One
 /// on the library's own flags never is, since a thread waits for it.
 #[inline]
 pub fn is_small(segment: Segment, nbytes: usize) -> bool {
@@ -110,12 +110,12 @@ impl SmallOperation {
     /// # Safety
     /// The source is valid for reads.
     pub unsafe fn put_batch(self) -> Vec<u8> {
-        let mut gathered = Gathered::default();
-        gathered.batch.reserve_exact(self.nbytes().0);
+        let mut open = OpenBatch::default();
+        open.batch.reserve_exact(self.nbytes().0);
         // SAFETY: the same contract.
-        unsafe { self.append_to(0, &mut gathered) };
-        debug_assert!(gathered.answers.is_empty(), "only a put has no answers");
-        gathered.batch
+        unsafe { self.append_to(0, &mut open) };
+        debug_assert!(open.answers.is_empty(), "only a put has no answers");
+        open.batch
     }
 
     /// The bytes that it takes in a batch, and in the answers to it.
@@ -140,8 +140,8 @@ impl SmallOperation {
     /// # Safety
     /// The source of a put is valid for reads.
     #[inline]
-    unsafe fn append_to(self, place: u8, gathered: &mut Gathered) {
-        let Gathered { batch, answers, n_operations } = gathered;
+    unsafe fn append_to(self, place: u8, open: &mut OpenBatch) {
+        let OpenBatch { batch, answers, n_operations } = open;
         *n_operations += 1;
         match self {
             SmallOperation::Put(at, source) => {
@@ -175,14 +175,14 @@ impl SmallOperation {
     }
 }
 
-impl Gather {
+impl Batcher {
     /// Nothing so far, in a job of `n_pes` PEs. No batch has more bytes than these outside a
     /// session and in one, nor have the answers to it.
-    pub fn new(n_pes: usize, limits: (usize, usize)) -> Gather {
+    pub fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
         let (n_operations, n_sessions, looks) = (0, 0, 0);
         let (grew, until, spare) = (false, None, Vec::new());
-        Gather { by_pe, pes, n_operations, limits, n_sessions, grew, looks, until, spare }
+        Batcher { by_pe, pes, n_operations, limits, n_sessions, grew, looks, until, spare }
     }
 
     /// A context that shares this begins or ends a session. The memory of long batches is freed
@@ -190,7 +190,7 @@ impl Gather {
     pub fn session(&mut self, is_open: bool) {
         self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
         if !self.in_session() {
-            self.by_pe.iter_mut().for_each(|gathered| gathered.batch.shrink_to_fit());
+            self.by_pe.iter_mut().for_each(|open| open.batch.shrink_to_fit());
         }
     }
 
@@ -206,7 +206,7 @@ impl Gather {
         self.in_session() && host.has_proxies()
     }
 
-    /// For whom an operation on these segments of a PE is gathered.
+    /// For whom an operation on these segments of a PE is batched.
     #[inline]
     pub fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
         match self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
@@ -220,25 +220,25 @@ impl Gather {
         if self.in_session() { self.limits.1 } else { self.limits.0 }
     }
 
-    /// The PEs for which something is gathered.
+    /// The PEs for which something is batched.
     #[inline]
     pub fn pes(&self) -> &[Pe] {
         &self.pes
     }
 
-    /// Returns true if something is gathered for a PE.
+    /// Returns true if something is batched for a PE.
     #[inline]
     pub fn has_any(&self, pe: Pe) -> bool {
-        self.by_pe.get(pe).is_some_and(|gathered| !gathered.batch.is_empty())
+        self.by_pe.get(pe).is_some_and(|open| !open.batch.is_empty())
     }
 
-    /// Returns how many operations are gathered.
+    /// Returns how many operations are batched.
     pub fn n_operations(&self) -> usize {
         self.n_operations
     }
 
     /// Returns true if the next small operation to a PE is a lone one, which leaves at once. It is
-    /// called once for each, and [`has_left`](Gather::has_left) once the lone one has.
+    /// called once for each, and [`has_left`](Batcher::has_left) once the lone one has.
     #[inline]
     pub fn is_lone(&mut self, pe: Pe) -> bool {
         !self.in_session() && !self.has_any(pe) && self.none_left_lately()
@@ -253,7 +253,7 @@ impl Gather {
         is_lone
     }
 
-    /// Returns true if another thread that looks leaves what is gathered to its owner, who will
+    /// Returns true if another thread that looks leaves what is batched to its owner, who will
     /// send it with more. It is called once for each look.
     pub fn may_stay(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
@@ -275,8 +275,8 @@ impl Gather {
     /// Returns true if the batch to a PE has room for these operations; otherwise it leaves first.
     #[inline]
     pub fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
-        let Some(gathered) = self.by_pe.get(pe) else { return true };
-        let mut nbytes = (gathered.batch.len(), gathered.answers.nbytes);
+        let Some(open) = self.by_pe.get(pe) else { return true };
+        let mut nbytes = (open.batch.len(), open.answers.nbytes);
         for operation in operations {
             let (batch, answers) = operation.nbytes();
             nbytes = (nbytes.0 + batch, nbytes.1 + answers);
@@ -284,7 +284,7 @@ impl Gather {
         nbytes.0 <= self.limit() && nbytes.1 <= self.limit().min(MAX_ANSWERS)
     }
 
-    /// Adds operations, for which there is room, to what is gathered for a proxy. They are carried
+    /// Adds operations, for which there is room, to what is batched for a proxy. They are carried
     /// out in this order.
     ///
     /// # Safety
@@ -293,30 +293,30 @@ impl Gather {
     #[inline]
     pub unsafe fn add(&mut self, Proxy { pe, place }: Proxy, operations: &[SmallOperation]) {
         let nbytes = self.limit();
-        let gathered = &mut self.by_pe[pe];
-        if gathered.batch.is_empty() {
-            if gathered.batch.capacity() == 0 {
-                std::mem::swap(&mut gathered.batch, &mut self.spare);
+        let open = &mut self.by_pe[pe];
+        if open.batch.is_empty() {
+            if open.batch.capacity() == 0 {
+                std::mem::swap(&mut open.batch, &mut self.spare);
             }
-            gathered.batch.reserve(nbytes);
+            open.batch.reserve(nbytes);
             self.pes.push(pe);
         }
         for operation in operations {
             // SAFETY: the same contract.
-            unsafe { operation.append_to(place, gathered) }
+            unsafe { operation.append_to(place, open) }
         }
         self.n_operations += operations.len();
         self.grew = true;
     }
 
-    /// Takes what is gathered for a PE, to be sent: the batch and where its answers go, both of
+    /// Takes what is batched for a PE, to be sent: the batch and where its answers go, both of
     /// which are exchanged for empty ones.
     pub fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
         debug_assert!(batch.is_empty() && answers.dests.is_empty(), "to be filled again");
-        let gathered = &mut self.by_pe[pe];
-        std::mem::swap(&mut gathered.batch, batch);
-        std::mem::swap(&mut gathered.answers, answers);
-        self.n_operations -= std::mem::take(&mut gathered.n_operations);
+        let open = &mut self.by_pe[pe];
+        std::mem::swap(&mut open.batch, batch);
+        std::mem::swap(&mut open.answers, answers);
+        self.n_operations -= std::mem::take(&mut open.n_operations);
         if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
             self.pes.swap_remove(at);
         }
@@ -332,7 +332,7 @@ impl Gather {
     /// After a loss: nothing of all this is sent, and no memory of callers is used any more.
     pub fn forget(&mut self) {
         for pe in self.pes.drain(..) {
-            self.by_pe[pe] = Gathered::default();
+            self.by_pe[pe] = OpenBatch::default();
         }
         self.n_operations = 0;
     }

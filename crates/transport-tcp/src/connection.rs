@@ -133,7 +133,7 @@ impl Connection {
     /// Returns true if a request that is issued now would gain nothing by waiting for others:
     /// nothing waits to be sent, and the last request of which that was true is older than requests
     /// are held back. It reads the clock once for all that leave together.
-    pub(crate) fn is_alone(&mut self) -> bool {
+    pub(crate) fn was_idle(&mut self) -> bool {
         if self.has_unsent() {
             return false;
         }

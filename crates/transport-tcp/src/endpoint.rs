@@ -63,8 +63,8 @@ enum Leave {
     Now,
     /// Together with others.
     Later,
-    /// Now if it is [alone](Connection::is_alone), else together with others.
-    NowIfAlone,
+    /// Now if the connection [was idle](Connection::was_idle), else together with others.
+    NowIfIdle,
 }
 
 impl Leave {
@@ -168,7 +168,7 @@ impl TcpEndpoint {
             let leaves = match leave {
                 Leave::Now => true,
                 Leave::Later => false,
-                Leave::NowIfAlone => connection.is_alone(),
+                Leave::NowIfIdle => connection.was_idle(),
             };
             let seq = append(connection);
             if leaves || connection.origin.is_full(&tuning) {
@@ -401,7 +401,7 @@ impl Endpoint for TcpEndpoint {
         }
         match request.old {
             OldValue::Ignored => {
-                self.issue(pe, Leave::NowIfAlone, |link| link.origin.update(&request)).map(|_| 0)
+                self.issue(pe, Leave::NowIfIdle, |link| link.origin.update(&request)).map(|_| 0)
             }
             OldValue::AtQuiet(to) => {
                 // SAFETY: valid until the next quiet by contract.

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// An operation that comes so long after the last ones had left is a lone one. A reply takes
 /// longer, and what a loop does between two operations less.
-const LONE_AFTER: Duration = Duration::from_micros(4);
+const IDLE_AFTER: Duration = Duration::from_micros(4);
 
 /// In a session to which operations are being added, what is batched leaves at every 16th look of
 /// another thread.
@@ -98,13 +98,6 @@ pub fn blocks_within(limit: usize, nbytes: usize) -> usize {
 }
 
 impl SmallOperation {
-    /// Returns true if it leaves at once if no other one is near it in time: strided blocks are
-    /// many.
-    #[inline]
-    pub fn may_be_lone(&self) -> bool {
-        !matches!(self, SmallOperation::PutStrided(_) | SmallOperation::GetStrided(_))
-    }
-
     /// A batch of this put alone, for the PE itself.
     ///
     /// # Safety
@@ -237,20 +230,21 @@ impl Batcher {
         self.n_operations
     }
 
-    /// Returns true if the next small operation to a PE is a lone one, which leaves at once. It is
-    /// called once for each, and [`has_left`](Batcher::has_left) once the lone one has.
+    /// Returns true if the origin was idle, so that the next small operation to a PE is a lone one,
+    /// which leaves at once. It is called once for each, and [`has_left`](Batcher::has_left) once
+    /// the lone one has.
     #[inline]
-    pub fn is_lone(&mut self, pe: Pe) -> bool {
+    pub fn was_idle(&mut self, pe: Pe) -> bool {
         !self.in_session() && !self.has_any(pe) && self.none_left_lately()
     }
 
     fn none_left_lately(&mut self) -> bool {
         let now = Instant::now();
-        let is_lone = self.until.is_none_or(|until| now >= until);
-        if is_lone {
+        let was_idle = self.until.is_none_or(|until| now >= until);
+        if was_idle {
             self.until = now.checked_add(FLUSH_DELAY);
         }
-        is_lone
+        was_idle
     }
 
     /// Returns true if another thread that looks leaves what is batched to its owner, who will
@@ -264,7 +258,7 @@ impl Batcher {
     /// A lone operation or a batch has left: the next operation may be a lone one soon.
     #[inline]
     pub fn has_left(&mut self) {
-        self.until = Instant::now().checked_add(LONE_AFTER);
+        self.until = Instant::now().checked_add(IDLE_AFTER);
     }
 
     /// Returns how many blocks of this length fit into an empty batch, and into the answers to one.

@@ -244,7 +244,7 @@ impl<W: Wire> Origin<W> {
         let first = usize::from(data.nbytes == 0);
         let (operations, segments) = (&both[first..], &segments[first..]);
         if !parts.ordered && are_small && self.may_batch() {
-            if !self.batcher.is_lone(pe) {
+            if !self.batcher.was_idle(pe) {
                 // SAFETY: the same contract.
                 return unsafe { self.batch(network, pe, segments, operations, true) };
             }

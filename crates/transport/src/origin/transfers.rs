@@ -64,7 +64,7 @@ impl<W: Wire> Origin<W> {
             return Ok(true);
         }
         if self.may_batch_put(pe, dest.segment, source.nbytes) {
-            if self.batcher.is_lone(pe) {
+            if self.batcher.was_idle(pe) {
                 self.batcher.has_left();
                 return Ok(false);
             }
@@ -210,7 +210,7 @@ impl<W: Wire> Origin<W> {
             self.send_open_batches(network)?;
         } else if !is_small(source.segment, dest.nbytes) {
             self.send_open_batch(network, pe)?;
-        } else if self.batcher.is_lone(pe) {
+        } else if self.batcher.was_idle(pe) {
             self.batcher.has_left();
         } else {
             let operation = SmallOperation::Get(source, dest);

@@ -128,12 +128,12 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
 #[test]
 fn only_a_lone_operation_leaves_at_once() {
     let mut batcher = Batcher::new(3, (LIMIT, LIMIT));
-    assert!(batcher.is_lone(PEER), "the first one");
-    assert!(!batcher.is_lone(PEER), "the first one may be leaving");
+    assert!(batcher.was_idle(PEER), "the first one");
+    assert!(!batcher.was_idle(PEER), "the first one may be leaving");
     batcher.until = None;
     assert!(add(&mut batcher, &[put(&[1; 8])]));
-    assert!(!batcher.is_lone(PEER), "something is batched");
-    assert!(batcher.is_lone(Pe(2)), "nothing is batched, and nothing left lately");
+    assert!(!batcher.was_idle(PEER), "something is batched");
+    assert!(batcher.was_idle(Pe(2)), "nothing is batched, and nothing left lately");
     take(&mut batcher);
     let leaving = batcher.until;
     batcher.has_left();
@@ -161,7 +161,7 @@ fn a_session_batches_more_and_for_proxies() {
     assert!(!batcher.uses_proxies(&Nodes) && batcher.proxy(&Nodes, Pe(3), &heap) == itself);
     batcher.session(true);
     batcher.session(true);
-    assert!(batcher.uses_proxies(&Nodes) && !batcher.is_lone(PEER));
+    assert!(batcher.uses_proxies(&Nodes) && !batcher.was_idle(PEER));
     assert_eq!(batcher.proxy(&Nodes, Pe(3), &mixed), itself);
     let proxy = batcher.proxy(&Nodes, Pe(3), &heap);
     assert_eq!(proxy, Proxy { pe: PEER, place: 3 });

@@ -83,7 +83,7 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     Ok(())
 }
 
-/// Returns the memory of each PE once it has reached every other one by a transport.
+/// Measures the memory of each PE once it has reached every other one by a transport.
 fn off_node(
     bin: &Path,
     pes: &[u32],

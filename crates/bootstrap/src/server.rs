@@ -172,7 +172,7 @@ impl Server {
         self.pes[pe as usize].pid = pid;
     }
 
-    /// Returns the bytes arrived from `pe`.
+    /// Takes the bytes that have arrived from `pe`. Returns the decisions that follow.
     pub fn received(&mut self, pe: u32, bytes: &[u8]) -> Vec<Decision> {
         self.pes[pe as usize].decoder.push(bytes);
         let mut decisions = Vec::new();

@@ -136,15 +136,15 @@ pub extern "C" fn __tsan_func_entry(_: usize) {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_func_exit() {}
 
-/// Accesses of this thread do not count from here on.
+/// Does nothing: accesses before [`__tsan_ignore_thread_end`] are recorded, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_begin() {}
 
-/// They count again.
+/// Does nothing, as [`__tsan_ignore_thread_begin`].
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
-/// Returns an atomic operation of the program: it orders its threads, and is noted as one.
+/// Executes and records an atomic operation of the program, which orders its threads.
 fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
     let Some(process) = active() else { return f() };
     let kind = ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes);

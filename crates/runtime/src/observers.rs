@@ -136,7 +136,7 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     if any() { boxed(describe) } else { None }
 }
 
-/// Returns an event that ends at once.
+/// Reports an event that has no duration.
 #[inline(always)]
 pub(crate) fn report(describe: impl FnOnce() -> Event) {
     if any() {

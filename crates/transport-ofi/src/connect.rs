@@ -119,7 +119,7 @@ fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment:
     Ok(published)
 }
 
-/// Returns whether PE `me`, which published `own`, can use `pe` by what that published.
+/// Checks that PE `me`, which published `own`, can use `pe` by what that published.
 ///
 /// # Errors
 /// When what it published makes no sense, or when the two do not fit together.

@@ -84,7 +84,7 @@ fn batch(random: &mut Random) -> Vec<u8> {
     [&Frame::batch(body.len() as u32), &body[..]].concat()
 }
 
-/// Returns what an origin does with a reply.
+/// Handles a reply as an origin does.
 fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
     match piece {
         Piece::Part { head: ReplyFrame::Data { seq, nbytes }, done, bytes } => {

@@ -98,7 +98,7 @@ mod tests {
 
     const HOW: &str = "RUSHMEM_TEST_ABORTS";
 
-    /// Returns what the process of the test below does.
+    /// Ends the process of the test below.
     fn end(how: &str) -> ! {
         guard(Pe(3), Duration::from_millis(1));
         match how {

@@ -29,7 +29,7 @@ impl NodePeers {
         }
     }
 
-    /// Returns the parts of all PEs, in their order, to the first PE, and `None` to the others.
+    /// Gathers the parts of all PEs, in their order, at the first PE. The others get `None`.
     pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match self {
             NodePeers::First { others, .. } => {

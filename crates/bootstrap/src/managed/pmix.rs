@@ -38,12 +38,12 @@ fn library() -> Result<&'static Library, Error> {
     open.as_ref().map_err(|cause| Error::PmixMissing { cause: cause.clone() })
 }
 
-/// Returns the loader's own words stand behind the error's.
+/// Returns the message of the loader, which the error hides.
 fn reason(error: &pmix_sys::OpenError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Returns whether it has all that is called here.
+/// Checks that the library has all functions that are called here.
 fn complete(library: &Library) -> Result<(), &pmix_sys::OpenError> {
     library.PMIx_Init.as_ref()?;
     library.PMIx_Finalize.as_ref()?;
@@ -214,7 +214,7 @@ fn check(library: &Library, call: &'static str, status: pmix_status_t) -> Result
     explain(library, status).map_err(|cause| Error::Pmix { call, cause })
 }
 
-/// Returns what the library says to a status that is no success.
+/// Converts a status to a result, with the text of the library as the error.
 fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
     if status == PMIX_SUCCESS as pmix_status_t {
         return Ok(());

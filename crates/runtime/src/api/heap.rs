@@ -224,7 +224,7 @@ pub enum NotABlock {
     Inside,
 }
 
-/// Returns whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
+/// Checks that `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
 ///
 /// # Errors
 /// When it is not.

@@ -205,7 +205,8 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Returns the vectors of a reduction or scan.
+    /// Checks the arrays of a reduction or scan, with `SHMEM_CHECK` also against those of the other
+    /// PEs. Returns them.
     pub(crate) fn vectors(
         &mut self,
         dest: *mut u8,

@@ -78,7 +78,7 @@ fn ready(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(LIMIT))
 }
 
-/// Returns each word; after one of zero bytes, receives pieces and returns a word for all.
+/// Echoes each word; after one of zero bytes, receives pieces and returns a word for all.
 fn serve(mut peer: TcpStream, number: u64) -> io::Result<()> {
     ready(&peer)?;
     let mut word = [0; WORD];

@@ -72,7 +72,7 @@ pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
     }
 }
 
-/// Returns to PE 0 the bytes of each PE, through a receive buffer that nothing uses outside
+/// Gathers the bytes of each PE at PE 0, through a receive buffer that nothing uses outside
 /// collectives.
 fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {

@@ -1,9 +1,8 @@
 //! An origin with its lock, and who completes what calls leave unfinished: the thread that polls
 //! next, at last the service thread.
 //!
-//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a
-//! lock while it holds another, except that of the list of what is unfinished, which is held for a
-//! few instructions.
+//! Locking: endpoints and finalize wait for an origin's lock; all other threads try it.
+//! docs/operation.md has the order of all locks.
 
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};

@@ -11,7 +11,7 @@ mod descriptors;
 mod manager;
 mod mpi;
 mod node_key;
-mod node_peers;
+mod node_links;
 mod notice;
 mod pmi;
 mod pmix;
@@ -35,7 +35,7 @@ use crate::records::Records;
 pub(crate) use manager::{Ender, Manager};
 use mpi::Mpi;
 use node_key::NodeKey;
-use node_peers::NodePeers;
+use node_links::NodeLinks;
 use notice::Notice;
 use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
@@ -47,7 +47,7 @@ use wire::Dialect;
 #[derive(Debug)]
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
-    peers: NodePeers,
+    peers: NodeLinks,
     watch: LivenessConnections,
     nodes: NodeMap,
     /// The node's memory, and the files of its PEs, in their order.

@@ -20,7 +20,7 @@
 //!   one that fails while it opens a transport with the transport.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 
-mod said;
+mod messages;
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::exit::{Exit, signal_name};
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
 
-use said::Messages;
+use messages::Messages;
 
 /// The next action of the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,8 +301,8 @@ impl Server {
     }
 
     /// Returns true if a message of a PE waits for others that may send the same one.
-    pub fn has_unsaid(&self) -> bool {
-        self.messages.has_unsaid()
+    pub fn has_pending(&self) -> bool {
+        self.messages.has_pending()
     }
 
     /// Prints the warnings that were not printed yet, and ends the job if a PE has requested it.
@@ -312,8 +312,7 @@ impl Server {
         warnings.chain(end).collect()
     }
 
-    /// Prints all warnings that were not printed yet, and those that further PEs have given since
-    /// they were printed.
+    /// Prints all warnings, with the PEs with which they were not printed yet.
     pub fn say_rest(&mut self) -> Vec<Decision> {
         self.messages.warnings(true).into_iter().map(warn).collect()
     }

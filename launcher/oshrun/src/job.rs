@@ -259,7 +259,7 @@ impl Job {
                     self.timings.passed(Phase::Initialized, self.server.host(pe));
                 }
                 self.execute(decisions);
-                if self.server.has_unsaid() {
+                if self.server.has_pending() {
                     self.say_at.get_or_insert_with(|| Instant::now() + JOIN_MESSAGES);
                 }
                 self.watch();

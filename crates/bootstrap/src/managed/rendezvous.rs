@@ -28,7 +28,7 @@ use rustix::process::Pid;
 
 use super::descriptors;
 use super::node_key::{NodeKey, PROOF};
-use super::node_peers::NodePeers;
+use super::node_links::NodeLinks;
 use super::time_left::{self, SLICE, TimeLeft};
 use super::watch::LivenessConnection;
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl Handshake {
 /// The connections of this PE to the others of its node.
 #[derive(Debug)]
 pub(super) struct NodeConnections {
-    pub(super) peers: NodePeers,
+    pub(super) peers: NodeLinks,
     /// To all other PEs of the node if this is the first of them, else to the first.
     pub(super) liveness: Vec<LivenessConnection>,
     /// The node's memory; none where a PE is alone.
@@ -154,7 +154,7 @@ impl Rendezvous {
         drop(ManuallyDrop::into_inner(rendezvous));
         let joined = ManuallyDrop::into_inner(joined).into_iter();
         let others = joined.map(|(pe, other)| (pe, Link::new(other.stream))).collect();
-        let peers = NodePeers::First { pe: me, others };
+        let peers = NodeLinks::First { pe: me, others };
         Ok(NodeConnections { peers, liveness: ManuallyDrop::into_inner(liveness), memory, files })
     }
 
@@ -288,7 +288,7 @@ impl Rendezvous {
         descriptors::make_room(answer.n_files as usize);
         let files = descriptors::receive_files(&stream, answer.n_files as usize)?;
         let liveness = vec![LivenessConnection { pe: first, pid, stream: Arc::new(liveness) }];
-        let peers = NodePeers::Other { first, link: Link::new(stream) };
+        let peers = NodeLinks::Other { first, link: Link::new(stream) };
         Ok(NodeConnections { peers, liveness, memory: Some(memory), files })
     }
 

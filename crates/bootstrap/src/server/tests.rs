@@ -291,9 +291,9 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
     let mut server = running(2);
     assert_eq!(say(&mut server, 1, &abort("PE 1: no heap", 6)), []);
     assert_eq!(say(&mut server, 0, &abort("PE 0: me too", 1)), []);
-    assert!(server.has_unsaid());
+    assert!(server.has_pending());
     assert_ends(&server.exited(1, Exit::Status(6)), 6, Some("PE 1: no heap"));
-    assert!(!server.has_unsaid() && server.say().is_empty());
+    assert!(!server.has_pending() && server.say().is_empty());
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
     let message = Some("PE 0: no status");
@@ -320,16 +320,16 @@ fn equal_warnings_are_printed_at_most_twice() {
     let mut all = running(2);
     assert_eq!(say(&mut all, 1, &warning(1)), []);
     assert_eq!(say(&mut all, 0, &warning(0)), [warn("warning: all 2 PEs: late")]);
-    assert!(!all.has_unsaid() && all.say_rest().is_empty());
+    assert!(!all.has_pending() && all.say_rest().is_empty());
 
     let mut apart = running(4);
     assert_eq!(say(&mut apart, 1, &warning(1)), []);
-    assert!(apart.has_unsaid());
+    assert!(apart.has_pending());
     assert_eq!(apart.say(), [warn("warning: PE 1: late")]);
     for pe in [0, 3] {
         assert_eq!(say(&mut apart, pe, &warning(pe)), []);
     }
-    assert!(!apart.has_unsaid() && apart.say().is_empty());
+    assert!(!apart.has_pending() && apart.say().is_empty());
     assert_eq!(apart.say_rest(), [warn("warning: PEs 0 and 3: late")]);
     assert_eq!(apart.say_rest(), []);
     assert_eq!(apart.status(), 0);

@@ -228,7 +228,7 @@ pub enum NotABlock {
 ///
 /// # Errors
 /// When it is not.
-pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
+pub fn check_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     let job = job::require(call);
     if !is_in_heap(ptr) {
         return Err(NotABlock::Outside);

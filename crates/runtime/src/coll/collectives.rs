@@ -343,7 +343,7 @@ pub unsafe fn reduce(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    executor.all_reduce(entry.vectors(dest, source, nelems, op));
+    executor.all_reduce(entry.checked_vectors(dest, source, nelems, op));
     0
 }
 
@@ -361,7 +361,7 @@ pub unsafe fn inscan(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let vectors = entry.vectors(dest, source, nelems, op);
+    let vectors = entry.checked_vectors(dest, source, nelems, op);
     let me = executor.me();
     entry.follows(FollowedMembers::Below, me + 1);
     executor.scan(vectors, false);
@@ -383,7 +383,7 @@ pub unsafe fn exscan(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let vectors = entry.vectors(dest, source, nelems, op);
+    let vectors = entry.checked_vectors(dest, source, nelems, op);
     let me = executor.me();
     entry.follows(FollowedMembers::Below, me);
     executor.scan(vectors, true);

@@ -207,7 +207,7 @@ impl<'a> CollectiveEntry<'a> {
 
     /// Checks the arrays of a reduction or scan, with `SHMEM_CHECK` also against those of the other
     /// PEs. Returns them.
-    pub(crate) fn vectors(
+    pub(crate) fn checked_vectors(
         &mut self,
         dest: *mut u8,
         source: *const u8,
@@ -218,13 +218,13 @@ impl<'a> CollectiveEntry<'a> {
         let dest = symmetric(call, "dest", dest, nbytes);
         let source = symmetric(call, "source", source, nbytes);
         self.agree_on(dest, source, nbytes, &[]);
-        check::apart(call, self.job, source, dest);
+        check::require_disjoint(call, self.job, source, dest);
         Vectors { source, dest, op }
     }
 
     /// With `SHMEM_CHECK`, check that two arrays do not overlap.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
-        check::apart_or_in_place(
+        check::require_disjoint_or_in_place(
             self.collective.call,
             self.job,
             self.collective.team.me().0 == 0,

@@ -248,7 +248,12 @@ fn report(
 }
 
 /// Ends the job with an error when `source` and `dest` overlap but are not the same array.
-pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
+pub(crate) fn require_disjoint(
+    call: Call,
+    job: &Job,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+) {
     if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
         // Cause: `shmem_int_sum_reduce(team, x, x + 1, 2)`; `SHMEM_CHECK=1` finds it.
         fail!(
@@ -261,7 +266,7 @@ pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: Symmetr
 
 /// Works as [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it
 /// works in place here, and a warning of the first member says that this is not portable.
-pub(crate) fn apart_or_in_place(
+pub(crate) fn require_disjoint_or_in_place(
     call: Call,
     job: &Job,
     is_first: bool,
@@ -271,7 +276,7 @@ pub(crate) fn apart_or_in_place(
     if !job.settings.checks() {
         return;
     }
-    apart(call, job, source, dest);
+    require_disjoint(call, job, source, dest);
     if source.overlaps(dest) && is_first {
         // Cause: `shmem_int_collect(team, x, x, 1)`. Remedy: use two arrays.
         warn_once(

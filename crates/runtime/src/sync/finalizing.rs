@@ -44,13 +44,13 @@ pub(crate) struct PeerCheck {
     /// The member with which the next look begins.
     first: u32,
     /// No PE can end the wait, unless it has done so already.
-    expects_no_end: bool,
+    is_hopeless: bool,
 }
 
 impl PeerCheck {
     /// Returns true if the thread must check what it waits for before it sleeps again.
-    pub(crate) fn expects_no_end(&self) -> bool {
-        self.expects_no_end
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.is_hopeless
     }
 
     /// Looks at the PEs for which this thread waits if that is due, and ends the job with an error
@@ -59,7 +59,7 @@ impl PeerCheck {
     pub(crate) fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
         let due = *self.due.get_or_insert(now + PERIOD.as_nanos() as u64);
-        if now < due && !self.expects_no_end {
+        if now < due && !self.is_hopeless {
             return false;
         }
         self.due = None;
@@ -75,11 +75,11 @@ impl PeerCheck {
             Subject::Words(_) => nobody_writes(job),
             _ => false,
         };
-        if is_hopeless && self.expects_no_end {
+        if is_hopeless && self.is_hopeless {
             hopeless(call, job, &subject);
         }
         // An earlier action of such PEs may have ended the wait meanwhile.
-        self.expects_no_end = is_hopeless;
+        self.is_hopeless = is_hopeless;
         true
     }
 

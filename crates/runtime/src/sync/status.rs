@@ -263,7 +263,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
         let rest = match (&self.shown, self.in_flight_at) {
             (None, _) => LONG.saturating_sub(self.lasted()),
             (_, Some(_)) => LONG,
-            (_, None) if self.peers.expects_no_end() => return,
+            (_, None) if self.peers.is_hopeless() => return,
             (_, None) => PERIOD,
         };
         let limit = Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };

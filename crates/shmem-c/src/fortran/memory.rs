@@ -110,13 +110,13 @@ fn allocate(call: Call, length: c_int) -> Result<*mut c_void, Error> {
 
 fn resize(call: Call, addr: *mut c_void, length: c_int) -> Result<*mut c_void, Error> {
     let nbytes = nbytes(length)?;
-    is_block(call, addr)?;
+    check_block(call, addr)?;
     // SAFETY: what the standard asks of the caller of SHPCLMOVE.
     present(unsafe { heap::realloc(call, addr, nbytes) }, nbytes)
 }
 
 fn free(call: Call, addr: *mut c_void) -> Result<c_int, Error> {
-    is_block(call, addr)?;
+    check_block(call, addr)?;
     // SAFETY: what the standard asks of the caller of SHPDEALLC.
     unsafe { heap::free(call, addr) };
     Ok(0)
@@ -126,8 +126,8 @@ fn present(block: *mut c_void, nbytes: usize) -> Result<*mut c_void, Error> {
     if block.is_null() { Err(Error::NoMemory(nbytes)) } else { Ok(block) }
 }
 
-fn is_block(call: Call, addr: *mut c_void) -> Result<(), Error> {
-    heap::is_block(call, addr).map_err(|error| match error {
+fn check_block(call: Call, addr: *mut c_void) -> Result<(), Error> {
+    heap::check_block(call, addr).map_err(|error| match error {
         NotABlock::Outside => Error::Outside(addr),
         NotABlock::Free => Error::Free(addr),
         NotABlock::Inside => Error::Inside(addr),

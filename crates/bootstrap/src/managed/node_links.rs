@@ -11,35 +11,35 @@ use crate::records::Records;
 
 /// The connections of this PE to others of its node.
 #[derive(Debug)]
-pub(super) enum NodePeers {
+pub(super) enum NodeLinks {
     /// The links of the node's first PE to all others, in their order.
     First { pe: u32, others: Vec<(u32, Link)> },
     /// The link of another PE to the first.
     Other { first: u32, link: Link },
 }
 
-impl NodePeers {
+impl NodeLinks {
     /// Returns the PEs of the node in ascending order, if this is the first of them.
     pub(super) fn node_pes(&self) -> Option<Vec<u32>> {
         match self {
-            NodePeers::First { pe, others } => {
+            NodeLinks::First { pe, others } => {
                 Some(std::iter::once(*pe).chain(others.iter().map(|(pe, _)| *pe)).collect())
             }
-            NodePeers::Other { .. } => None,
+            NodeLinks::Other { .. } => None,
         }
     }
 
     /// Gathers the parts of all PEs, in their order, at the first PE. The others get `None`.
     pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match self {
-            NodePeers::First { others, .. } => {
+            NodeLinks::First { others, .. } => {
                 let mut parts = vec![part.to_vec()];
                 for (pe, link) in others {
                     parts.push(link.receive().map_err(|error| of_node_peer(*pe, error))?);
                 }
                 Ok(Some(parts.into_iter().collect()))
             }
-            NodePeers::Other { first, link } => {
+            NodeLinks::Other { first, link } => {
                 link.send(&part).map_err(|error| of_node_peer(*first, error))?;
                 Ok(None)
             }
@@ -52,13 +52,13 @@ impl NodePeers {
         value: Option<T>,
     ) -> Result<T, Error> {
         match (self, value) {
-            (NodePeers::First { others, .. }, Some(value)) => {
+            (NodeLinks::First { others, .. }, Some(value)) => {
                 for (pe, link) in others {
                     link.send(&value).map_err(|error| of_node_peer(*pe, error))?;
                 }
                 Ok(value)
             }
-            (NodePeers::Other { first, link }, None) => {
+            (NodeLinks::Other { first, link }, None) => {
                 link.receive().map_err(|error| of_node_peer(*first, error))
             }
             _ => Err(Error::Unexpected("a message of another PE of the node")),

@@ -10,13 +10,13 @@ const MAX_WARNINGS: usize = 64;
 pub(super) struct Messages {
     n_pes: u32,
     /// The status and the first message of PEs that end the job, until it is printed.
-    aborting: Option<(i32, Said)>,
-    warnings: Vec<Said>,
+    aborting: Option<(i32, JoinedMessage)>,
+    warnings: Vec<JoinedMessage>,
 }
 
 /// A message and the PEs that have sent it.
 #[derive(Debug)]
-struct Said {
+struct JoinedMessage {
     text: String,
     pes: Vec<u32>,
     /// The number of these PEs with which it was printed.
@@ -33,51 +33,52 @@ impl Messages {
     }
 
     /// Returns true if a message waits for other PEs that may send the same one.
-    pub(super) fn has_unsaid(&self) -> bool {
-        self.is_aborting() || self.warnings.iter().any(|said| said.printed == 0)
+    pub(super) fn has_pending(&self) -> bool {
+        self.is_aborting() || self.warnings.iter().any(|joined| joined.printed == 0)
     }
 
     /// Returns the warnings to print: those that were not printed yet, or at the end of the job
     /// those that further PEs have sent since.
     pub(super) fn warnings(&mut self, at_end: bool) -> Vec<String> {
-        let most = |said: &Said| if at_end { said.pes.len() } else { 1 };
-        let unsaid = self.warnings.iter_mut().filter(|said| said.printed < most(said));
-        unsaid.map(|said| said.warning(self.n_pes)).collect()
+        let most = |joined: &JoinedMessage| if at_end { joined.pes.len() } else { 1 };
+        let pending = self.warnings.iter_mut().filter(|joined| joined.printed < most(joined));
+        pending.map(|joined| joined.warning(self.n_pes)).collect()
     }
 
     /// A PE gives a warning. Returns what to print once all PEs have given the same one, or if
     /// there is no room for it.
     pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
-        let known = self.warnings.iter_mut().position(|said| said.joins(pe, message));
+        let known = self.warnings.iter_mut().position(|joined| joined.joins(pe, message));
         let known = known.unwrap_or(self.warnings.len());
         if known == MAX_WARNINGS {
-            return Some(Said::new(pe, message).warning(self.n_pes));
+            return Some(JoinedMessage::new(pe, message).warning(self.n_pes));
         }
         if known == self.warnings.len() {
-            self.warnings.push(Said::new(pe, message));
+            self.warnings.push(JoinedMessage::new(pe, message));
         }
-        let said = &mut self.warnings[known];
-        let is_complete = said.printed == 0 && said.pes.len() as u32 == self.n_pes;
-        is_complete.then(|| said.warning(self.n_pes))
+        let joined = &mut self.warnings[known];
+        let is_complete = joined.printed == 0 && joined.pes.len() as u32 == self.n_pes;
+        is_complete.then(|| joined.warning(self.n_pes))
     }
 
     /// A PE ends the job. Returns true if all PEs have sent the same message.
     pub(super) fn aborted(&mut self, pe: u32, status: i32, message: &str) -> bool {
-        let (_, said) = self.aborting.get_or_insert_with(|| (status, Said::new(pe, message)));
-        said.joins(pe, message);
-        said.pes.len() as u32 == self.n_pes
+        let (_, joined) =
+            self.aborting.get_or_insert_with(|| (status, JoinedMessage::new(pe, message)));
+        joined.joins(pe, message);
+        joined.pes.len() as u32 == self.n_pes
     }
 
     /// Returns the status and the message of PEs that end the job.
     pub(super) fn take_abort(&mut self) -> Option<(i32, String)> {
-        let (status, mut said) = self.aborting.take()?;
-        Some((status, said.line(self.n_pes)))
+        let (status, mut joined) = self.aborting.take()?;
+        Some((status, joined.line(self.n_pes)))
     }
 }
 
-impl Said {
-    fn new(pe: u32, message: &str) -> Said {
-        Said { text: text(pe, message).to_owned(), pes: vec![pe], printed: 0 }
+impl JoinedMessage {
+    fn new(pe: u32, message: &str) -> JoinedMessage {
+        JoinedMessage { text: text(pe, message).to_owned(), pes: vec![pe], printed: 0 }
     }
 
     /// Adds a PE if its message is the same one.

@@ -382,7 +382,8 @@ pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo_of(version);
     passed(
         cargo
-            .args(["check", "--workspace", "--all-targets"])
+            // Its sources are those of rushmem-c, whose tests need what it does not depend on.
+            .args(["check", "--workspace", "--all-targets", "--exclude", "librushmem"])
             .env("CARGO_TARGET_DIR", session.workspace.target.join("oldest-rust")),
     )
 }

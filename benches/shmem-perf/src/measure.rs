@@ -69,8 +69,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns an operation of the library. With `--validate`, all PEs end if it has not moved what
-    /// it should.
+    /// Measures an operation of the library. With `--validate`, all PEs end if it has not moved
+    /// what it should.
     fn checked(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.world.library;
         let part = match self.options.validate && !subject.is_floor {

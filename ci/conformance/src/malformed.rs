@@ -37,7 +37,8 @@ fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, *mut u64, Vec<u8
     (transport, heap, key.expect("memory").0)
 }
 
-/// Returns a transport and its heap. The PEs access each other's by this key, or else by its own.
+/// Returns a connected transport and its heap, which the other PEs access by `key`, or else by the
+/// key of the heap.
 fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut u64) {
     let (mut transport, heap, own_key) = open(member, HEAP);
     let (addresses, keys) =

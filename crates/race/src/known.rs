@@ -147,7 +147,7 @@ pub fn has(addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     differs & (bits(addr, nbytes, kind) | !BYTES) == 0
 }
 
-/// Notes that the thread has loaded or stored bytes, which are within eight.
+/// Records that the thread has loaded or stored bytes, which are within eight.
 #[inline]
 pub fn add(addr: usize, nbytes: usize, kind: ShadowKind) {
     let Some(known) = table().or_else(new_table) else { return };
@@ -165,7 +165,8 @@ pub fn forget() {
     if next < 1 << ADDRESS {
         return known.epoch.set(next);
     }
-    known.entries.iter().for_each(|entry| entry.set(0));
+    // A store would take memory for pages that were never used.
+    known.entries.iter().filter(|entry| entry.get() != 0).for_each(|entry| entry.set(0));
     known.epoch.set(1 << EPOCH);
 }
 
@@ -237,6 +238,12 @@ mod tests {
         add(AT, 8, store);
         forget();
         assert!(!has(AT, 8, store) && !has(AT + 4, 4, load));
+        // The numbers of epochs begin anew, with the one in which this becomes known.
+        table().expect("it was made").epoch.set(1 << EPOCH);
+        add(AT, 8, store);
+        table().expect("it was made").epoch.set((1 << ADDRESS) - (1 << EPOCH));
+        forget();
+        assert!(table().is_some_and(|t| t.epoch.get() == 1 << EPOCH) && !has(AT, 8, store));
         assert!(take_uncounted() > 0);
         assert_eq!(take_uncounted(), 0);
     }

@@ -38,7 +38,8 @@ pub fn of_fence(thread: Actor) -> Key {
     thread.into()
 }
 
-/// Returns the clock of a key: in the first free entry of a stripe, under its lock.
+/// Calls `f` with the clock of a key, under the lock of its stripe. A key without a clock gets one
+/// if `make`.
 fn with<R>(
     areas: &SharedAreas,
     key: Key,

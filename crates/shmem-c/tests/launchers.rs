@@ -473,7 +473,7 @@ mod slurm {
     }
 
     impl Slurm {
-        /// Returns where it cannot be had the test is ignored.
+        /// Starts it. The test is ignored if that is impossible.
         fn up() -> Slurm {
             for program in ["munged", "slurmctld", "slurmd", "srun"] {
                 Launcher::needed(&[program]);

@@ -18,7 +18,7 @@ fn off_node_job(how: &str) -> Job {
     Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_ONNODE", "off")
 }
 
-/// Returns what was printed before is not lost, though C's library held it back.
+/// Runs a job, and checks that output is not lost that the C library had buffered.
 #[track_caller]
 fn run(job: Job) -> Outcome {
     let outcome = job.run();

@@ -220,7 +220,7 @@ fn with_a_full_dev_shm_jobs_run() {
 struct Group(PathBuf);
 
 impl Group {
-    /// Returns where none can be made the test is ignored.
+    /// Makes a group with this limit in bytes. The test is ignored if that is impossible.
     fn with_memory(limit: &str) -> Group {
         let name = format!("rushmem-test-{}", std::process::id());
         let files = ["memory/memory.limit_in_bytes", "memory.max", "unified/memory.max"];

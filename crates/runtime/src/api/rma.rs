@@ -83,7 +83,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
-            transfer::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
+            transfer::put::<C, AT_QUIET, false>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
         },
     }
 }
@@ -109,7 +109,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
-            transfer::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
+            transfer::get::<C, AT_QUIET, false>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
         },
     }
 }
@@ -142,7 +142,7 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: a local element, reusable when the put returns.
-            unsafe { transfer::p::<C>(ctx, dest.addr(), source, nbytes, pe, call) }
+            unsafe { transfer::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
@@ -181,7 +181,7 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: a local element, filled when the get returns.
-            unsafe { transfer::g::<C>(ctx, dest, source.addr(), nbytes, pe, call) };
+            unsafe { transfer::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe, call) };
             // SAFETY: filled with the bytes of a `T`.
             unsafe { value.assume_init() }
         }

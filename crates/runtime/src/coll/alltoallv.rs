@@ -119,7 +119,7 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
     (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
 }
 
-/// Returns a word of each column for each member; what each of them has for this one.
+/// Sends each member its word of each column. Returns the words of all members for this one.
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
     let (job, members, me) = (executor.job, executor.members(), executor.me());
     let tag = digest(&[OFFSETS, executor.collective.team.number()]);

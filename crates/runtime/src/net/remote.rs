@@ -16,7 +16,7 @@ use crate::observers::{
 };
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
-use rushmem_transport::mem::{Amo, ArithmeticAmo, Loads};
+use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
     SignalUpdate, mem,
@@ -37,49 +37,6 @@ pub(crate) struct Access {
 pub(super) enum RemoteBytes {
     Network(RemoteAddr),
     Cpu(*mut u8),
-}
-
-/// Puts `nbytes` bytes of `source` at `dest`, which nobody observes. A function of its
-/// own, so that those who observe need not save its registers.
-///
-/// # Safety
-/// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
-#[inline(never)]
-pub(super) unsafe fn put_bytes<C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    // SAFETY: the same contract.
-    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
-}
-
-/// Gets `nbytes` bytes of `source` to `dest`, which nobody observes. A function of its
-/// own, so that those who observe need not save its registers.
-///
-/// # Safety
-/// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
-#[inline(never)]
-pub(super) unsafe fn get_bytes<C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: *mut u8,
-    source: usize,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    // SAFETY: the same contract.
-    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
-}
-
-#[inline(always)]
-pub(super) fn completion<const AT_QUIET: bool>() -> Completion {
-    if AT_QUIET { Completion::AtQuiet } else { Completion::Now }
 }
 
 impl Access {
@@ -133,7 +90,7 @@ impl Access {
         Event { call, action: Action::Access(access), ctx, pe, remote, local }
     }
 
-    /// `nbytes` bytes to `dest`.
+    /// Puts `nbytes` bytes to `dest`.
     ///
     /// # Safety
     /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
@@ -171,7 +128,7 @@ impl Access {
         }
     }
 
-    /// `nbytes` bytes from `source`.
+    /// Gets `nbytes` bytes from `source`.
     ///
     /// # Safety
     /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
@@ -205,7 +162,7 @@ impl Access {
         }
     }
 
-    /// Returns an atomic operation that returns the old value.
+    /// Performs an atomic operation, and returns the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn fetch(
@@ -250,7 +207,8 @@ impl Access {
         }
     }
 
-    /// Returns the atomic operation of a request, by the network.
+    /// Performs the atomic operation of a request by the network. Returns the old value, if that is
+    /// requested.
     ///
     /// # Safety
     /// Where the request wants the old value is valid for a write of a word until the next quiet.
@@ -524,80 +482,6 @@ impl Access {
         observers::access(event, |_| {
             self.update_at(self.resolve_word(dest, width, true), width, op, operand);
         });
-    }
-
-    /// # Safety
-    /// As [`put`](Access::put).
-    #[inline(always)]
-    pub(super) unsafe fn put_observed(
-        self,
-        dest: usize,
-        source: *const u8,
-        nbytes: usize,
-        at: Completion,
-    ) {
-        match address::observed(dest, nbytes, self.pe) {
-            // SAFETY: mapped, and valid by contract.
-            Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
-            // SAFETY: the same contract.
-            None => unsafe { self.put_elsewhere(dest, source, nbytes, at) },
-        }
-    }
-
-    /// # Safety
-    /// As [`put`](Access::put).
-    #[cold]
-    #[inline(never)]
-    unsafe fn put_elsewhere(self, dest: usize, source: *const u8, nbytes: usize, at: Completion) {
-        // SAFETY: the same contract.
-        unsafe { self.put(dest, source, nbytes, at) }
-    }
-
-    /// # Safety
-    /// As [`get`](Access::get).
-    #[inline(always)]
-    pub(super) unsafe fn get_observed(
-        self,
-        dest: *mut u8,
-        source: usize,
-        nbytes: usize,
-        at: Completion,
-    ) {
-        match address::observed(source, nbytes, self.pe) {
-            Some(from) => {
-                // SAFETY: mapped, and valid by contract.
-                unsafe { copy::<mem::AtomicLoads>(dest, from, nbytes) };
-                // SAFETY: just written.
-                unsafe { polling::got(source, self.pe, dest, nbytes) };
-            }
-            // SAFETY: the same contract.
-            None => unsafe { self.get_elsewhere(dest, source, nbytes, at) },
-        }
-    }
-
-    /// # Safety
-    /// As [`get`](Access::get).
-    #[cold]
-    #[inline(never)]
-    unsafe fn get_elsewhere(self, dest: *mut u8, source: usize, nbytes: usize, at: Completion) {
-        // SAFETY: the same contract.
-        unsafe { self.get(dest, source, nbytes, at) }
-    }
-}
-
-/// Copies bytes, which are most often one word.
-///
-/// # Safety
-/// As [`mem::copy_bytes`].
-#[inline(always)]
-unsafe fn copy<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
-    match nbytes {
-        // SAFETY: the same contract; whether it is aligned is looked at.
-        2 => unsafe { mem::copy_elements::<L, u16>(dest.cast(), source.cast(), 1) },
-        // SAFETY: the same.
-        4 => unsafe { mem::copy_elements::<L, u32>(dest.cast(), source.cast(), 1) },
-        // SAFETY: the same contract.
-        _ => unsafe { mem::copy_bytes::<L>(dest, source, nbytes) },
     }
 }
 

@@ -5,18 +5,20 @@
 use crate::call::Call;
 use crate::memory::address;
 use crate::net::contexts::Context;
-use crate::net::remote::{Access, Completion, completion, get_bytes, put_bytes};
+use crate::net::polling;
+use crate::net::remote::{Access, Completion};
 use crate::observers::{self, AccessKind, Argument, Effect};
 use core::ffi::c_int;
+use rushmem_transport::mem::{self, Loads};
 
-/// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
-/// that they stay in their registers.
+/// Puts `nbytes` bytes to `dest`, which are one element of `shmem_p` if `IS_ELEMENT`. The arguments
+/// are those of the routines that put, in their order, so that they stay in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
+pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     ctx: C,
     dest: usize,
     source: *const u8,
@@ -27,44 +29,20 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     if observers::any() {
         address::cold_path();
         // SAFETY: the same contract.
-        unsafe { observed_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
+        unsafe { observed_put::<C, AT_QUIET, IS_ELEMENT>(ctx, dest, source, nbytes, pe, call) }
     } else {
         // SAFETY: the same contract.
-        unsafe { put_bytes::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
+        unsafe { unobserved_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
     }
 }
 
-/// One element of `nbytes` bytes, as [`put`].
-///
-/// # Safety
-/// `source` is valid for reads of `nbytes` bytes.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn p<C: Context>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    if observers::any() {
-        address::cold_path();
-        // SAFETY: the same contract.
-        unsafe { observed_p(ctx, dest, source, nbytes, pe, call) }
-    } else {
-        // SAFETY: the same contract.
-        unsafe { put_bytes::<C, false>(ctx, dest, source, nbytes, pe, call) }
-    }
-}
-
-/// `nbytes` bytes from `source`, with its arguments as those of [`put`].
+/// Gets `nbytes` bytes from `source`, which are one element of `shmem_g` if `IS_ELEMENT`.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
+pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     ctx: C,
     dest: *mut u8,
     source: usize,
@@ -75,20 +53,43 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     if observers::any() {
         address::cold_path();
         // SAFETY: the same contract.
-        unsafe { observed_get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
+        unsafe { observed_get::<C, AT_QUIET, IS_ELEMENT>(ctx, dest, source, nbytes, pe, call) }
     } else {
         // SAFETY: the same contract.
-        unsafe { get_bytes::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
+        unsafe { unobserved_get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
     }
 }
 
-/// One element of `nbytes` bytes, as [`get`].
+#[inline(always)]
+fn completion<const AT_QUIET: bool>() -> Completion {
+    if AT_QUIET { Completion::AtQuiet } else { Completion::Now }
+}
+
+/// Works as [`put`] while nobody observes. It is a function of its own so that the other branch
+/// need not save the registers that this one uses.
 ///
 /// # Safety
-/// `dest` is valid for writes of `nbytes` bytes.
-#[cold]
+/// As [`put`].
 #[inline(never)]
-pub(crate) unsafe fn g<C: Context>(
+unsafe fn unobserved_put<C: Context, const AT_QUIET: bool>(
+    ctx: C,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+    // SAFETY: the same contract.
+    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
+}
+
+/// Works as [`get`] while nobody observes, as [`unobserved_put`].
+///
+/// # Safety
+/// As [`get`].
+#[inline(never)]
+unsafe fn unobserved_get<C: Context, const AT_QUIET: bool>(
     ctx: C,
     dest: *mut u8,
     source: usize,
@@ -96,22 +97,17 @@ pub(crate) unsafe fn g<C: Context>(
     pe: c_int,
     call: Call,
 ) {
-    if observers::any() {
-        address::cold_path();
-        // SAFETY: the same contract.
-        unsafe { observed_g(ctx, dest, source, nbytes, pe, call) }
-    } else {
-        // SAFETY: the same contract.
-        unsafe { get_bytes::<C, false>(ctx, dest, source, nbytes, pe, call) }
-    }
+    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
+    // SAFETY: the same contract.
+    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
 /// Works as [`put`] while somebody observes.
 ///
 /// # Safety
-/// As that one.
+/// As [`put`].
 #[inline(never)]
-unsafe fn observed_put<C: Context, const AT_QUIET: bool>(
+unsafe fn observed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     ctx: C,
     dest: usize,
     source: *const u8,
@@ -120,41 +116,27 @@ unsafe fn observed_put<C: Context, const AT_QUIET: bool>(
     call: Call,
 ) {
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    let kind = if AT_QUIET { AccessKind::PutNbi } else { AccessKind::Put };
-    let event = access.event(kind, Effect::Writes, dest, nbytes).with_buffer(source, nbytes);
-    // SAFETY: the same contract.
-    observers::access(event, |_| unsafe {
-        access.put_observed(dest, source, nbytes, completion::<AT_QUIET>())
-    });
-}
-
-/// Works as [`p`] while somebody observes.
-///
-/// # Safety
-/// As that one.
-#[inline(never)]
-unsafe fn observed_p<C: Context>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    let event = access.event(AccessKind::P, Effect::Writes, dest, nbytes);
-    // SAFETY: the same contract.
-    observers::access(event, |_| unsafe {
-        access.put_observed(dest, source, nbytes, Completion::Now)
+    let kind = match (IS_ELEMENT, AT_QUIET) {
+        (true, _) => AccessKind::P,
+        (false, true) => AccessKind::PutNbi,
+        (false, false) => AccessKind::Put,
+    };
+    let event = access.event(kind, Effect::Writes, dest, nbytes);
+    let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
+    observers::access(event, |_| match address::observed(dest, nbytes, pe) {
+        // SAFETY: mapped, and valid by contract.
+        Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
+        // SAFETY: the same contract.
+        None => unsafe { unobserved_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
     });
 }
 
 /// Works as [`get`] while somebody observes.
 ///
 /// # Safety
-/// As that one.
+/// As [`get`].
 #[inline(never)]
-unsafe fn observed_get<C: Context, const AT_QUIET: bool>(
+unsafe fn observed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     ctx: C,
     dest: *mut u8,
     source: usize,
@@ -163,31 +145,37 @@ unsafe fn observed_get<C: Context, const AT_QUIET: bool>(
     call: Call,
 ) {
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    let kind = if AT_QUIET { AccessKind::GetNbi } else { AccessKind::Get };
-    let event = access.event(kind, Effect::Reads, source, nbytes).with_buffer(dest, nbytes);
-    // SAFETY: the same contract.
-    observers::access(event, |_| unsafe {
-        access.get_observed(dest, source, nbytes, completion::<AT_QUIET>())
+    let kind = match (IS_ELEMENT, AT_QUIET) {
+        (true, _) => AccessKind::G,
+        (false, true) => AccessKind::GetNbi,
+        (false, false) => AccessKind::Get,
+    };
+    let event = access.event(kind, Effect::Reads, source, nbytes);
+    let event = if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) };
+    observers::access(event, |_| match address::observed(source, nbytes, pe) {
+        Some(from) => {
+            // SAFETY: mapped, and valid by contract.
+            unsafe { copy::<mem::AtomicLoads>(dest, from, nbytes) };
+            // SAFETY: just written.
+            unsafe { polling::got(source, pe, dest, nbytes) };
+        }
+        // SAFETY: the same contract.
+        None => unsafe { unobserved_get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
     });
 }
 
-/// Works as [`g`] while somebody observes.
+/// Copies bytes, which are most often one word.
 ///
 /// # Safety
-/// As that one.
-#[inline(never)]
-unsafe fn observed_g<C: Context>(
-    ctx: C,
-    dest: *mut u8,
-    source: usize,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    let event = access.event(AccessKind::G, Effect::Reads, source, nbytes);
-    // SAFETY: the same contract.
-    observers::access(event, |_| unsafe {
-        access.get_observed(dest, source, nbytes, Completion::Now)
-    });
+/// As [`mem::copy_bytes`].
+#[inline(always)]
+unsafe fn copy<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
+    match nbytes {
+        // SAFETY: the same contract; `copy_elements` checks whether the words are aligned.
+        2 => unsafe { mem::copy_elements::<L, u16>(dest.cast(), source.cast(), 1) },
+        // SAFETY: the same contract; `copy_elements` checks whether the words are aligned.
+        4 => unsafe { mem::copy_elements::<L, u32>(dest.cast(), source.cast(), 1) },
+        // SAFETY: the same contract.
+        _ => unsafe { mem::copy_bytes::<L>(dest, source, nbytes) },
+    }
 }

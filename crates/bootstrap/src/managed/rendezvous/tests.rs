@@ -177,11 +177,11 @@ fn a_first_pe_without_the_secret_is_refused() {
                 break hello;
             }
         };
-        let stranger = Rendezvous { key: new_key(), ..first };
+        let without_secret = Rendezvous { key: new_key(), ..first };
         let memory = new_memory().expect("a memfd");
         // PE 1 may refuse and close the stream before all of it is sent.
-        let _ = stranger.answer(pe, &joined.stream, memory.as_fd(), &[None, None]);
-        let error = rendezvous.join().expect("no panic").expect_err("a stranger").to_string();
+        let _ = without_secret.answer(pe, &joined.stream, memory.as_fd(), &[None, None]);
+        let error = rendezvous.join().expect("no panic").expect_err("another key").to_string();
         assert!(error.contains("does not know the secret"), "{error}");
     });
 }

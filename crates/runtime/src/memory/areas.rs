@@ -171,7 +171,7 @@ impl Areas {
         5 * WORD
     }
 
-    /// Returns where the PEs of this PE's node note the digests of warnings that one of them has
+    /// Returns where the PEs of this PE's node record the digests of warnings that one of them has
     /// given; used on the node's first PE alone.
     pub(crate) fn warnings(&self) -> [usize; 2] {
         [6 * WORD, 7 * WORD]

@@ -43,7 +43,7 @@ pub(crate) fn set(area: FlagArea) {
 fn is_first_warning(text: &str) -> bool {
     let area = area();
     let n_pes = area.areas.n_pes() as u32;
-    area.notes_first(area.first_of_node(n_pes), area.areas.warnings(), digest::of_text(text))
+    area.is_first_digest(area.first_of_node(n_pes), area.areas.warnings(), digest::of_text(text))
 }
 
 /// Wakes sleepers of this PE: a transport has changed its memory.
@@ -173,16 +173,16 @@ impl FlagArea {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Notes a digest at one of two words of the mapped `pe`. Returns false if it is there already.
-    fn notes_first(&self, pe: Pe, words: [usize; 2], digest: u64) -> bool {
-        let note = |at| {
+    /// Records a digest in one of two words of the mapped `pe`. Returns false if one has it.
+    fn is_first_digest(&self, pe: Pe, words: [usize; 2], digest: u64) -> bool {
+        let record = |at| {
             let word = self.word(self.mapped(pe), at);
             word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire)
         };
         for at in words {
-            match note(at) {
+            match record(at) {
                 Ok(_) => return true,
-                Err(noted) if noted == digest => return false,
+                Err(other) if other == digest => return false,
                 Err(_) => {}
             }
         }

@@ -168,12 +168,13 @@ fn measuring() {
     run("measuring", runs);
 }
 
-/// The library is compiled without optimization, and kept for the next time.
+/// The library is compiled without optimization, and kept for the next time. A target directory in
+/// the repository makes the program's package a part of its workspace, unless it is one itself.
 #[test]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
     let manifest = format!(
-        "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{}",
+        "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n{}",
         blocks(&text, "toml")[0]
     );
     let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[1]);

@@ -94,16 +94,16 @@ static void report_most(const char *name, double value)
         report(name, most);
 }
 
-/* Open descriptors, without that of the folder that lists them. */
+/* Open descriptors, without that of the directory that lists them. */
 static double files(void)
 {
-    DIR *const folder = opendir("/proc/self/fd");
+    DIR *const dir = opendir("/proc/self/fd");
     double found = -1;
-    if (folder == NULL)
+    if (dir == NULL)
         give_up("the kernel does not list descriptors");
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
         found += entry->d_name[0] != '.';
-    closedir(folder);
+    closedir(dir);
     return found;
 }
 

@@ -1,4 +1,4 @@
-/* Common code of the programs of this folder, which measure what shmem-perf cannot: the clock,
+/* Common code of the programs of this directory, which measure what shmem-perf cannot: the clock,
  * the processor of a PE, symmetric memory.
  *
  * It calls only routines of OpenSHMEM 1.4. A source defines _GNU_SOURCE before it includes

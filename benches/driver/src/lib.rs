@@ -1,5 +1,5 @@
-//! The drivers of the benchmarks beside this folder: each builds them, runs them and makes a table
-//! of what they print.
+//! The drivers of the benchmarks beside this directory: each builds them, runs them and makes a
+//! table of what they print.
 //!
 //! `cargo xtask bench-peer`, `bench-races`, `bench-size` and `bench-threads` call them. What is
 //! timed, and how, is the benchmarks' own matter; a driver knows their names, the names of the

@@ -56,18 +56,18 @@ pub struct PeerFlags {
 pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Install) -> Result<()> {
     let suite = suites::named(&suite).context("a suite of this name")?;
     let workspace = Workspace::open()?;
-    let folder = workspace.target.join("bench-peer");
+    let dir = workspace.target.join("bench-peer");
     if peers.is_empty() {
         peers.push(open_mpi()?);
     }
-    let ours = ours::bin(ours, &workspace, &folder, install)?;
+    let ours = ours::bin(ours, &workspace, &dir, install)?;
     let benches = workspace.root.join("benches");
     let parts = match suite.measured {
         [] => PathBuf::new(),
         _ => compile::parts_beside(&ours).map_err(Error::msg)?,
     };
     let build =
-        |name: &str, bin: &Path| Contender::build(name, suite, bin, (&benches, &parts), &folder);
+        |name: &str, bin: &Path| Contender::build(name, suite, bin, (&benches, &parts), &dir);
     let mut all = vec![build("ours", &ours)?];
     for (bin, number) in peers.iter().zip(1..) {
         let name = if peers.len() > 1 { format!("theirs-{number}") } else { "theirs".into() };
@@ -108,7 +108,7 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
     let records = all.iter().flat_map(Contender::records);
     let mut words: Vec<String> = records.map(|record| record.display().to_string()).collect();
     if !words.is_empty() {
-        let page = folder.join(suite.name).with_extension("html");
+        let page = dir.join(suite.name).with_extension("html");
         words.extend(["-o".to_owned(), page.display().to_string()]);
         report::run(&words).map_err(Error::msg)?;
     }
@@ -124,7 +124,7 @@ fn load() -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// Returns the folder of the system's Open MPI programs, installed first where it is missing.
+/// Returns the directory of the system's Open MPI programs, installed first where it is missing.
 fn open_mpi() -> Result<PathBuf> {
     needs::ensure(&[&needs::OPEN_MPI])?;
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;
@@ -133,6 +133,6 @@ fn open_mpi() -> Result<PathBuf> {
             format!("{} is not Open MPI's; name its directory with --peer", oshcc.display())
         })?;
     println!("Theirs: {}", version.trim());
-    let folder = oshcc.parent().context("oshcc is in no directory")?;
-    Ok(folder.to_owned())
+    let dir = oshcc.parent().context("oshcc is in no directory")?;
+    Ok(dir.to_owned())
 }

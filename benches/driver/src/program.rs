@@ -7,16 +7,16 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use task_support::process;
 
-/// Compiles `source` by the `oshcc` of `bin` to the file `name` of `folder`, optimized and with
+/// Compiles `source` by the `oshcc` of `bin` to the file `name` of `dir`, optimized and with
 /// `flags`.
 pub fn build(
     bin: &Path,
     source: &Path,
     flags: &[&str],
-    (folder, name): (&Path, &str),
+    (dir, name): (&Path, &str),
 ) -> Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let program = folder.join(name);
+    fs::create_dir_all(dir)?;
+    let program = dir.join(name);
     let mut compiler = Command::new(bin.join("oshcc"));
     process::run(compiler.arg("-O2").args(flags).arg(source).arg("-o").arg(&program))?;
     Ok(program)

@@ -66,8 +66,8 @@ pub struct RacesFlags {
 /// Runs the task.
 pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
-    let folder = workspace.target.join("bench-races");
-    let bin = ours::bin(ours, &workspace, &folder, install)?;
+    let dir = workspace.target.join("bench-races");
+    let bin = ours::bin(ours, &workspace, &dir, install)?;
     println!("| program | form | time | ratio | memory of a PE | ratio |");
     println!("|---|---|---|---|---|---|");
     for kernel in KERNELS {
@@ -75,7 +75,7 @@ pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Resu
         let mut programs = Vec::new();
         for (number, form) in FORMS.iter().enumerate() {
             let name = format!("{kernel}_{number}");
-            programs.push(program::build(&bin, &source, form.flags, (&folder, &name))?);
+            programs.push(program::build(&bin, &source, form.flags, (&dir, &name))?);
         }
         let mut measured = vec![(Vec::new(), Vec::new()); FORMS.len()];
         for _ in 0..runs {

@@ -48,12 +48,12 @@ pub struct SizeFlags {
 /// Runs the task.
 pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
-    let folder = workspace.target.join("bench-size");
-    let bin = ours::bin(ours, &workspace, &folder, install)?;
+    let dir = workspace.target.join("bench-size");
+    let bin = ours::bin(ours, &workspace, &dir, install)?;
     let benches = workspace.root.join("benches");
     let build = |name| {
         let source = benches.join(name).with_extension("c");
-        program::build(&bin, &source, &[], (&folder, name))
+        program::build(&bin, &source, &[], (&dir, name))
     };
     let memory = build("memory")?;
     // The kernel counts pages of a program and a library that are not on disk yet as Private_Dirty.

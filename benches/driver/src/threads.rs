@@ -80,10 +80,10 @@ pub struct ThreadsFlags {
 pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
     let ThreadsFlags { pes, transports, runs, time, ours } = flags;
     let workspace = Workspace::open()?;
-    let folder = workspace.target.join("bench-threads");
-    let bin = ours::bin(ours, &workspace, &folder, install)?;
-    std::fs::create_dir_all(&folder)?;
-    let record = folder.join("record.json");
+    let dir = workspace.target.join("bench-threads");
+    let bin = ours::bin(ours, &workspace, &dir, install)?;
+    std::fs::create_dir_all(&dir)?;
+    let record = dir.join("record.json");
     println!("| transport | PEs | collective | bytes | single | multiple | ratio |");
     println!("|---|---|---|---|---|---|---|");
     for transport in &transports {

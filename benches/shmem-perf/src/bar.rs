@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn it_waits_for_text_and_ends_at_the_left() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("terminal");
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("terminal");
         let terminal = File::create(&path).expect("a file");
         let mut bar = Bar { terminal: Some(terminal), cleared: Instant::now() };
         bar.show(0.5, "put");

@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_exit_status() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let dir = tempfile::tempdir().expect("a directory");
         let write = |name: &str, seed, factor: f64| {
-            let path = folder.path().join(name);
+            let path = dir.path().join(name);
             let rng = &mut fastrand::Rng::with_seed(seed);
             let (measure, pair) = (Measure::Latency, fixture::pair("one", 2));
             let put = fixture::series(rng, measure, "put", pair, [(8, 1000.0 * factor)]);
@@ -170,7 +170,7 @@ mod tests {
         // Two runs of the same program may differ by that.
         assert_eq!(of(&files[..1], &slow[..1]), Ok(0));
         assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
-        let torn = folder.path().join("torn").display().to_string();
+        let torn = dir.path().join("torn").display().to_string();
         let whole = std::fs::read_to_string(&files[0]).expect("a record");
         let text = whole.replace("\"complete\":true", "\"complete\":false");
         std::fs::write(&torn, text).expect("it is written");

@@ -55,17 +55,17 @@ fn parts() -> Result<PathBuf, String> {
     parts_beside(program.parent().unwrap_or(Path::new("/")))
 }
 
-/// Returns the parts of the installation whose programs are in this folder.
+/// Returns the parts of the installation whose programs are in this directory.
 ///
 /// # Errors
 /// One sentence if it has none.
 pub fn parts_beside(programs: &Path) -> Result<PathBuf, String> {
-    let folder = programs.join(PARTS);
-    match folder.join(ARCHIVE).exists() {
-        true => Ok(folder.canonicalize().unwrap_or(folder)),
+    let dir = programs.join(PARTS);
+    match dir.join(ARCHIVE).exists() {
+        true => Ok(dir.canonicalize().unwrap_or(dir)),
         false => Err(format!(
             "{} has no {ARCHIVE}: only the shmem-perf of an installed Rushmem can build others.",
-            folder.display()
+            dir.display()
         )),
     }
 }

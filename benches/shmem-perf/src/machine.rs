@@ -60,9 +60,9 @@ pub fn own(node: u32) -> PeFacts {
     }
 }
 
-/// Returns the entries of a folder of the kernel, in the order of their numbers.
-fn listed(folder: &str) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+/// Returns the entries of a directory of the kernel, in the order of their numbers.
+fn listed(dir: &str) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<String> =
         entries.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
     paths.sort_by_key(|path| (path.len(), path.clone()));

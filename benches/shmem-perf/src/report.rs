@@ -59,13 +59,13 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let sections = sections::sections(&sources);
     write(&flags.output, &page::page(&sources, &sections))?;
     print(&format!("The report is in {}.\n", flags.output.display()))?;
-    if let Some(folder) = flags.charts {
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| format!("{} cannot be made: {error}.", folder.display()))?;
+    if let Some(dir) = flags.charts {
+        std::fs::create_dir_all(&dir)
+            .map_err(|error| format!("{} cannot be made: {error}.", dir.display()))?;
         for (name, text) in pictures(&sections) {
-            write(&folder.join(name), &text)?;
+            write(&dir.join(name), &text)?;
         }
-        print(&format!("The charts are in {}.\n", folder.display()))?;
+        print(&format!("The charts are in {}.\n", dir.display()))?;
     }
     Ok(0)
 }

@@ -1,7 +1,7 @@
 //! The facts that Rushmem reports beyond the standard: its settings with their origin, and the
 //! libraries that its transports use.
 //!
-//! `shmem-info` prints both; it is in the folder of this program or on the search path. Other
+//! `shmem-info` prints both; it is in the directory of this program or on the search path. Other
 //! libraries report neither.
 
 use std::io::Read;

@@ -11,8 +11,8 @@ const SIZES: [u64; 3] = [8, 8 << 10, 1 << 20];
 /// A job of two PEs over TCP below a library has the rows of that library.
 #[track_caller]
 fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[&str]) {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let file = folder.join(format!("floors-{transport}{}.json", words.len()));
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = dir.join(format!("floors-{transport}{}.json", words.len()));
     let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("SHMEM_ONNODE", "off");
     let job = job.env("SHMEM_TRANSPORT", transport).env(variable.0, variable.1);
     let job = ["--time", "2", "--operations", "put,get", "--sizes", "8,8k,1m"]

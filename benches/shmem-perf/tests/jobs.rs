@@ -22,9 +22,9 @@ fn short(n: usize, words: &[&str]) -> Job {
 
 /// Returns a file of this test.
 fn file(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem-perf");
-    fs::create_dir_all(&folder).expect("a folder for tests");
-    let file = folder.join(name);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem-perf");
+    fs::create_dir_all(&dir).expect("a directory for tests");
+    let file = dir.join(name);
     _ = fs::remove_file(&file);
     file
 }
@@ -298,8 +298,8 @@ int shmem_long_sum_reduce(void *team, long *to, const long *from, size_t n)
 "#;
 
 fn data_that_was_not_moved_ends_the_job() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let faulty = testkit::compile_text("faulty.c", FAULTY, folder, &["-shared", "-fPIC"]);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let faulty = testkit::compile_text("faulty.c", FAULTY, dir, &["-shared", "-fPIC"]);
     for operation in ["put", "get", "fetch_add", "sum_reduce"] {
         let job = |words: &[&str]| {
             let job = Job::new("/usr/bin/env").n(2);

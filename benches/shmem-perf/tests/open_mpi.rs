@@ -19,8 +19,8 @@ mod mpirun {
                 "Open MPI's OpenSHMEM is not here (the packages openmpi-bin and libopenmpi-dev)",
             );
         }
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (program, record) = (folder.join("perf-open-mpi"), folder.join("open-mpi.json"));
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (program, record) = (dir.join("perf-open-mpi"), dir.join("open-mpi.json"));
         let build =
             Job::direct(prefix().join("bin/shmem-perf")).arg("build").arg("--oshcc").arg(oshcc);
         let outcome = build.arg("-o").arg(program.display()).run();

@@ -26,7 +26,7 @@ pub use exports::Exports;
 use fortran::Fortran;
 use table::SpecTable;
 
-/// Returns the files of an installation's folder `include`: their names and texts.
+/// Returns the files of an installation's directory `include`: their names and texts.
 ///
 /// # Errors
 /// If the tables contradict each other or the constants of the runtime.
@@ -52,15 +52,15 @@ pub fn headers() -> Result<Vec<(&'static str, String)>> {
     ])
 }
 
-/// Writes all of them into a folder.
+/// Writes all of them into a directory.
 ///
 /// # Errors
 /// As [`headers`], or if a file cannot be written.
-pub fn write_headers(folder: &Path) -> Result<()> {
+pub fn write_headers(dir: &Path) -> Result<()> {
     for (name, text) in headers()? {
-        let path = folder.join(name);
-        let written = fs::create_dir_all(path.parent().unwrap_or(folder))
-            .and_then(|()| fs::write(&path, text));
+        let path = dir.join(name);
+        let written =
+            fs::create_dir_all(path.parent().unwrap_or(dir)).and_then(|()| fs::write(&path, text));
         written.with_context(|| format!("could not write {}", path.display()))?;
     }
     Ok(())

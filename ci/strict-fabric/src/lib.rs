@@ -6,7 +6,7 @@
 //! violates a rule is aborted with a message that names the rule. The domain `copy` checks nothing
 //! and has little overhead, for measuring the software above libfabric.
 //!
-//! libfabric loads the provider if `FI_PROVIDER_PATH` names the [`folder`]. The provider is named
+//! libfabric loads the provider if `FI_PROVIDER_PATH` names the [`dir`]. The provider is named
 //! `strict`, and a domain like its profile.
 //!
 //! - Rules: `profile` (the table of all profiles), `violation`, `reuse` (of buffers before
@@ -72,25 +72,25 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi::fi_provider {
     }))
 }
 
-/// Creates a folder in `parent` that contains only the provider, for `FI_PROVIDER_PATH`. Cargo has
-/// built the provider beside the running program.
+/// Creates a directory in `parent` that contains only the provider, for `FI_PROVIDER_PATH`. Cargo
+/// has built the provider beside the running program.
 ///
 /// # Errors
-/// If the provider does not exist, or the folder cannot be created.
-pub fn folder(parent: &Path) -> io::Result<PathBuf> {
+/// If the provider does not exist, or the directory cannot be created.
+pub fn dir(parent: &Path) -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let built = program.with_file_name("libstrict_fabric.so");
     if !built.exists() {
         return Err(io::Error::other(format!("{} is not there", built.display())));
     }
-    let folder = parent.join("strict-fabric");
-    fs::create_dir_all(&folder)?;
+    let dir = parent.join("strict-fabric");
+    fs::create_dir_all(&dir)?;
     // Several processes and threads may do this at once, so the link is replaced atomically.
     static CREATED: AtomicU32 = AtomicU32::new(0);
     let number = CREATED.fetch_add(1, Ordering::Relaxed);
-    let new = folder.join(format!("{}-{number}.new", process::id()));
-    let link = folder.join(FILE);
+    let new = dir.join(format!("{}-{number}.new", process::id()));
+    let link = dir.join(FILE);
     std::os::unix::fs::symlink(built, &new)?;
     fs::rename(new, link)?;
-    Ok(folder)
+    Ok(dir)
 }

@@ -112,10 +112,10 @@ fn run_case(name: &'static str, message: &'static str) {
     if Libfabric::open().is_err() {
         absent("libfabric is not here");
     }
-    let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
     let run = Command::new(std::env::current_exe().expect("its own path"))
         .env(CASE, name)
-        .env("FI_PROVIDER_PATH", folder.expect("the provider was built"))
+        .env("FI_PROVIDER_PATH", dir.expect("the provider was built"))
         .env("RUST_BACKTRACE", "0")
         // Otherwise a library of the provider psm3 writes a file when a process is aborted.
         .env("IPATH_NO_BACKTRACE", "1")

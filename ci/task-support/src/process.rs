@@ -52,7 +52,7 @@ pub fn on_path(program: impl AsRef<Path>) -> Option<PathBuf> {
         return program.is_file().then(|| program.to_owned());
     }
     std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(program))
+        .map(|dir| dir.join(program))
         .find(|path| path.is_file())
 }
 

@@ -26,8 +26,8 @@ pub type Install = fn(&Workspace, &Path) -> Result<()>;
 /// One crate of the workspace.
 #[derive(Debug, Clone)]
 pub struct Package {
-    /// Its folder, relative to the top of the repository.
-    pub folder: String,
+    /// Its directory, relative to the top of the repository.
+    pub dir: String,
     /// The oldest Rust that it says it builds with.
     pub rust_version: Option<String>,
     /// The dependencies.
@@ -37,10 +37,10 @@ pub struct Package {
 /// A program of tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TestProgram {
-    /// The folder of its package, relative to the top of the repository.
-    pub folder: String,
-    /// True if it is a file of the package's folder `tests`; otherwise it holds the unit tests of a
-    /// crate.
+    /// The directory of its package, relative to the top of the repository.
+    pub dir: String,
+    /// True if it is a file of the package's directory `tests`; otherwise it holds the unit tests
+    /// of a crate.
     pub is_integration: bool,
     /// The name of the file or of the crate.
     pub name: String,
@@ -53,8 +53,8 @@ pub struct TestProgram {
 pub struct Dependency {
     /// The name of the package that is depended on.
     pub name: String,
-    /// Its folder, relative to the top, where it is a crate of this repository.
-    pub folder: Option<String>,
+    /// Its directory, relative to the top, where it is a crate of this repository.
+    pub dir: Option<String>,
     /// True if only tests, examples and benches see it.
     pub dev: bool,
 }
@@ -133,11 +133,11 @@ impl Package {
     fn read(package: &cargo_metadata::Package, root: &Path) -> Result<Self> {
         let dependency = |found: &cargo_metadata::Dependency| Dependency {
             name: found.name.clone(),
-            folder: found.path.as_ref().and_then(|path| relative(path.as_std_path(), root)),
+            dir: found.path.as_ref().and_then(|path| relative(path.as_std_path(), root)),
             dev: found.kind == DependencyKind::Development,
         };
         Ok(Self {
-            folder: folder_of(package.manifest_path.as_std_path(), root)?,
+            dir: dir_of(package.manifest_path.as_std_path(), root)?,
             rust_version: package
                 .rust_version
                 .as_ref()
@@ -148,16 +148,16 @@ impl Package {
 }
 
 impl TestProgram {
-    /// Returns true if it is the file `name` of the folder `tests` of the package in `folder`.
-    pub fn is(&self, folder: &str, name: &str) -> bool {
-        self.is_integration && self.folder == folder && self.name == name
+    /// Returns true if it is the file `name` of the directory `tests` of the package in `dir`.
+    pub fn is(&self, dir: &str, name: &str) -> bool {
+        self.is_integration && self.dir == dir && self.name == name
     }
 
     /// Returns `None` if the artifact is no program.
     fn read(artifact: Artifact, root: &Path) -> Result<Option<Self>> {
         let Some(executable) = artifact.executable else { return Ok(None) };
         Ok(Some(Self {
-            folder: folder_of(artifact.manifest_path.as_std_path(), root)?,
+            dir: dir_of(artifact.manifest_path.as_std_path(), root)?,
             is_integration: artifact.target.is_test(),
             name: artifact.target.name,
             executable: executable.into_std_path_buf(),
@@ -165,10 +165,10 @@ impl TestProgram {
     }
 }
 
-/// Returns the folder of a manifest, relative to the top of the repository.
-fn folder_of(manifest: &Path, root: &Path) -> Result<String> {
-    let folder = manifest.parent().and_then(|folder| relative(folder, root));
-    folder.context("a package lies outside the repository")
+/// Returns the directory of a manifest, relative to the top of the repository.
+fn dir_of(manifest: &Path, root: &Path) -> Result<String> {
+    let dir = manifest.parent().and_then(|dir| relative(dir, root));
+    dir.context("a package lies outside the repository")
 }
 
 fn relative(path: &Path, root: &Path) -> Option<String> {

@@ -34,7 +34,7 @@ pub fn needs_fortran() {
 
 type CompiledProgram = Arc<OnceLock<PathBuf>>;
 
-/// Compiles `source`, whose extension names its language, into a folder of this process under
+/// Compiles `source`, whose extension names its language, into a directory of this process under
 /// `tmpdir` and returns the program. A second call for the same source and flags returns the same
 /// program. A test that wants a Fortran program where there is no compiler is ignored.
 ///
@@ -55,7 +55,7 @@ pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
 
 /// Works as [`compile`], from the text of a program that no file of the repository holds.
 pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> PathBuf {
-    let source = folder(tmpdir).join(name);
+    let source = dir(tmpdir).join(name);
     std::fs::write(&source, text)
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", source.display()));
     compile(&source, tmpdir, flags)
@@ -66,7 +66,7 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let (compiler, always) = compiler(source);
     let stem = source.file_stem().expect("a program has a name").to_string_lossy();
     let suffix: String = flags.concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
-    let program = folder(tmpdir).join(format!("{stem}{suffix}"));
+    let program = dir(tmpdir).join(format!("{stem}{suffix}"));
     let mut command = Command::new(prefix().join("bin").join(compiler));
     command.args(always).args(flags).arg(source).arg("-o").arg(&program).arg("-lm");
     let output =
@@ -80,11 +80,11 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// Returns the folder of this test program, since two may compile the same source at once.
-fn folder(tmpdir: &Path) -> PathBuf {
+/// Returns the directory of this test program, since two may compile the same source at once.
+fn dir(tmpdir: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
-    let folder = tmpdir.join(this.file_stem().expect("a test program has a name"));
-    std::fs::create_dir_all(&folder)
-        .unwrap_or_else(|error| panic!("cannot make {}: {error}", folder.display()));
-    folder
+    let dir = tmpdir.join(this.file_stem().expect("a test program has a name"));
+    std::fs::create_dir_all(&dir)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}", dir.display()));
+    dir
 }

@@ -32,7 +32,7 @@ pub struct Job {
     launcher_options: Vec<String>,
     wrapper: Vec<String>,
     environment: Vec<(String, String)>,
-    folder: Option<PathBuf>,
+    dir: Option<PathBuf>,
     limit: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Job {
             launcher_options: Vec::new(),
             wrapper: Vec::new(),
             environment: Vec::new(),
-            folder: None,
+            dir: None,
             limit: LIMIT,
         }
     }
@@ -92,8 +92,8 @@ impl Job {
     }
 
     /// Returns the working directory.
-    pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
-        self.folder = Some(folder.as_ref().to_owned());
+    pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.dir = Some(dir.as_ref().to_owned());
         self
     }
 
@@ -140,8 +140,8 @@ impl Job {
             .stdin(Stdio::null())
             .stdout(stdout.try_clone().expect("a descriptor"))
             .stderr(stderr.try_clone().expect("a descriptor"));
-        if let Some(folder) = &self.folder {
-            command.current_dir(folder);
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
         }
         let environment: String =
             self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();

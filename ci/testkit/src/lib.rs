@@ -45,10 +45,10 @@ macro_rules! tests {
     };
 }
 
-/// Compiles a program of the calling package's folder `tests/programs`; further arguments are
+/// Compiles a program of the calling package's directory `tests/programs`; further arguments are
 /// flags.
 ///
-/// A macro because only the calling test knows its package and cargo's folder for its files.
+/// A macro because only the calling test knows its package and cargo's directory for its files.
 #[macro_export]
 macro_rules! program {
     ($name:expr $(, $flag:expr)* $(,)?) => {

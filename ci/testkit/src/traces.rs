@@ -44,12 +44,12 @@ impl Traces {
     }
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| is_ours(name))
-        .map(|name| folder.join(name).display().to_string())
+        .map(|name| dir.join(name).display().to_string())
         .collect()
 }
 

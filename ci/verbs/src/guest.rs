@@ -33,7 +33,7 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr
 /// The files from which guests are started.
 pub struct Bed {
     scripts: PathBuf,
-    folder: PathBuf,
+    dir: PathBuf,
     image: PathBuf,
     modules: PathBuf,
     initramfs: PathBuf,
@@ -42,23 +42,23 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Prepares the files for this kernel in `folder`.
-    pub fn new(workspace: &Workspace, folder: &Path, kernel: PathBuf) -> Result<Bed> {
+    /// Prepares the files for this kernel in `dir`.
+    pub fn new(workspace: &Workspace, dir: &Path, kernel: PathBuf) -> Result<Bed> {
         let scripts = workspace.root.join(SCRIPTS);
-        let initramfs = folder.join("initramfs.gz");
+        let initramfs = dir.join("initramfs.gz");
         process::run(
             process::limited(Duration::from_secs(120), scripts.join("initramfs.sh"))
                 .arg(&kernel)
                 .arg(&initramfs),
         )?;
-        let ticks = folder.join("ticks");
+        let ticks = dir.join("ticks");
         process::run(
             Command::new("cc").arg("-O1").arg("-o").arg(&ticks).arg(scripts.join("ticks.c")),
         )?;
         let ticks = process::capture(&mut Command::new(&ticks))?.trim().to_owned();
         Ok(Bed {
             scripts,
-            folder: folder.to_owned(),
+            dir: dir.to_owned(),
             image: kernel::image(&kernel)?,
             modules: kernel.join("lib/modules"),
             initramfs,
@@ -70,14 +70,14 @@ impl Bed {
     pub fn run(&self, jobs: &[&GuestJob], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
         let kind = if pair { "pair" } else { "one" };
         println!("\n{} jobs in {kind} of guests, at most {} s", jobs.len(), limit.as_secs());
-        let wire = self.folder.join("wire");
+        let wire = self.dir.join("wire");
         let start = Instant::now();
         let mut guests = Vec::new();
         let mut first = PathBuf::new();
         for number in 1..=1 + u32::from(pair) {
-            let folder = self.folder.join(format!("{kind}-{number}"));
-            self.prepare(&folder, jobs)?;
-            let mut command = self.qemu(&folder, number, pair, limit);
+            let dir = self.dir.join(format!("{kind}-{number}"));
+            self.prepare(&dir, jobs)?;
+            let mut command = self.qemu(&dir, number, pair, limit);
             if pair {
                 let server = if number == 1 { "on" } else { "off" };
                 let netdev = format!(
@@ -90,7 +90,7 @@ impl Bed {
             }
             if number == 1 {
                 let _ = fs::remove_file(&wire);
-                first.clone_from(&folder);
+                first.clone_from(&dir);
             }
             guests.push(Guest(command.spawn().context("qemu could not be started")?));
             while pair && number == 1 && !wire.exists() && start.elapsed() < Duration::from_secs(20)
@@ -102,30 +102,30 @@ impl Bed {
             guest.0.wait()?;
         }
         println!("the guests ended after {:.0} s", start.elapsed().as_secs_f64());
-        let complaints = fs::read_to_string(self.folder.join("pair-2/served.log"));
+        let complaints = fs::read_to_string(self.dir.join("pair-2/served.log"));
         if pair && let Ok(complaints) = complaints {
             complaints.lines().for_each(|line| println!("the second guest: {line}"));
         }
         Ok(GuestReport::read(&first, jobs.iter().map(|job| job.name.as_str())))
     }
 
-    /// Empties a guest's folder and puts its scripts and jobs there.
-    fn prepare(&self, folder: &Path, jobs: &[&GuestJob]) -> Result<()> {
-        if folder.is_dir() {
-            fs::remove_dir_all(folder)?;
+    /// Empties a guest's directory and puts its scripts and jobs there.
+    fn prepare(&self, dir: &Path, jobs: &[&GuestJob]) -> Result<()> {
+        if dir.is_dir() {
+            fs::remove_dir_all(dir)?;
         }
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(dir)?;
         for script in ["guest.sh", "elsewhere.sh", "served.sh"] {
-            fs::copy(self.scripts.join(script), folder.join(script))
+            fs::copy(self.scripts.join(script), dir.join(script))
                 .with_context(|| format!("could not copy {script}"))?;
         }
         let line =
             |job: &&GuestJob| format!("{}\t{}\t{}\n", job.name, job.limit.as_secs(), job.command);
-        fs::write(folder.join("jobs"), jobs.iter().map(line).collect::<String>())?;
+        fs::write(dir.join("jobs"), jobs.iter().map(line).collect::<String>())?;
         Ok(())
     }
 
-    fn qemu(&self, folder: &Path, number: u32, pair: bool, limit: Duration) -> Command {
+    fn qemu(&self, dir: &Path, number: u32, pair: bool, limit: Duration) -> Command {
         let share = |path: &Path, tag: &str, access: &str| {
             format!(
                 "local,path={},mount_tag={tag},security_model=none,multidevs=remap{access}",
@@ -138,7 +138,7 @@ impl Bed {
             self.ticks,
             u8::from(pair)
         );
-        let log = fs::File::create(folder.join("console.log"));
+        let log = fs::File::create(dir.join("console.log"));
         let mut command = process::limited(limit, "qemu-system-x86_64");
         command
             .args(["-accel", &accelerator, "-machine", "q35,hpet=off", "-cpu", "max"])
@@ -150,7 +150,7 @@ impl Bed {
             .arg(&self.initramfs)
             .args(["-append", &command_line])
             .args(["-virtfs", &share(Path::new("/"), "root", ",readonly=on")])
-            .args(["-virtfs", &share(folder, "out", "")])
+            .args(["-virtfs", &share(dir, "out", "")])
             .args(["-virtfs", &share(&self.modules, "modules", ",readonly=on")])
             .stdout(log.map_or_else(|_| Stdio::null(), Stdio::from));
         command

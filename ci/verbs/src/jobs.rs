@@ -104,8 +104,8 @@ pub struct Places {
 
 impl Places {
     pub fn at(workspace: &Workspace, ucx: PathBuf, ofi: PathBuf) -> Places {
-        let folder = workspace.target.join("verbs");
-        Places { prefix: folder.join("prefix"), programs: folder.join("programs"), ucx, ofi }
+        let dir = workspace.target.join("verbs");
+        Places { prefix: dir.join("prefix"), programs: dir.join("programs"), ucx, ofi }
     }
 }
 
@@ -117,28 +117,26 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Returns the system's, and those in the folders that variables name.
+    /// Returns the system's, and those in the directories that variables name.
     pub fn all() -> Result<Vec<Libraries>> {
         let system = Libraries { name: "system".into(), environment: String::new(), has: |_| true };
         let mut all = vec![system];
-        let folders = std::env::var_os("RUSHMEM_UCX_DIR").unwrap_or_default();
-        let named = std::env::split_paths(&folders)
-            .filter(|folder| folder.join("ucx/libuct_ib.so.0").is_file());
-        for (number, folder) in named.enumerate() {
-            let folder = plain(&folder)?;
+        let dirs = std::env::var_os("RUSHMEM_UCX_DIR").unwrap_or_default();
+        let named =
+            std::env::split_paths(&dirs).filter(|dir| dir.join("ucx/libuct_ib.so.0").is_file());
+        for (number, dir) in named.enumerate() {
+            let dir = plain(&dir)?;
             all.push(Libraries {
-                name: format!("folder{}", number + 1),
-                environment: format!("LD_LIBRARY_PATH={folder} UCX_MODULE_DIR={folder}/ucx "),
+                name: format!("directory{}", number + 1),
+                environment: format!("LD_LIBRARY_PATH={dir} UCX_MODULE_DIR={dir}/ucx "),
                 has: |network| network.transport == UCX.transport && network.suite.is_some(),
             });
         }
-        if let Some(folder) = std::env::var_os("RUSHMEM_OFI_DIR") {
-            let folder = plain(Path::new(&folder))?;
+        if let Some(dir) = std::env::var_os("RUSHMEM_OFI_DIR") {
+            let dir = plain(Path::new(&dir))?;
             all.push(Libraries {
-                name: "folder".into(),
-                environment: format!(
-                    "LD_LIBRARY_PATH={folder} FI_PROVIDER_PATH={folder}/libfabric "
-                ),
+                name: "directory".into(),
+                environment: format!("LD_LIBRARY_PATH={dir} FI_PROVIDER_PATH={dir}/libfabric "),
                 has: |network| network.transport == OFI.transport,
             });
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-/// A folder with `boot/vmlinuz*` and `lib/modules`, to be used instead.
+/// A directory with `boot/vmlinuz*` and `lib/modules`, to be used instead.
 const KERNEL: &str = "RUSHMEM_VERBS_KERNEL";
 
 /// The parts of the package to unpack.
@@ -31,13 +31,13 @@ const PARTS: &[&str] = &[
     "./lib/modules/*/kernel/net/*",
 ];
 
-/// Returns the kernel and its modules: the folder that [`KERNEL`] names, or one below `folder`,
+/// Returns the kernel and its modules: the directory that [`KERNEL`] names, or one below `dir`,
 /// which is filled if it is not.
-pub fn tree(folder: &Path) -> Result<PathBuf> {
+pub fn tree(dir: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(KERNEL) {
         return Ok(PathBuf::from(named));
     }
-    let tree = folder.join("kernel");
+    let tree = dir.join("kernel");
     if tree.is_dir() {
         return Ok(tree);
     }
@@ -46,7 +46,7 @@ pub fn tree(folder: &Path) -> Result<PathBuf> {
     }
     let package = newest()?;
     println!("Downloading {package} for the guests");
-    let work = folder.join("kernel.new");
+    let work = dir.join("kernel.new");
     if work.is_dir() {
         fs::remove_dir_all(&work)?;
     }
@@ -81,8 +81,8 @@ pub fn image(tree: &Path) -> Result<PathBuf> {
 }
 
 fn version(tree: &Path) -> Result<String> {
-    let folder = fs::read_dir(tree.join("lib/modules"))?.next().context("no modules")??;
-    Ok(folder.file_name().to_string_lossy().into_owned())
+    let dir = fs::read_dir(tree.join("lib/modules"))?.next().context("no modules")??;
+    Ok(dir.file_name().to_string_lossy().into_owned())
 }
 
 /// Returns the package that Debian's own current kernel stands for.

@@ -80,10 +80,10 @@ fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     if let Err(error) = needs::ensure(&[&HYDRA]) {
         println!("{error:#}");
     }
-    let folder = workspace.target.join("verbs");
-    fs::create_dir_all(&folder)?;
-    match kernel::tree(&folder) {
-        Ok(kernel) => Bed::new(workspace, &folder, kernel).map(Ok),
+    let dir = workspace.target.join("verbs");
+    fs::create_dir_all(&dir)?;
+    match kernel::tree(&dir) {
+        Ok(kernel) => Bed::new(workspace, &dir, kernel).map(Ok),
         Err(error) => Ok(Err(format!("no kernel for a guest: {error:#}"))),
     }
 }

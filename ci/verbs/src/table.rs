@@ -17,8 +17,8 @@ pub struct GuestReport {
 const TIMED_OUT: [i32; 2] = [124, 137];
 
 impl GuestReport {
-    pub fn read<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Vec<GuestReport> {
-        let results = fs::read_to_string(folder.join("results")).unwrap_or_default();
+    pub fn read<'a>(dir: &Path, names: impl Iterator<Item = &'a str>) -> Vec<GuestReport> {
+        let results = fs::read_to_string(dir.join("results")).unwrap_or_default();
         let end = |name: &str| {
             results.lines().find_map(|line| {
                 let mut parts = line.split('\t');
@@ -27,7 +27,7 @@ impl GuestReport {
                 same.then_some(end)
             })
         };
-        let log = |name: &str| folder.join(format!("{name}.log"));
+        let log = |name: &str| dir.join(format!("{name}.log"));
         names
             .map(|name| GuestReport { name: name.into(), log: log(name), end: end(name) })
             .collect()

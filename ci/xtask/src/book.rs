@@ -36,16 +36,16 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     if let Some(missing) = missing() {
         bail!(missing);
     }
-    let folder = workspace.target.join("book");
-    let _ = std::fs::remove_dir_all(&folder);
-    let (sources, site) = (folder.join("sources"), folder.join("site"));
+    let dir = workspace.target.join("book");
+    let _ = std::fs::remove_dir_all(&dir);
+    let (sources, site) = (dir.join("sources"), dir.join("site"));
     copy_tree(&workspace.root.join("docs"), &sources)?;
     let introduction = read(&workspace.root.join("README.md"))?.replace("](docs/", "](");
     write(&sources.join("introduction.md"), &introduction)?;
     let mut summary = read(&sources.join("SUMMARY.md"))?.replace("../README.md", "introduction.md");
     summary += "\n# Routines\n\n";
     for page in manual::pages() {
-        let source = folder.join("page.3");
+        let source = dir.join("page.3");
         let text = page.text.replace("@DATE@", "").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
         write(&source, &text)?;
         let html = capture(Command::new("mandoc").args(["-Thtml", "-Ofragment"]).arg(&source))?;
@@ -55,9 +55,9 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     }
     write(&sources.join("SUMMARY.md"), &summary)?;
     for page in files(&sources, ".md")? {
-        let folder = page.parent().unwrap_or(&sources);
+        let dir = page.parent().unwrap_or(&sources);
         let title = |target: &str| {
-            let text = read(&folder.join(target)).ok()?;
+            let text = read(&dir.join(target)).ok()?;
             text.lines().find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
         };
         write(&page, &with_titles(&without_links_outside(&read(&page)?), title))?;
@@ -124,11 +124,11 @@ fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
 fn check(site: &Path) -> Result<()> {
     let mut broken = Vec::new();
     for page in files(site, ".html")? {
-        let folder = page.parent().unwrap_or(site);
+        let dir = page.parent().unwrap_or(site);
         for target in read(&page)?.split(" href=\"").skip(1) {
             let target = target.split(['"', '#']).next().unwrap_or_default();
             let is_here = !target.is_empty() && !target.contains(':');
-            if is_here && !folder.join(target).exists() {
+            if is_here && !dir.join(target).exists() {
                 broken.push(format!("{}: {target}", page.display()));
             }
         }
@@ -140,9 +140,9 @@ fn check(site: &Path) -> Result<()> {
     bail!("these links lead nowhere:\n  {}", broken.join("\n  "))
 }
 
-fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>> {
+fn files(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
     let pattern = format!("*{end}");
-    let listed = capture(Command::new("find").arg(folder).args(["-name", &pattern]))?;
+    let listed = capture(Command::new("find").arg(dir).args(["-name", &pattern]))?;
     Ok(listed.lines().map(PathBuf::from).collect())
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: the files of a release, under target/dist: a folder that can be moved, as an
-//! archive; the same as a Python wheel and as packages for Debian and RPM; the sources with those
-//! of all dependencies; checksums.
+//! `cargo xtask dist`: the files of a release, under target/dist: a directory that can be moved, as
+//! an archive; the same as a Python wheel and as packages for Debian and RPM; the sources with
+//! those of all dependencies; checksums.
 //!
 //! The programs are linked against the symbols of an old C library, by zig (`cargo zigbuild`), so
 //! that they run on every distribution that has a newer one. What is made is checked: no symbol
@@ -23,7 +23,7 @@ use task_support::workspace::Workspace;
 use crate::install::{self, Release};
 use crate::toolchain::Toolchain;
 use packages::Packages;
-use release::{GLIBC, VERSION, done, empty_folder};
+use release::{GLIBC, VERSION, done, empty_dir};
 
 #[derive(clap::Args)]
 pub struct DistFlags {
@@ -99,19 +99,19 @@ pub fn make(
     let epoch = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
-    empty_folder(&prefix)?;
+    empty_dir(&prefix)?;
     install(workspace, arch, &prefix, &epoch)?;
     let mut made = Vec::new();
     if let Some(missing) = no_licenses {
         eprintln!("The licenses of dependencies are left out, so do not publish this: {missing}");
     } else {
-        let (sources, folder) = archive::of_sources(workspace, output, &epoch)?;
-        dependencies::install(workspace, &folder, &prefix, (arch, &epoch))?;
+        let (sources, dir) = archive::of_sources(workspace, output, &epoch)?;
+        dependencies::install(workspace, &dir, &prefix, (arch, &epoch))?;
         made.extend(only.is_none().then_some(sources));
     }
     let is_wanted = |kind| only.is_none_or(|only| only == kind);
     if is_wanted(FileKind::Archive) {
-        made.push(archive::of_folder(output, &name, &epoch)?);
+        made.push(archive::of_dir(output, &name, &epoch)?);
     }
     if is_wanted(FileKind::Wheel) {
         made.push(wheel::of_prefix(&prefix, output, arch, &epoch)?);

@@ -1,4 +1,4 @@
-//! `cargo xtask install --prefix DIR`: the release as one folder that can be moved.
+//! `cargo xtask install --prefix DIR`: the release as one directory that can be moved.
 //!
 //! This file says what lies where; [`files`] puts it there.
 
@@ -175,15 +175,15 @@ pub fn place_all_by(
 fn fortran_module(prefix: &mut Prefix) -> Result<()> {
     let source = prefix.path("include/shmem.f90");
     let is_here = |name: &&str| process::on_path(name).is_some();
-    for (names, folder) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
+    for (names, dir) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
         let Some(compiler) = names.iter().find(|name| is_here(name)) else { continue };
-        prefix.make_folder(folder)?;
-        let within = prefix.path(folder);
+        prefix.make_dir(dir)?;
+        let within = prefix.path(dir);
         let mut command = Command::new(compiler);
         command.args(["-w", "-fsyntax-only"]).arg(&source).current_dir(&within);
         // Old versions of flang cannot compile it.
         if process::succeeds(&mut command) {
-            prefix.add(&format!("{folder}/shmem.mod"))?;
+            prefix.add(&format!("{dir}/shmem.mod"))?;
         }
     }
     Ok(())
@@ -206,13 +206,13 @@ fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
 
 /// Writes the files of pkg-config and CMake.
 fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
-    for (template, folder) in [
+    for (template, dir) in [
         ("rushmem.pc", "lib/pkgconfig"),
         ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
         ("RushmemConfigVersion.cmake", "lib/cmake/Rushmem"),
     ] {
         let text = read(workspace, template)?.replace("@VERSION@", VERSION);
-        prefix.write(&format!("{folder}/{template}"), &text)?;
+        prefix.write(&format!("{dir}/{template}"), &text)?;
     }
     Ok(())
 }
@@ -263,7 +263,7 @@ To use it:
   oshrun -n 4 ./program
 
 `man oshrun` then works, too; docs/installing.md describes build systems and completions. To remove it, delete the
-folder, or only what was installed: (cd "{prefix}" && sort -r {MANIFEST} | xargs rm -fd)
+directory, or only what was installed: (cd "{prefix}" && sort -r {MANIFEST} | xargs rm -fd)
 "#
     )
 }

@@ -37,7 +37,7 @@ pub fn run(SymbolsFlags { prefix, accept }: SymbolsFlags) -> Result<()> {
     check(&Workspace::open()?, &prefix, accept)
 }
 
-/// Checks lib/librushmem.so, lib/librushmem.a and the headers under the folder given.
+/// Checks lib/librushmem.so, lib/librushmem.a and the headers under the directory given.
 pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     let lib = prefix.join("lib");
     let table = Exports::read();

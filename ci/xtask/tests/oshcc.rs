@@ -157,13 +157,13 @@ fn the_command_is_shown_in_every_spelling() {
 #[test]
 fn each_part_of_the_command_is_shown_alone() {
     let prefix = InstalledPrefix::make("parts");
-    let folder = |name| format!("'{}'", prefix.0.join(name).display());
+    let dir = |name| format!("'{}'", prefix.0.join(name).display());
     for (part, expected) in [
         ("command", "true".to_string()),
         ("compile", prefix.include()),
         ("link", prefix.link()),
-        ("incdirs", folder("include")),
-        ("libdirs", folder("lib")),
+        ("incdirs", dir("include")),
+        ("libdirs", dir("lib")),
         ("libs", "rushmem".to_string()),
         ("version", concat!("oshcc: Rushmem ", env!("CARGO_PKG_VERSION"), " (Language: C)").into()),
     ] {
@@ -193,11 +193,11 @@ fn a_module_that_is_missing_is_named_with_the_remedy() {
         let mut wrapper = prefix.wrapper("oshfort");
         wrapper.env("OSHFORT_FC", compiler).args(["-c", "a.f90"]).output().unwrap()
     };
-    for (compiler, folder) in [("false", "include"), ("false flang", "include/flang")] {
+    for (compiler, dir) in [("false", "include"), ("false flang", "include/flang")] {
         let output = compile(compiler);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
-        let has = format!("{} has no shmem.mod", prefix.0.join(folder).display());
+        let has = format!("{} has no shmem.mod", prefix.0.join(dir).display());
         assert!(message.contains(&has) && message.contains("shmem.f90"), "{message}");
     }
     assert!(compile("true").stderr.is_empty());

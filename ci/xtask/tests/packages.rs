@@ -21,26 +21,26 @@ fn run(program: &Path) {
 }
 
 /// Returns the moved prefix by a path that autoconf can deal with: one without blanks.
-fn without_blank(folder: &Path) -> PathBuf {
-    let link = folder.join("prefix");
+fn without_blank(dir: &Path) -> PathBuf {
+    let link = dir.join("prefix");
     symlink(moved(), &link).unwrap();
     link
 }
 
-/// A configure script of the fixture, made in `folder`.
-fn configure(folder: &Path) {
-    let source = folder.join("project");
+/// A configure script of the fixture, made in `dir`.
+fn configure(dir: &Path) {
+    let source = dir.join("project");
     fs::create_dir(&source).unwrap();
     for name in ["configure.ac", "Makefile.in"] {
         fs::copy(Path::new(FIXTURES).join("autoconf").join(name), source.join(name)).unwrap();
     }
-    fs::copy(Path::new(FIXTURES).join("pes.c"), folder.join("pes.c")).unwrap();
+    fs::copy(Path::new(FIXTURES).join("pes.c"), dir.join("pes.c")).unwrap();
     succeed(shell("autoreconf -i").current_dir(&source));
 }
 
 fn pkg_config_finds_the_moved_library() {
     needs("pkg-config");
-    let folder = temporary("pkg-config");
+    let dir = temporary("pkg-config");
     let ask = |question: &str| {
         let mut command = shell(&format!("pkg-config {question} rushmem"));
         succeed(command.env("PKG_CONFIG_PATH", moved().join("lib/pkgconfig")))
@@ -52,37 +52,37 @@ fn pkg_config_finds_the_moved_library() {
         let words = ask(&format!("{options} --cflags --libs"));
         // The words are for a shell, which removes the hyphens before the blanks.
         let compile = format!("cc {flags} -o {name} {FIXTURES}/pes.c {words}");
-        succeed(shell(&compile).current_dir(&folder));
-        run(&folder.join(name));
+        succeed(shell(&compile).current_dir(&dir));
+        run(&dir.join(name));
     }
 }
 
 fn debug_information_is_beside_what_is_installed() {
     let sections = |file: &str| succeed(runs("readelf").args(["-SW"]).arg(moved().join(file)));
-    for (folder, name) in [
+    for (dir, name) in [
         ("bin", "oshrun"),
         ("bin", "shmem-info"),
         ("bin", "shmem-perf"),
         ("lib", "librushmem.so.1"),
         ("lib", "librushmem-race.so.1"),
     ] {
-        let own = sections(&format!("{folder}/{name}"));
+        let own = sections(&format!("{dir}/{name}"));
         assert!(own.contains(".gnu_debuglink"), "{own}");
         assert!(!own.contains(".debug_") && !own.contains(".symtab"), "{own}");
-        let beside = sections(&format!("{folder}/.debug/{name}.debug"));
+        let beside = sections(&format!("{dir}/.debug/{name}.debug"));
         assert!(beside.contains(".symtab"), "{beside}");
     }
 }
 
 fn cmake_finds_the_moved_library() {
     needs("cmake");
-    let folder = temporary("cmake");
+    let dir = temporary("cmake");
     let fortran = is_here("gfortran");
     let with_fortran = format!("-DWITH_FORTRAN={}", if fortran { "ON" } else { "OFF" });
-    let build = folder.join("build");
+    let build = dir.join("build");
     let mut cmake = runs("cmake");
     cmake.arg("-S").arg(Path::new(FIXTURES).join("cmake")).arg("-B").arg(&build);
-    // CMake looks beside the folders of PATH, so a user who has oshcc needs no option for it.
+    // CMake looks beside the directories of PATH, so a user who has oshcc needs no option for it.
     let path = format!("{}:{}", moved().join("bin").display(), std::env::var("PATH").unwrap());
     succeed(cmake.arg(with_fortran).env("PATH", path));
     succeed(runs("cmake").arg("--build").arg(&build));
@@ -109,8 +109,8 @@ fn cmake_finds_the_library_by_way_of_a_link() {
 
 fn cmake_knows_which_versions_will_do() {
     needs("cmake");
-    let folder = temporary("versions");
-    let script = folder.join("ask.cmake");
+    let dir = temporary("versions");
+    let script = dir.join("ask.cmake");
     let version = moved().join("lib/cmake/Rushmem/RushmemConfigVersion.cmake");
     let text = format!(
         "include(\"{}\")\nmessage(\"${{PACKAGE_VERSION_COMPATIBLE}}\")\n",
@@ -136,41 +136,41 @@ fn cmake_knows_which_versions_will_do() {
 fn a_configure_script_takes_the_wrapper_as_the_compiler() {
     needs("automake");
     needs("pkg-config");
-    let folder = temporary("autoconf-wrapper");
-    configure(&folder);
-    let prefix = without_blank(&folder);
+    let dir = temporary("autoconf-wrapper");
+    configure(&dir);
+    let prefix = without_blank(&dir);
     let build = format!(
         "PATH={}/bin:$PATH && project/configure --srcdir=project CC=oshcc && make",
         prefix.display()
     );
-    succeed(shell(&build).current_dir(&folder));
-    run(&folder.join("pes"));
+    succeed(shell(&build).current_dir(&dir));
+    run(&dir.join("pes"));
 }
 
 fn a_configure_script_finds_the_library_by_pkg_config() {
     needs("automake");
     needs("pkg-config");
-    let folder = temporary("autoconf-pkg-config");
-    configure(&folder);
-    let prefix = without_blank(&folder);
+    let dir = temporary("autoconf-pkg-config");
+    configure(&dir);
+    let prefix = without_blank(&dir);
     let build = format!(
         "project/configure --srcdir=project --with-rushmem PKG_CONFIG_PATH={}/lib/pkgconfig && make",
         prefix.display()
     );
-    succeed(shell(&build).current_dir(&folder));
-    run(&folder.join("pes"));
+    succeed(shell(&build).current_dir(&dir));
+    run(&dir.join("pes"));
 }
 
 /// Compiles with the wrapper by each of its names.
 fn every_name_of_the_wrappers_compiles() {
-    let folder = temporary("names");
+    let dir = temporary("names");
     let mut sources = vec![("oshcc", "pes.c"), ("oshcxx", "pes.cpp"), ("oshc++", "pes.cpp")];
     sources.push(("oshCC", "pes.cpp"));
     if is_here("gfortran") {
         sources.push(("oshfort", "pes.f90"));
     }
     for (wrapper, source) in sources {
-        let program = folder.join(format!("by-{wrapper}"));
+        let program = dir.join(format!("by-{wrapper}"));
         let mut command = runs(moved().join("bin").join(wrapper));
         succeed(command.arg(Path::new(FIXTURES).join(source)).arg("-o").arg(&program));
         run(&program);
@@ -181,12 +181,12 @@ fn the_manifest_lists_every_file() {
     let prefix = testkit::prefix();
     let text = fs::read_to_string(prefix.join("share/rushmem/manifest")).unwrap();
     let mut missing = Vec::new();
-    let mut folders = vec![prefix.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    let mut dirs = vec![prefix.clone()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() && !path.is_symlink() {
-                folders.push(path.clone());
+                dirs.push(path.clone());
             }
             if !text.lines().any(|line| prefix.join(line) == path) {
                 missing.push(path);

@@ -9,7 +9,7 @@ use std::path::Path;
 pub struct SourceLine {
     /// The function.
     pub function: Option<String>,
-    /// The file, from the folder of this process if it is in there.
+    /// The file, from the directory of this process if it is in there.
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
@@ -85,7 +85,7 @@ fn is_of_a_library(name: &str) -> bool {
     })
 }
 
-/// Returns a path from the folder of this process, if it is in there.
+/// Returns a path from the directory of this process, if it is in there.
 pub fn from_here(path: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside =

@@ -205,9 +205,9 @@ fn path<R: Reader>(
     };
     let Some((program, index)) = unit.line_program.as_ref().zip(index) else { return Ok(None) };
     let Some(file) = program.header().file(index) else { return Ok(None) };
-    let folder = file.directory(program.header()).map(|folder| unit.attr_string(folder));
+    let dir = file.directory(program.header()).map(|dir| unit.attr_string(dir));
     let parts =
-        [unit.comp_dir.clone(), folder.transpose()?, Some(unit.attr_string(file.path_name())?)];
+        [unit.comp_dir.clone(), dir.transpose()?, Some(unit.attr_string(file.path_name())?)];
     let mut path = std::path::PathBuf::new();
     for part in parts.into_iter().flatten() {
         // An absolute part replaces what is before it.

@@ -9,8 +9,8 @@ fn tmpdir() -> &'static Path {
 }
 
 fn suite(name: &str, flags: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
-    compile(&folder.join(name), tmpdir(), &[&["-O0"], flags].concat())
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
+    compile(&dir.join(name), tmpdir(), &[&["-O0"], flags].concat())
 }
 
 fn races(job: Job) -> Outcome {

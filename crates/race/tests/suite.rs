@@ -100,8 +100,8 @@ fn lines(report: &str) -> [u64; 2] {
 }
 
 fn main() -> ExitCode {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
-    let entries = std::fs::read_dir(&folder).expect("the suite");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
+    let entries = std::fs::read_dir(&dir).expect("the suite");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let is_program = |path: &PathBuf| path.extension().is_some_and(|end| end != "h");
     let mut programs: Vec<Program> = paths.filter(is_program).map(Program::read).collect();

@@ -1,5 +1,5 @@
 //! The C functions of Rushmem: every function of OpenSHMEM 1.6 with its profiling name. The Fortran
-//! routines are in the folder `fortran`.
+//! routines are in the directory `fortran`.
 //!
 //! There is a file for each chapter of the standard, and `shmemx` for extensions of vendors. Each
 //! names C functions and forwards them to the generic functions of the runtime. `export` composes

@@ -76,12 +76,12 @@ fn of_rust(type_name: &str) -> FunctionType {
 }
 
 fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
-    let folder = tempfile::tempdir().expect("a folder");
-    spec::write_headers(folder.path()).expect("the headers");
+    let dir = tempfile::tempdir().expect("a directory");
+    spec::write_headers(dir.path()).expect("the headers");
     let mut gcc = Command::new("gcc")
         .args(["-x", "c", "-fsyntax-only", "-aux-info", "/dev/stdout", "-"])
         .arg("-I")
-        .arg(folder.path())
+        .arg(dir.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -100,7 +100,7 @@ fn algorithms_that_differ_between_pes_are_an_error() {
 /// Returns a file with these rows.
 fn tuning(name: &str, rows: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tuning_{name}"));
-    std::fs::write(&path, rows).expect("the folder for tests can be written to");
+    std::fs::write(&path, rows).expect("the directory for tests can be written to");
     path.display().to_string()
 }
 

@@ -117,9 +117,9 @@ fn correct_programs() {
 
 /// Blocks lie at other places with the guards, so that all PEs have them or none.
 fn all_pes_check() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_CHECK=1; exec "$@""#;
-    let (first, program) = (folder.path().join("first"), program!("blocks.c"));
+    let (first, program) = (dir.path().join("first"), program!("blocks.c"));
     let words = ["-c", script, first.to_str().expect("ASCII"), program.to_str().expect("ASCII")];
     let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
     job.run().assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);

@@ -37,7 +37,7 @@ fn a_child_of_a_dynamic_program_with_the_archive_has_its_own_variables() {
         }
     ";
     let (source, program) = (tmpdir().join("dynamic_archive.c"), tmpdir().join("dynamic_archive"));
-    std::fs::write(&source, text).expect("the folder for tests can be written to");
+    std::fs::write(&source, text).expect("the directory for tests can be written to");
     let mut compiler = Command::new("cc");
     compiler.arg("-I").arg(prefix().join("include")).arg(source).arg("-o").arg(&program);
     compiler.args(["-Wl,--wrap=_Fork", "-Wl,--undefined=_Fork"]);

@@ -11,13 +11,13 @@ const ROOM: u64 = (32 << 20) + (64 << 20);
 /// PE 0 of 4 with heaps of 1 GiB touches a part of its own and of its peers' memory, then aborts.
 #[test]
 fn a_core_file_holds_only_what_was_used() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let script = ["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh"];
     let outcome = Job::new(program!("core.c"))
         .n(4)
         .env("SHMEM_SYMMETRIC_SIZE", "1g")
         .wrap(script)
-        .folder(folder.path())
+        .dir(dir.path())
         .run();
     outcome.assert_crashes("PE 0: SIGABRT in a call from main (", &["PE 0", "SIGABRT"]);
     let value = |name: &str| -> u64 {
@@ -34,7 +34,7 @@ fn a_core_file_holds_only_what_was_used() {
         println!("left out: core files go to {}", pattern.trim());
         return;
     }
-    let sizes: Vec<u64> = fs::read_dir(folder.path())
+    let sizes: Vec<u64> = fs::read_dir(dir.path())
         .expect("it is ours")
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("core"))

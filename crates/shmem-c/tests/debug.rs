@@ -131,8 +131,8 @@ fn what_handlers_of_exit_do_is_reported() {
             return 0;
         }
     "#;
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = testkit::compile_text("finalizes_at_exit.c", text, folder, &[]);
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = testkit::compile_text("finalizes_at_exit.c", text, dir, &[]);
     let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
     assert!(outcome.status.success(), "{outcome}");
     let finalize = |pe| format!("runtime::end::finalize: the library is closed pe={pe}");

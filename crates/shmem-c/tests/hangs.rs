@@ -315,14 +315,14 @@ fn with_the_functions_outside_the_library() {
 
 /// gdb waits for a PE to stop, and passes what would end it to the PE as SIGINT.
 fn with_a_debugger_that_takes_too_long() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("late-debugger");
-    let gdb = folder.join("gdb");
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("late-debugger");
+    let gdb = dir.join("gdb");
     let script = "#!/bin/sh\nwhile [ \"$1\" != -p ]; do shift; done\n\
                   trap 'kill -INT $2; exit' HUP INT TERM\nsleep 300 &\nwait\n";
-    create_dir_all(&folder).expect("a folder");
+    create_dir_all(&dir).expect("a directory");
     write(&gdb, script).expect("a file");
     set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("a path"));
     let mut job = explaining(program!("hangs.c"), 4).arg("computes").env("PATH", path).start();
     explained(&mut job, &["PE 1 computes."], 4);
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");

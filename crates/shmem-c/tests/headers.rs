@@ -21,20 +21,20 @@ const HEADERS: [&str; 8] = [
     "mpp/pshmemx.h",
 ];
 
-/// Returns the option that names the folder of the headers.
+/// Returns the option that names the directory of the headers.
 fn include() -> &'static str {
     static OPTION: OnceLock<String> = OnceLock::new();
     OPTION.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers_include");
-        spec::write_headers(&folder).expect("the headers");
-        format!("-I{}", folder.display())
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers_include");
+        spec::write_headers(&dir).expect("the headers");
+        format!("-I{}", dir.display())
     })
 }
 
 /// Compiles `source`, whose extension names its language, to an object file beside it.
 fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("headers_{name}"));
-    std::fs::write(&path, source).expect("the folder for tests can be written to");
+    std::fs::write(&path, source).expect("the directory for tests can be written to");
     let object = path.with_extension(format!("{compiler}-{standard}.o"));
     let output = Command::new(compiler)
         .args([include(), &format!("-std={standard}"), "-c", "-o"])
@@ -254,7 +254,7 @@ fn type_generic_macros_refuse_types_without_a_function() {
             &path,
             format!("#include <shmem.h>\nvoid f(void *v, char *c) {{ {call}; }}\n"),
         )
-        .expect("the folder for tests can be written to");
+        .expect("the directory for tests can be written to");
         let mut gcc = Command::new("gcc");
         gcc.args([include(), "-std=c11", "-fsyntax-only", "-w"]).arg(&path);
         !gcc.output().expect("gcc is installed").status.success()

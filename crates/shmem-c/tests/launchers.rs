@@ -1,8 +1,8 @@
 //! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
 //!
 //! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the
-//! system's packages bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the folders of others,
-//! such as those of newer versions.
+//! system's packages bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the directories of
+//! others, such as those of newer versions.
 
 mod attackers;
 mod namespaces;
@@ -30,7 +30,7 @@ impl Launcher {
     /// Returns the one that is found as the shell finds it.
     fn find(words: &[&str]) -> Option<Launcher> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let here = std::env::split_paths(&path).any(|folder| folder.join(words[0]).exists());
+        let here = std::env::split_paths(&path).any(|dir| dir.join(words[0]).exists());
         here.then(|| Launcher::of(words))
     }
 
@@ -44,13 +44,13 @@ impl Launcher {
         Launcher { words, environment: Vec::new(), before: &[] }
     }
 
-    /// Returns the launcher below the folder that a variable names, with that; `None` where it
+    /// Returns the launcher below the directory that a variable names, with that; `None` where it
     /// names none.
-    fn of_folder(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
-        let folder = std::env::var(variable).ok()?;
-        let program = format!("{folder}/bin/{}", words[0]);
-        assert!(Path::new(&program).exists(), "{variable} names a folder without {program}");
-        Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), folder))
+    fn of_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
+        let dir = std::env::var(variable).ok()?;
+        let program = format!("{dir}/bin/{}", words[0]);
+        assert!(Path::new(&program).exists(), "{variable} names a directory without {program}");
+        Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), dir))
     }
 
     fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
@@ -82,9 +82,9 @@ fn hydra() -> Launcher {
     Launcher::needed(HYDRA)
 }
 
-/// Returns the system's, and that of the folder.
+/// Returns the system's, and that of the directory.
 fn hydras() -> Vec<Launcher> {
-    let other = Launcher::of_folder("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
+    let other = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
     any(Launcher::find(HYDRA).into_iter().chain(other))
 }
 
@@ -92,7 +92,7 @@ fn hydras() -> Vec<Launcher> {
 fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     let launchers: Vec<Launcher> = launchers.collect();
     if launchers.is_empty() {
-        absent("neither the system nor a folder has this launcher");
+        absent("neither the system nor a directory has this launcher");
     }
     launchers
 }
@@ -102,13 +102,13 @@ fn mpirun() -> Launcher {
     Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
 }
 
-/// Returns the system's, and that of the folder.
+/// Returns the system's, and that of the directory.
 fn prteruns() -> Vec<Launcher> {
-    let other = Launcher::of_folder("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, folder)| {
-        let libraries = format!("{folder}/lib/openmpi:{folder}/lib");
+    let other = Launcher::of_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
+        let libraries = format!("{dir}/lib/openmpi:{dir}/lib");
         let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
             .into_iter()
-            .fold(launcher, |launcher, name| launcher.env(name, &folder));
+            .fold(launcher, |launcher, name| launcher.env(name, &dir));
         // Its own libraries are not the program's.
         Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
             .env("LD_LIBRARY_PATH", libraries)
@@ -222,8 +222,8 @@ fn starts_among_attackers(launcher: &Launcher) {
                           case ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} in \
                           2) while ! [ -e \"$GO\" ]; do sleep 0.02; done;; \
                           esac; exec \"$0\"";
-    let folder = tempfile::tempdir().expect("a folder");
-    let go = folder.path().join("go");
+    let dir = tempfile::tempdir().expect("a directory");
+    let go = dir.path().join("go");
     let job = launcher.job("/bin/sh", N).arg("-c").arg(SCRIPT).arg(program!("rma.c").display());
     let mut running = job.env("GO", go.display()).start();
     let pids = running.wait_for(|lines| {
@@ -469,7 +469,7 @@ mod slurm {
 
     /// A private Slurm: two hosts, two nodes on each.
     struct Slurm {
-        folder: PathBuf,
+        dir: PathBuf,
     }
 
     impl Slurm {
@@ -481,9 +481,9 @@ mod slurm {
             if !rustix::process::geteuid().is_root() {
                 absent("a private Slurm needs root");
             }
-            let folder = format!("rm{}", std::process::id());
-            let slurm = Slurm { folder: std::env::temp_dir().join(folder) };
-            assert!(slurm.script("up"), "see {}", slurm.folder.display());
+            let dir = format!("rm{}", std::process::id());
+            let slurm = Slurm { dir: std::env::temp_dir().join(dir) };
+            assert!(slurm.script("up"), "see {}", slurm.dir.display());
             slurm
         }
 
@@ -493,7 +493,7 @@ mod slurm {
                 .args(["-k", "5", "60"])
                 .arg(script)
                 .arg(action)
-                .arg(&self.folder)
+                .arg(&self.dir)
                 // A daemon must not keep the test's output open.
                 .stdout(std::process::Stdio::null())
                 .status();
@@ -501,7 +501,7 @@ mod slurm {
         }
 
         fn launcher(&self, options: &[&str]) -> Launcher {
-            let srun = self.folder.join("srun").display().to_string();
+            let srun = self.dir.join("srun").display().to_string();
             Launcher::of(&[&[srun.as_str()], options].concat())
         }
     }
@@ -550,7 +550,7 @@ mod slurm {
 
     /// Its daemons start by srun, on the nodes of the allocation.
     fn oshrun_in_an_allocation(slurm: &Slurm) {
-        let salloc = slurm.folder.join("salloc").display().to_string();
+        let salloc = slurm.dir.join("salloc").display().to_string();
         let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
         let job = |source: PathBuf, options: &[&str]| {
             let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();

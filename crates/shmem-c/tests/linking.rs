@@ -14,7 +14,7 @@ enum Library {
     Static,
 }
 
-/// Returns the folder that the library was installed in.
+/// Returns the directory that the library was installed in.
 fn prefix() -> PathBuf {
     let prefix = std::env::var_os("RUSHMEM_PREFIX").expect(
         "RUSHMEM_PREFIX must name an installation to test. Make one with \
@@ -35,7 +35,7 @@ fn gcc(source: &Path) -> Command {
 /// Writes `source` to a file of that name.
 fn file(name: &str, source: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("linking_{name}"));
-    std::fs::write(&path, source).expect("the folder for tests can be written to");
+    std::fs::write(&path, source).expect("the directory for tests can be written to");
     path
 }
 

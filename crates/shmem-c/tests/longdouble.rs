@@ -49,7 +49,7 @@ int main(void) {
 #[test]
 fn the_operators_of_long_double() {
     let source = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("longdouble_operators.c");
-    std::fs::write(&source, PROGRAM).expect("the folder for tests can be written to");
+    std::fs::write(&source, PROGRAM).expect("the directory for tests can be written to");
     let program = source.with_extension("out");
     let compiled = Command::new("gcc")
         .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"])

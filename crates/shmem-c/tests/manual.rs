@@ -16,7 +16,7 @@ fn sorted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 #[test]
 fn examples_print_what_they_say() {
-    let files = fs::read_dir(PROGRAMS).expect("the folder of examples");
+    let files = fs::read_dir(PROGRAMS).expect("the directory of examples");
     let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
     assert!(!files.is_empty());
     for file in files {

@@ -1,5 +1,5 @@
-//! Runs each block of commands of the pages for users as it stands, in bash, in a folder with the
-//! programs that the page is about. What no machine of tests has is a stand-in (other hosts are
+//! Runs each block of commands of the pages for users as it stands, in bash, in a directory with
+//! the programs that the page is about. What no machine of tests has is a stand-in (other hosts are
 //! this one) or is left out, with the reason.
 
 use std::fs;
@@ -66,41 +66,41 @@ fn place(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-/// Returns a folder as a user of the page has it.
-fn folder(page: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{page}"));
-    let _ = fs::remove_dir_all(&folder);
+/// Returns a directory as a user of the page has it.
+fn dir(page: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{page}"));
+    let _ = fs::remove_dir_all(&dir);
     for name in ["home", "bin", "old/bin", "new/bin"] {
-        fs::create_dir_all(folder.join(name)).expect("a folder");
+        fs::create_dir_all(dir.join(name)).expect("a directory");
     }
-    symlink(prefix(), folder.join("home/rushmem")).expect("a link");
+    symlink(prefix(), dir.join("home/rushmem")).expect("a link");
     for (name, text) in STAND_INS {
-        place(&folder.join("bin").join(name), &format!("#!/bin/sh\n{text}\n"));
+        place(&dir.join("bin").join(name), &format!("#!/bin/sh\n{text}\n"));
     }
     for of in ["old", "new"] {
-        symlink(prefix().join("bin/oshrun"), folder.join(of).join("bin/oshrun")).expect("a link");
-        symlink(folder.join("bin/shmem-perf"), folder.join(of).join("bin/shmem-perf")).expect("");
+        symlink(prefix().join("bin/oshrun"), dir.join(of).join("bin/oshrun")).expect("a link");
+        symlink(dir.join("bin/shmem-perf"), dir.join(of).join("bin/shmem-perf")).expect("");
     }
-    fs::write(folder.join("hosts"), "a\nb slots=2\n").expect("a file");
-    folder
+    fs::write(dir.join("hosts"), "a\nb slots=2\n").expect("a file");
+    dir
 }
 
 /// Runs the blocks of a page, after `prepare`.
 fn run(page: &str, prepare: &str) {
     let text = fs::read_to_string(format!("{ROOT}/docs/{page}.md")).expect("a page");
     let first_hour = fs::read_to_string(format!("{ROOT}/docs/first-hour.md")).expect("a page");
-    let folder = folder(page);
+    let dir = dir(page);
     let program = &blocks(&first_hour, "c")[0];
-    fs::write(folder.join("ring.c"), program).expect("a file");
-    fs::write(folder.join("program.c"), program).expect("a file");
-    fs::write(folder.join("ring.f90"), &blocks(&first_hour, "fortran")[0]).expect("a file");
+    fs::write(dir.join("ring.c"), program).expect("a file");
+    fs::write(dir.join("program.c"), program).expect("a file");
+    fs::write(dir.join("ring.f90"), &blocks(&first_hour, "fortran")[0]).expect("a file");
     let shell = |block: &str| {
         let path = std::env::var("PATH").unwrap_or_default();
         let bin = prefix().join("bin");
         let mut bash = Command::new("timeout");
-        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", block]).current_dir(&folder);
-        bash.env("PATH", format!("{}:{}:{path}", folder.join("bin").display(), bin.display()));
-        bash.env("HOME", folder.join("home"))
+        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", block]).current_dir(&dir);
+        bash.env("PATH", format!("{}:{}:{path}", dir.join("bin").display(), bin.display()));
+        bash.env("HOME", dir.join("home"))
             .env("CARGO", env!("CARGO"))
             .env("MALLOC_ARENA_MAX", "1")
             .env_remove("CARGO_TARGET_DIR");
@@ -122,7 +122,7 @@ fn run(page: &str, prepare: &str) {
     }
     let is_left_out = |block: &str| left_out.iter().any(|(_, begin, _)| block.starts_with(begin));
     blocks.iter().filter(|block| !is_left_out(block)).for_each(|block| shell(block));
-    fs::remove_dir_all(&folder).expect("the folder");
+    fs::remove_dir_all(&dir).expect("the directory");
 }
 
 /// Returns where cargo has its files.

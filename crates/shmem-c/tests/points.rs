@@ -8,7 +8,7 @@ use Where::{In, Not};
 
 #[derive(Debug, Clone, Copy)]
 enum Where {
-    /// A file of this folder that carries the number, as an argument of CHECK or in the words
+    /// A file of this directory that carries the number, as an argument of CHECK or in the words
     /// "point N".
     In(&'static str),
     /// Nowhere, for this reason.
@@ -120,11 +120,11 @@ fn every_point_of_the_list_has_a_place() {
 
 #[test]
 fn every_place_carries_its_number() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     for (number, place) in POINTS {
         match place {
             In(file) => {
-                let text = std::fs::read_to_string(folder.join(file)).expect("the file is there");
+                let text = std::fs::read_to_string(dir.join(file)).expect("the file is there");
                 assert!(carries(&text, number), "{file} has no check of point {number}");
             }
             Not(reason) => assert!(!reason.is_empty()),

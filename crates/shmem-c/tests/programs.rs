@@ -187,19 +187,19 @@ const STRICT_JOBS: [Nodes; 5] = [
 /// The profiles that have the atomic operations which locks need.
 const STRICT_WITH_AMOS: [&str; 3] = ["cxi", "opx", "psm3"];
 
-/// Returns the folder where libfabric finds the provider.
-fn strict_folder() -> String {
-    let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    folder.expect("the provider was built").to_str().expect("a plain name").to_owned()
+/// Returns the directory where libfabric finds the provider.
+fn strict_dir() -> String {
+    let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    dir.expect("the provider was built").to_str().expect("a plain name").to_owned()
 }
 
 fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
-    let folder = strict_folder();
+    let dir = strict_dir();
     let environment = [
         ("SHMEM_TRANSPORT", "ofi"),
         ("SHMEM_OFI_PROVIDER", "strict"),
         ("SHMEM_OFI_DOMAIN", profile),
-        ("FI_PROVIDER_PATH", &folder),
+        ("FI_PROVIDER_PATH", &dir),
         nodes,
     ];
     runs(source, n, &environment);
@@ -278,8 +278,8 @@ const LOCK_JOBS: [Nodes; 4] = [
 /// Locks of each type in these jobs, where the network carries out atomic operations. Each outcome
 /// goes to `judge`.
 fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"));
-    let fortran = folder.join("fortran_lock_contended.F90");
+    let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"));
+    let fortran = dir.join("fortran_lock_contended.F90");
     let programs = [
         program!("lock_contended.c"),
         program!("fortran_lock_contended.F90"),
@@ -324,13 +324,13 @@ fn locks_by_libfabric() {
 }
 
 fn locks_by_strict_fabrics() {
-    let folder = strict_folder();
+    let dir = strict_dir();
     for profile in STRICT_WITH_AMOS {
         let variables = [
             ("SHMEM_TRANSPORT", "ofi"),
             ("SHMEM_OFI_PROVIDER", "strict"),
             ("SHMEM_OFI_DOMAIN", profile),
-            ("FI_PROVIDER_PATH", &folder),
+            ("FI_PROVIDER_PATH", &dir),
         ];
         locks_by_network(&variables, |outcome, n| outcome.assert_ok(n));
     }
@@ -341,7 +341,7 @@ fn the_domain_of_shared_memory_over_a_strict_fabric() {
     let job = Job::new(program!("shared_domain.c")).n(3);
     let job = job.env("SHMEM_VIRTUAL_NODES", "1+2").env("SHMEM_AMOS", "network");
     let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-    let job = job.env("SHMEM_OFI_DOMAIN", "cxi").env("FI_PROVIDER_PATH", strict_folder());
+    let job = job.env("SHMEM_OFI_DOMAIN", "cxi").env("FI_PROVIDER_PATH", strict_dir());
     job.run().assert_ok(3);
 }
 
@@ -349,7 +349,7 @@ fn the_domain_of_shared_memory_over_a_strict_fabric() {
 /// no more than 64 registrations, the second one none of more than 256 MiB. Memory that is not
 /// allocated is not registered.
 fn large_heaps_by_strict_fabrics() {
-    let folder = strict_folder();
+    let dir = strict_dir();
     for (profile, amos, mib, distance) in [
         ("few-regions", "software", 1024, 16),
         ("few-regions", "software", 20 << 10, 512),
@@ -358,7 +358,7 @@ fn large_heaps_by_strict_fabrics() {
     ] {
         let job = Job::new(program!("large_heap.c")).n(3).arg(mib).arg(distance);
         let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-        let job = job.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &folder);
+        let job = job.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &dir);
         let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_AMOS", amos);
         let job = job.env("SHMEM_HUGE_PAGES", "off").env("SHMEM_SYMMETRIC_SIZE", "64g");
         let outcome = job.env("SHMEM_DEBUG", 2).run();
@@ -383,8 +383,7 @@ fn connections_of_strict_fabrics() {
     let n = if every_size() { 64 } else { 12 };
     let job = Job::new(program!("all_pairs.c")).n(n).env("SHMEM_ONNODE", "off");
     let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-    let job =
-        job.env("SHMEM_OFI_DOMAIN", "few-connections").env("FI_PROVIDER_PATH", strict_folder());
+    let job = job.env("SHMEM_OFI_DOMAIN", "few-connections").env("FI_PROVIDER_PATH", strict_dir());
     let outcome = job.env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(n);
     assert!(outcome.stderr.contains("connects once more"), "none was refused: {outcome}");
@@ -392,7 +391,7 @@ fn connections_of_strict_fabrics() {
 
 /// The doctor learns the limits of a fabric.
 fn limits_of_strict_fabrics() {
-    let folder = strict_folder();
+    let dir = strict_dir();
     for (profile, limit) in [
         ("few-regions", "at most 64 registrations"),
         ("small-regions", "it refuses more than 256 MiB at once"),
@@ -401,8 +400,7 @@ fn limits_of_strict_fabrics() {
         let doctor =
             Job::direct(prefix().join("bin/shmem-info")).arg("--doctor").env("COLUMNS", "10000");
         let doctor = doctor.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-        let outcome =
-            doctor.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &folder).run();
+        let outcome = doctor.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &dir).run();
         assert_eq!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stdout.contains(limit), "{limit}: {outcome}");
     }
@@ -618,8 +616,8 @@ fn a_pe_that_polls_leaves_the_cpu_to_others() {
 }
 
 fn no_program_is_forgotten() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let present: BTreeSet<String> = std::fs::read_dir(folder)
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let present: BTreeSet<String> = std::fs::read_dir(dir)
         .expect("the programs are there")
         .map(|entry| {
             entry.expect("it can be read").file_name().into_string().expect("a plain name")

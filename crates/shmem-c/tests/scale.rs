@@ -67,7 +67,7 @@ fn a_thousand_barriers_on_64_pes() {
 /// Without privileges, with a soft limit of 1,024 descriptors and 64 KiB of locked memory, from a
 /// copy that such a user can read.
 fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
-    let place = tempfile::tempdir().expect("a temporary folder");
+    let place = tempfile::tempdir().expect("a temporary directory");
     open_to_all(place.path());
     let copy = place.path().join("prefix");
     copy_all(&prefix(), &copy);
@@ -81,7 +81,7 @@ fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
         .n(n)
         .wrap(if is_root { &nobody[..] } else { &[] }.iter().copied())
         .wrap(limits)
-        .folder(place.path())
+        .dir(place.path())
         .timeout(Duration::from_secs(180))
         .run()
 }
@@ -153,9 +153,9 @@ fn what_a_pe_receives_at_its_start_does_not_grow_with_the_job() {
     }
 }
 
-fn open_to_all(folder: &Path) {
+fn open_to_all(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
 /// By another program: the kernel refuses to run what a child of another test still holds open for

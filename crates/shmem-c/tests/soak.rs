@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// With a folder of its own for temporary files, so that whatever appears in it is the job's.
+/// With a directory of its own for temporary files, so that whatever appears in it is the job's.
 fn job(temporary: &tempfile::TempDir) -> Job {
     Job::new(program!("soak.c"))
         .n(PES)
@@ -55,7 +55,7 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
 fn leave_nothing_behind(jobs: usize) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let temporary = tempfile::tempdir().expect("a temporary directory");
     let before = Traces::now();
     for _ in 0..jobs {
         job(&temporary).run().assert_ok(PES);

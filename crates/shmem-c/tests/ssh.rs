@@ -17,7 +17,7 @@ const WITHIN: Duration = Duration::from_secs(40);
 
 /// Four hosts, h1 to h4.
 struct SshHosts {
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 impl SshHosts {
@@ -31,8 +31,8 @@ impl SshHosts {
         if !sshd.into_iter().chain(system).any(|file| file.exists()) {
             absent("there is no sshd");
         }
-        let folder = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
-        let hosts = SshHosts { folder };
+        let dir = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
+        let hosts = SshHosts { dir };
         let up = hosts.script(&["up"]);
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
         hosts
@@ -41,7 +41,7 @@ impl SshHosts {
     fn script(&self, words: &[&str]) -> Output {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", "180"]).arg(script).arg(words[0]).arg(&self.folder);
+        command.args(["-k", "5", "180"]).arg(script).arg(words[0]).arg(&self.dir);
         // A daemon must not keep the test's output open.
         let output = command.args(&words[1..]).stdin(Stdio::null());
         match words[0] {
@@ -57,11 +57,11 @@ impl SshHosts {
     /// Returns a job that oshrun starts on h1.
     fn job(&self, source: &Path, options: &[&str]) -> Job {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
-        let (script, folder) = (script.display().to_string(), self.folder.display().to_string());
+        let (script, dir) = (script.display().to_string(), self.dir.display().to_string());
         let oshrun = prefix().join("bin/oshrun").display().to_string();
-        let agent = format!("ssh -F {folder}/ssh_config -T -x -o BatchMode=yes");
+        let agent = format!("ssh -F {dir}/ssh_config -T -x -o BatchMode=yes");
         Job::direct(source)
-            .wrap([script.as_str(), "on", &folder, "1", &oshrun, "--launch-agent", &agent])
+            .wrap([script.as_str(), "on", &dir, "1", &oshrun, "--launch-agent", &agent])
             .wrap(options.iter().copied())
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     }

@@ -46,11 +46,11 @@ fn needs(library: &str) {
 
 fn without_the_library_of_a_transport() {
     for (transport, library) in [("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")] {
-        let folder = tmpdir().join(format!("without-{library}"));
-        fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join(library), "").expect("a file");
-        let folder = folder.to_str().expect("a plain path");
-        let hidden = [("SHMEM_TRANSPORT", transport), ("LD_LIBRARY_PATH", folder)];
+        let dir = tmpdir().join(format!("without-{library}"));
+        fs::create_dir_all(&dir).expect("a directory");
+        fs::write(dir.join(library), "").expect("a file");
+        let dir = dir.to_str().expect("a plain path");
+        let hidden = [("SHMEM_TRANSPORT", transport), ("LD_LIBRARY_PATH", dir)];
         let named = format!("SHMEM_TRANSPORT is {transport}, which cannot be used here");
         let remedy = "set SHMEM_TRANSPORT to another transport or to auto";
         fails(job(&hidden), &[&named, library, "install ", remedy]);
@@ -69,9 +69,9 @@ fn with_a_provider_of_libfabric_that_refuses() {
     fails(job(&[ofi, ("FI_PROVIDER", "nosuch")]), &["with FI_PROVIDER=nosuch"]);
     let over_tcp = provider("tcp;ofi_rxm").env("SHMEM_TCP_INTERFACE", "nosuch0");
     fails(over_tcp, &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"]);
-    let folder = strict_fabric::folder(tmpdir()).expect("it is built");
+    let dir = strict_fabric::dir(tmpdir()).expect("it is built");
     let strict = provider("strict")
-        .env("FI_PROVIDER_PATH", folder.display())
+        .env("FI_PROVIDER_PATH", dir.display())
         .env("SHMEM_AMOS", "network")
         .env("SHMEM_OFI_DOMAIN", "efa");
     fails(strict, &["strict: refuses FI_ATOMIC", "SHMEM_AMOS=network", "SHMEM_OFI_DOMAIN=efa"]);
@@ -225,8 +225,8 @@ impl Group {
         let name = format!("rushmem-test-{}", std::process::id());
         let files = ["memory/memory.limit_in_bytes", "memory.max", "unified/memory.max"];
         let made = files.iter().find_map(|file| {
-            let (folder, file) = file.rsplit_once('/').unwrap_or(("", file));
-            let group = Group(Path::new("/sys/fs/cgroup").join(folder).join(&name));
+            let (dir, file) = file.rsplit_once('/').unwrap_or(("", file));
+            let group = Group(Path::new("/sys/fs/cgroup").join(dir).join(&name));
             fs::create_dir(&group.0).ok()?;
             fs::write(group.0.join(file), limit).is_ok().then_some(group)
         });

@@ -31,12 +31,12 @@ fn needs(tool: &str) {
     }
 }
 
-/// Returns the folder with rustc's own lld under the name by which compilers look for it.
+/// Returns the directory with rustc's own lld under the name by which compilers look for it.
 fn lld() -> Option<String> {
     let rustc = Command::new("rustc").args(["--print", "target-libdir"]).output().ok()?;
     let libraries = PathBuf::from(String::from_utf8(rustc.stdout).ok()?.trim());
-    let folder = libraries.parent()?.join("bin/gcc-ld");
-    folder.join("ld.lld").exists().then(|| folder.display().to_string())
+    let dir = libraries.parent()?.join("bin/gcc-ld");
+    dir.join("ld.lld").exists().then(|| dir.display().to_string())
 }
 
 /// Compiles a program by the prefix's wrapper around `compiler`; `None`, in words, where that
@@ -88,7 +88,7 @@ const KINDS: [&[&str]; 9] = [
 
 fn every_kind(name: &str, compiler: &str) {
     needs(compiler);
-    let lld = lld().map(|folder| format!("-B{folder}"));
+    let lld = lld().map(|dir| format!("-B{dir}"));
     for kind in KINDS {
         if kind.contains(&"-mcmodel=medium") && !cfg!(target_arch = "x86_64") {
             continue;

@@ -40,8 +40,8 @@ fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
 
 /// Returns the file of a job.
 fn parsed(n: usize, nodes: (&str, &str), lock: bool) -> Value {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("statistics.json");
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("statistics.json");
     let outcome = run(n, &format!("json:{}", file.display()), nodes, lock);
     assert!(outcome.stderr.is_empty(), "{outcome}");
     let text = fs::read_to_string(&file).expect("PE 0 wrote the file");
@@ -210,16 +210,16 @@ fn a_value_that_is_none_or_a_file_that_cannot_be_is_an_error() {
         let job = Job::new(program!("counted.c")).n(2).env("SHMEM_STATS", value);
         job.run().assert_fails(&["SHMEM_STATS", value]);
     }
-    let job = Job::new(program!("counted.c")).n(2).env("SHMEM_STATS", "json:/no/such/folder/x");
-    job.run().assert_fails(&["SHMEM_STATS", "/no/such/folder/x"]);
+    let job = Job::new(program!("counted.c")).n(2).env("SHMEM_STATS", "json:/no/such/directory/x");
+    job.run().assert_fails(&["SHMEM_STATS", "/no/such/directory/x"]);
 }
 
 /// One PE counts and the other one does not.
 #[test]
 fn all_pes_count_or_none() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_STATS=1; exec "$@""#;
-    let (first, program) = (folder.path().join("first"), program!("counted.c"));
+    let (first, program) = (dir.path().join("first"), program!("counted.c"));
     let words = ["-c", script, first.to_str().expect("ASCII"), program.to_str().expect("ASCII")];
     let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
     job.run().assert_fails(&["SHMEM_STATS is ", "must be the same on all"]);

@@ -1,5 +1,5 @@
 //! `SHMEM_TRACE`: the trace of a program whose operations are known, on a node and over TCP, of one
-//! that is killed, in a ring that is too small, and in a folder that cannot be.
+//! that is killed, in a ring that is too small, and in a directory that cannot be.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ const TO_ITSELF: u64 = 8;
 /// Its operations that a quiet completes.
 const IN_FLIGHT: usize = 2 + 1 + 1 + 1 + 7;
 
-fn job(n: usize, folder: &Path) -> Job {
-    Job::new(program!("counted.c")).n(n).env("SHMEM_TRACE", folder.display())
+fn job(n: usize, dir: &Path) -> Job {
+    Job::new(program!("counted.c")).n(n).env("SHMEM_TRACE", dir.display())
 }
 
-/// Returns the events of the trace in a folder.
-fn events(folder: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(folder.join("trace.json")).expect("PE 0 wrote the trace");
+/// Returns the events of the trace in a directory.
+fn events(dir: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(dir.join("trace.json")).expect("PE 0 wrote the trace");
     let Value::Object(mut trace) = serde_json::from_str(&text).expect("JSON") else {
         panic!("no object: {text}")
     };
@@ -51,12 +51,12 @@ fn number(event: &Value, key: &str) -> f64 {
 /// Every call, access, message and operation in flight of the program is there, once.
 fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
     const N: u64 = 4;
-    let folder = tempfile::tempdir().expect("a folder");
-    let job = job(N as usize, folder.path()).env("SHMEM_TRANSPORT", "tcp").env(nodes.0, nodes.1);
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = job(N as usize, dir.path()).env("SHMEM_TRANSPORT", "tcp").env(nodes.0, nodes.1);
     let outcome = job.run();
     outcome.assert_ok(N as usize);
     assert!(outcome.stderr.is_empty(), "{outcome}");
-    let events = events(folder.path());
+    let events = events(dir.path());
 
     let mut bytes = BTreeMap::new();
     for slice in of_phase(&events, "X") {
@@ -125,9 +125,9 @@ fn everything_is_there_on_virtual_nodes() {
 
 #[test]
 fn the_oldest_records_are_dropped_and_that_is_said() {
-    let folder = tempfile::tempdir().expect("a folder");
-    job(2, folder.path()).env("SHMEM_TRACE_SIZE", "1k").run().assert_ok(2);
-    let events = events(folder.path());
+    let dir = tempfile::tempdir().expect("a directory");
+    job(2, dir.path()).env("SHMEM_TRACE_SIZE", "1k").run().assert_ok(2);
+    let events = events(dir.path());
     for me in 0..2 {
         let own = |phase| of_phase(&events, phase).filter(move |event| pe(event, 2) == me);
         assert_eq!(own("X").count(), 16, "PE {me}");
@@ -140,29 +140,29 @@ fn the_oldest_records_are_dropped_and_that_is_said() {
 /// The files of all PEs are there, and that of the one that was killed has what it did before.
 #[test]
 fn what_a_killed_pe_did_is_kept() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let job = Job::new(program!("death.c")).n(4).arg("kill");
-    job.env("SHMEM_TRACE", folder.path().display()).run().assert_fails(&["PE 1", "SIGKILL"]);
-    assert!(!folder.path().join("trace.json").exists(), "the job did not finalize");
-    let job = rushmem_trace::job::JobTrace::of_folder(folder.path()).expect("a trace");
+    job.env("SHMEM_TRACE", dir.path().display()).run().assert_fails(&["PE 1", "SIGKILL"]);
+    assert!(!dir.path().join("trace.json").exists(), "the job did not finalize");
+    let job = rushmem_trace::job::JobTrace::of_dir(dir.path()).expect("a trace");
     assert_eq!(job.missing().0, 0);
     let begun = |pe: usize| job.pes[pe].records.iter().any(|record| record.end.is_none());
     assert!([0, 2, 3].map(begun).contains(&true), "the others wait for PE 1");
     assert!(!job.pes[1].records.is_empty(), "PE 1 did something");
-    shown(folder.path());
-    let slices = events(folder.path());
+    shown(dir.path());
+    let slices = events(dir.path());
     assert!(of_phase(&slices, "B").next().is_some(), "a call that has not ended");
 }
 
 /// `shmem-info trace` makes the trace that the job could not write, and the page.
-fn shown(folder: &Path) {
+fn shown(dir: &Path) {
     let info = || Job::direct(prefix().join("bin/shmem-info")).arg("trace");
-    let outcome = info().arg(folder.display()).run();
+    let outcome = info().arg(dir.display()).run();
     assert_eq!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stdout.contains(" when its trace ended."), "{outcome}");
     let is_short = |line: &str| line.len() <= 100 || line.contains("trace.json");
     assert!(outcome.stdout.lines().all(is_short), "{outcome}");
-    let page = fs::read_to_string(folder.join("trace.html")).expect("a page");
+    let page = fs::read_to_string(dir.join("trace.html")).expect("a page");
     for part in [
         "Trace of a job of 4 PEs",
         "Bytes between PEs",
@@ -172,7 +172,7 @@ fn shown(folder: &Path) {
     ] {
         assert!(page.contains(part), "no {part}");
     }
-    let empty = tempfile::tempdir().expect("a folder");
+    let empty = tempfile::tempdir().expect("a directory");
     let outcome = info().arg(empty.path().display()).run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stderr.contains("has no traces of PEs"), "{outcome}");
@@ -181,11 +181,11 @@ fn shown(folder: &Path) {
 /// A call that waits, and the one that ends the wait, have their place in the program.
 #[test]
 fn late_calls_are_found_in_the_program() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let job = Job::new(program!("late.c", "-g")).n(2).env("SHMEM_TRACE", folder.path().display());
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = Job::new(program!("late.c", "-g")).n(2).env("SHMEM_TRACE", dir.path().display());
     let outcome = job.run();
     assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
-    let events = events(folder.path());
+    let events = events(dir.path());
     let at = |name| {
         let of_name = events.iter().filter(move |event| event["name"] == name);
         of_name.filter_map(|event| event["args"]["called at"].as_str()).collect::<Vec<_>>()
@@ -195,7 +195,7 @@ fn late_calls_are_found_in_the_program() {
         assert!(place.starts_with("late.c:"), "{place}");
     }
     let outcome = Job::direct(prefix().join("bin/shmem-info")).arg("trace");
-    let outcome = outcome.arg(folder.path().display()).run();
+    let outcome = outcome.arg(dir.path().display()).run();
     let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     // Which PE comes last depends on the start, too.
     for words in [" was in shmem_", " (late.c:", " made others wait "] {
@@ -204,7 +204,7 @@ fn late_calls_are_found_in_the_program() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_an_error() {
-    let job = job(2, Path::new("/proc/no/such/folder"));
-    job.run().assert_fails(&["SHMEM_TRACE", "/proc/no/such/folder", "name a directory"]);
+fn a_directory_that_cannot_be_is_an_error() {
+    let job = job(2, Path::new("/proc/no/such/directory"));
+    job.run().assert_fails(&["SHMEM_TRACE", "/proc/no/such/directory", "name a directory"]);
 }

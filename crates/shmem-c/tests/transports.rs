@@ -25,12 +25,12 @@ fn forced(transport: &str) -> [(&str, &str); 2] {
     [OFF, ("SHMEM_TRANSPORT", transport)]
 }
 
-/// A folder in which a library is a file that cannot be opened as one.
+/// A directory in which a library is a file that cannot be opened as one.
 fn spoilt(library: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("spoilt-{library}"));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join(library), "no library").expect("a file");
-    folder
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("spoilt-{library}"));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    std::fs::write(dir.join(library), "no library").expect("a file");
+    dir
 }
 
 /// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel

@@ -140,9 +140,8 @@ fn oshrun() -> PathBuf {
         return named.into();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join("oshrun"))
-        .find(|file| file.is_file());
+    let found =
+        std::env::split_paths(&path).map(|dir| dir.join("oshrun")).find(|file| file.is_file());
     found.expect(
         "this test runs as a job, and no directory of PATH has oshrun; install Rushmem (cargo xtask install --prefix DIR) and \
          put DIR/bin into PATH, or set OSHRUN to the program",

@@ -51,8 +51,8 @@ impl Library {
     fn refusals(&self, program: &Path) -> Refusals {
         let shmem = format!("shmem={}", self.metadata.display());
         // The dependencies of the library are beside it.
-        let folder = self.metadata.parent().expect("it is in a folder");
-        let dependencies = format!("dependency={}", folder.display());
+        let dir = self.metadata.parent().expect("it is in a directory");
+        let dependencies = format!("dependency={}", dir.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
             .args(["--edition", "2024", "--test", "--emit", "metadata", "-o", "/dev/null"])
             .args(["--error-format", "json", "--extern", &shmem, "-L", &dependencies])
@@ -95,8 +95,8 @@ fn expected(program: &Path) -> Refusals {
 
 #[test]
 fn what_is_wrong_does_not_compile() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile_fail");
-    let files = std::fs::read_dir(folder).expect("there are such programs");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile_fail");
+    let files = std::fs::read_dir(dir).expect("there are such programs");
     let programs: Vec<PathBuf> = files.map(|file| file.expect("it can be read").path()).collect();
     assert!(programs.len() >= 25, "{} programs", programs.len());
     let library = Library::find();

@@ -74,8 +74,8 @@ const SETTINGS: [Setting; 2] = [
 ];
 
 fn no_example_is_forgotten() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let present: BTreeSet<String> = std::fs::read_dir(folder)
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let present: BTreeSet<String> = std::fs::read_dir(dir)
         .expect("the examples are there")
         .map(|entry| entry.expect("it can be read").path())
         .map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The controllers whose folders are of interest.
+/// The controllers whose directories are of interest.
 const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 
 /// A limit of a control group that contains this process.
@@ -48,12 +48,12 @@ const NO_LIMIT: u64 = 1 << 60;
 impl GroupLimit {
     /// Returns the limits of processes and threads, the innermost group first.
     pub fn of_tasks() -> Vec<GroupLimit> {
-        control_groups().iter().filter_map(|folder| tasks(folder)).collect()
+        control_groups().iter().filter_map(|dir| tasks(dir)).collect()
     }
 
     /// Returns the limits of memory, the innermost group first.
     pub fn of_memory() -> Vec<GroupLimit> {
-        control_groups().iter().filter_map(|folder| memory(folder)).collect()
+        control_groups().iter().filter_map(|dir| memory(dir)).collect()
     }
 
     /// Returns the number of processes that the kernel has killed in the group of a memory limit
@@ -67,17 +67,17 @@ impl GroupLimit {
     }
 }
 
-fn tasks(folder: &Path) -> Option<GroupLimit> {
-    let file = folder.join("pids.max");
-    Some(GroupLimit { limit: number(&file)?, used: number(&folder.join("pids.current"))?, file })
+fn tasks(dir: &Path) -> Option<GroupLimit> {
+    let file = dir.join("pids.max");
+    Some(GroupLimit { limit: number(&file)?, used: number(&dir.join("pids.current"))?, file })
 }
 
-fn memory(folder: &Path) -> Option<GroupLimit> {
+fn memory(dir: &Path) -> Option<GroupLimit> {
     MEMORY.iter().find_map(|names| {
-        let file = folder.join(names.limit);
+        let file = dir.join(names.limit);
         let limit = number(&file).filter(|limit| *limit < NO_LIMIT)?;
-        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-        let used = number(&folder.join(names.used))?;
+        let stat = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();
+        let used = number(&dir.join(names.used))?;
         Some(GroupLimit { file, limit, used: used.saturating_sub(sum(&stat, &names.cached)) })
     })
 }
@@ -95,15 +95,15 @@ fn sum(text: &str, names: &[&str]) -> u64 {
     text.lines().filter_map(figure).sum()
 }
 
-/// Returns the folders of the groups that contain this process, in each hierarchy the innermost
+/// Returns the directories of the groups that contain this process, in each hierarchy the innermost
 /// first.
 fn control_groups() -> Vec<PathBuf> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
-    folders(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+    dirs(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
 }
 
-fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
+fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
+    let mut dirs = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
@@ -113,9 +113,9 @@ fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
         };
         // Groups above the root of the mount are not visible from here.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-        folders.extend(below.ancestors().map(|below| at.join(below)));
+        dirs.extend(below.ancestors().map(|below| at.join(below)));
     }
-    folders
+    dirs
 }
 
 /// Parses a line of /proc/self/mountinfo. Returns root and mount point if it is the hierarchy of
@@ -155,32 +155,32 @@ mod tests {
         let groups = "9:name=systemd:/x\n8:pids:/a/b\n4:memory:/docker/a/c\n1:cpu:/a\n0::/\n";
         let expected = ["pids/a/b", "pids/a", "pids", "memory/c", "memory"];
         let expected = expected.map(|path| Path::new("/sys/fs/cgroup").join(path));
-        let found = folders(groups, MOUNTS);
-        assert!(found.iter().map(|folder| folder.components().as_path()).eq(expected), "{found:?}");
+        let found = dirs(groups, MOUNTS);
+        assert!(found.iter().map(|dir| dir.components().as_path()).eq(expected), "{found:?}");
     }
 
     #[test]
     fn groups_of_version_2_are_found() {
         let mounts = "30 23 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-        let found = folders("0::/user.slice/job\n", mounts);
+        let found = dirs("0::/user.slice/job\n", mounts);
         let expected = ["user.slice/job", "user.slice", ""];
         let expected = expected.map(|path| Path::new("/sys/fs/cgroup").join(path));
         assert!(
             found
                 .iter()
-                .map(|folder| folder.components().as_path())
+                .map(|dir| dir.components().as_path())
                 .eq(expected.iter().map(|path| path.components().as_path())),
             "{found:?}"
         );
-        assert!(folders("", mounts).is_empty() && folders("0::/a", "").is_empty());
+        assert!(dirs("", mounts).is_empty() && dirs("0::/a", "").is_empty());
     }
 
     #[test]
     fn the_values_of_a_group_are_read() {
-        let folder = std::env::temp_dir().join(format!("topology-group-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
-        let read = || [tasks(&folder), memory(&folder)].map(|it| it.map(|it| (it.limit, it.used)));
+        let dir = std::env::temp_dir().join(format!("topology-group-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
+        let read = || [tasks(&dir), memory(&dir)].map(|it| it.map(|it| (it.limit, it.used)));
         assert_eq!(read(), [None, None]);
         write("pids.max", "max\n");
         write("pids.current", "7\n");
@@ -192,7 +192,7 @@ mod tests {
         write("memory.stat", "anon 1\nfile 900\ninactive_file 300\nactive_file 200\n");
         write("memory.events", "oom 4\noom_kill 3\n");
         assert_eq!(read(), [Some((50, 7)), Some((9000, 4500))]);
-        assert_eq!(memory(&folder).expect("a limit").n_killed(), 3);
-        fs::remove_dir_all(folder).expect("own folder");
+        assert_eq!(memory(&dir).expect("a limit").n_killed(), 3);
+        fs::remove_dir_all(dir).expect("own directory");
     }
 }

@@ -48,9 +48,9 @@ pub(crate) fn numa(root: &Path) -> Vec<Numa> {
     let nodes = root.join("devices/system/node");
     let indices = list(&nodes.join("online")).unwrap_or_default();
     let node = |index: u32| {
-        let folder = nodes.join(format!("node{index}"));
-        let cpus = list(&folder.join("cpulist")).filter(|cpus| !cpus.is_empty())?;
-        let info = fs::read_to_string(folder.join("meminfo")).unwrap_or_default();
+        let dir = nodes.join(format!("node{index}"));
+        let cpus = list(&dir.join("cpulist")).filter(|cpus| !cpus.is_empty())?;
+        let info = fs::read_to_string(dir.join("meminfo")).unwrap_or_default();
         let total = info.lines().find_map(|line| line.split_once("MemTotal:"));
         let kib = total.and_then(|(_, rest)| rest.trim().split(' ').next()?.parse::<u64>().ok());
         Some(Numa { index, nbytes: kib.unwrap_or(0) << 10, cpus })
@@ -65,7 +65,7 @@ pub(crate) fn has_choice(root: &Path) -> bool {
     nodes.is_some_and(|nodes| nodes.len() > 1) || found_nics.len() > 1
 }
 
-/// Folders of /sys/class that hold the NICs of fabrics.
+/// Directories of /sys/class that hold the NICs of fabrics.
 const FABRICS: [&str; 2] = ["class/infiniband", "class/cxi"];
 
 fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
@@ -81,13 +81,13 @@ fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
 }
 
 fn nics(root: &Path) -> Vec<Nic> {
-    let found_nic = |(name, folder): (String, std::path::PathBuf)| {
-        let device = folder.join("device");
+    let found_nic = |(name, dir): (String, std::path::PathBuf)| {
+        let device = dir.join("device");
         let state = |port: &u32| {
-            let text = fs::read_to_string(folder.join(format!("ports/{port}/state")));
+            let text = fs::read_to_string(dir.join(format!("ports/{port}/state")));
             text.is_ok_and(|text| text.starts_with("4:"))
         };
-        let has_ports = folder.join("ports").exists();
+        let has_ports = dir.join("ports").exists();
         let port = (1..=4).find(state);
         if has_ports && port.is_none() {
             return None;
@@ -110,8 +110,8 @@ fn nics(root: &Path) -> Vec<Nic> {
     fabric_names(root).into_iter().filter_map(found_nic).collect()
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
@@ -125,10 +125,10 @@ mod tests {
 
     /// Returns a /sys with these files.
     fn sys(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = tempfile::tempdir().expect("a directory");
         for (path, text) in files {
             let path = root.path().join(path);
-            fs::create_dir_all(path.parent().expect("inside")).expect("a folder");
+            fs::create_dir_all(path.parent().expect("inside")).expect("a directory");
             fs::write(path, text).expect("a file");
         }
         root
@@ -151,10 +151,10 @@ mod tests {
             ("class/cxi/cxi0/device/local_cpulist".to_owned(), "0,2\n"),
         ];
         for (cpu, package) in [(0, "0,2\n"), (1, "1,3\n"), (2, "0,2\n"), (3, "1,3\n")] {
-            let folder = format!("devices/system/cpu/cpu{cpu}");
-            files.push((format!("{folder}/topology/core_siblings_list"), package));
+            let dir = format!("devices/system/cpu/cpu{cpu}");
+            files.push((format!("{dir}/topology/core_siblings_list"), package));
             let own = ["0\n", "1\n", "2\n", "3\n"][cpu];
-            files.push((format!("{folder}/topology/thread_siblings_list"), own));
+            files.push((format!("{dir}/topology/thread_siblings_list"), own));
         }
         let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
         let root = sys(&files);

@@ -17,8 +17,8 @@ fn loaded(topology: Result<Topology, String>) -> Topology {
 }
 
 fn fixture(name: &str) -> Topology {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology");
-    loaded(Topology::of_xml(&PathBuf::from(folder).join(name)))
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology");
+    loaded(Topology::of_xml(&PathBuf::from(dir).join(name)))
 }
 
 /// Two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one that is

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::layout::{Kind, TraceRecord, file_name};
 use crate::pe::PeTrace;
 
-/// The name of the trace of a job in its folder.
+/// The name of the trace of a job in its directory.
 pub const FILE: &str = "trace.json";
 
 /// The traces of the PEs of a job.
@@ -53,19 +53,19 @@ pub struct WaitTotals {
 }
 
 impl JobTrace {
-    /// Returns the traces in a folder: those of the job of PE 0's, or of the least PE's that has
+    /// Returns the traces in a directory: those of the job of PE 0's, or of the least PE's that has
     /// one.
     ///
     /// # Errors
     /// A sentence, when there is none, or one cannot be read.
-    pub fn of_folder(folder: &Path) -> Result<JobTrace, String> {
+    pub fn of_dir(dir: &Path) -> Result<JobTrace, String> {
         let of = |pe: u32| {
-            let file = folder.join(file_name(pe));
+            let file = dir.join(file_name(pe));
             let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             PeTrace::of_file(&bytes).map_err(|why| format!("{}: {why}", file.display()))
         };
         let mut job: Option<JobTrace> = None;
-        for pe in numbers(folder)? {
+        for pe in numbers(dir)? {
             match &mut job {
                 None => job = Some(JobTrace { pes: vec![of(pe)?] }),
                 Some(job) if pe < job.n_pes() => job.add(of(pe)?),
@@ -74,7 +74,7 @@ impl JobTrace {
             }
         }
         job.ok_or_else(|| {
-            format!("{} has no traces of PEs; name the directory of SHMEM_TRACE", folder.display())
+            format!("{} has no traces of PEs; name the directory of SHMEM_TRACE", dir.display())
         })
     }
 
@@ -291,10 +291,10 @@ impl JobTrace {
     }
 }
 
-/// Returns the PEs that have a file in a folder.
-fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| {
-        format!("{}: {error}; name the directory of SHMEM_TRACE", folder.display())
+/// Returns the PEs that have a file in a directory.
+fn numbers(dir: &Path) -> Result<Vec<u32>, String> {
+    let entries = fs::read_dir(dir).map_err(|error| {
+        format!("{}: {error}; name the directory of SHMEM_TRACE", dir.display())
     })?;
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name();

@@ -191,9 +191,9 @@ fn connections_are_avoided_where_there_would_be_too_many() {
 fn offer_strict() {
     const WHERE: &str = "FI_PROVIDER_PATH";
     if std::env::var_os(WHERE).is_none() {
-        let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
         // SAFETY: the process has one thread.
-        unsafe { std::env::set_var(WHERE, folder.expect("the provider was built")) };
+        unsafe { std::env::set_var(WHERE, dir.expect("the provider was built")) };
     }
 }
 

@@ -150,9 +150,9 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
 fn offer_strict() {
     const WHERE: &str = "FI_PROVIDER_PATH";
     if std::env::var_os(WHERE).is_none() {
-        let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
         // SAFETY: the process has one thread.
-        unsafe { std::env::set_var(WHERE, folder.expect("the provider was built")) };
+        unsafe { std::env::set_var(WHERE, dir.expect("the provider was built")) };
     }
 }
 

@@ -4,7 +4,7 @@ use if_addrs::Interface;
 use std::fs;
 use std::path::Path;
 
-/// The kernel's folders of the interfaces.
+/// The kernel's directories of the interfaces.
 const INTERFACES: &str = "/sys/class/net";
 /// The flag of an interface that is up (`IFF_UP`).
 const UP: u32 = 1;

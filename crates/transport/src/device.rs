@@ -83,11 +83,12 @@ mod tests {
         let classes = std::env::temp_dir().join(format!("rushmem-device-{}", std::process::id()));
         let port = |device: &str, state: &str| {
             let port = classes.join("infiniband").join(device).join("ports/1");
-            create_dir_all(&port).expect("a folder");
+            create_dir_all(&port).expect("a directory");
             write(port.join("state"), state).expect("a file");
         };
-        let on_a_bus =
-            |device: &str| create_dir_all(classes.join(device).join("device")).expect("a folder");
+        let on_a_bus = |device: &str| {
+            create_dir_all(classes.join(device).join("device")).expect("a directory")
+        };
         port("mlx5_0", "4: ACTIVE\n");
         on_a_bus("infiniband/mlx5_0");
         port("mlx5_1", "1: DOWN\n");
@@ -98,7 +99,7 @@ mod tests {
         let found = active_in(&classes);
         let ports = active_ports_in(&classes);
         let nothing = active_in(&classes.join("elsewhere"));
-        let any = ["", "elsewhere"].map(|folder| any_in(&classes.join(folder)));
+        let any = ["", "elsewhere"].map(|dir| any_in(&classes.join(dir)));
         remove_dir_all(&classes).expect("made above");
         assert_eq!(found, ["cxi0", "mlx5_0"]);
         assert_eq!(ports, ["mlx5_0:1", "rxe0:1"]);

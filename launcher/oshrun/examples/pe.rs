@@ -221,7 +221,7 @@ fn descriptors() {
     for entry in std::fs::read_dir("/proc/self/fd").expect("/proc") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a number").to_string_lossy().into_owned();
-        // The descriptor of this folder itself may be closed by now.
+        // The descriptor of this directory itself may be closed by now.
         if let Ok(target) = std::fs::read_link(&path) {
             println!("descriptor {name} {}", target.display());
         }

@@ -144,17 +144,17 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
 
 /// Describes the program to start. PEs on other hosts get the environment that local PEs inherit.
 fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
-    let folder = has_other_hosts.then(environment::folder).transpose();
-    let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
+    let dir = has_other_hosts.then(environment::dir).transpose();
+    let dir = dir.map_err(|error| cannot("find the working directory", &error))?;
     Ok(JobSpec {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
         exported: options.exported.clone(),
         forwarded: if has_other_hosts { environment::forwarded() } else { Vec::new() },
-        folder,
+        dir,
         placement: options.placement(),
         no_aslr: options.no_aslr,
-        // A dry run does not create the folder.
+        // A dry run does not create the directory.
         output_files: options.output_files.clone().filter(|_| !options.dry_run),
         debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),

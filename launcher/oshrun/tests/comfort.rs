@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use support::{TestAgent, TestJob, oshrun, pe};
 use testkit::absent;
 
-/// A temporary folder; removed when dropped.
-struct Folder(PathBuf);
+/// A temporary directory; removed when dropped.
+struct Dir(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
-        Folder(std::env::temp_dir().join(format!("oshrun-{name}-{}", std::process::id())))
+impl Dir {
+    fn new(name: &str) -> Dir {
+        Dir(std::env::temp_dir().join(format!("oshrun-{name}-{}", std::process::id())))
     }
 
     fn text(&self, file: &str) -> String {
@@ -20,26 +20,26 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Dir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 fn each_pe_prints_into_files_of_its_own() {
-    let (agent, folder) = (TestAgent::new(""), Folder::new("files"));
-    let name = folder.0.join("below").display().to_string();
+    let (agent, dir) = (TestAgent::new(""), Dir::new("files"));
+    let name = dir.0.join("below").display().to_string();
     let options = format!("--output-files {name}");
     let steps = ["0?print:first", "1?complain:oops", "1?giant:100000"];
     let outcome = agent.steps("a:1,b:2", &options, &steps).run().expect(0, "");
     assert_eq!(outcome.stdout, "");
     // The steps name PEs by their number on their host.
     assert_eq!(
-        (folder.text("below/0.out"), folder.text("below/1.out")),
+        (dir.text("below/0.out"), dir.text("below/1.out")),
         ("first\n".into(), "first\n".into())
     );
     assert_eq!(
-        (folder.text("below/2.err"), folder.text("below/2.out").len()),
+        (dir.text("below/2.err"), dir.text("below/2.out").len()),
         ("oops\n".into(), 100_003)
     );
     let outcome = TestJob::new(&["--output-files", "/proc/no", &pe()]).run().expect_nothing_left();
@@ -50,10 +50,10 @@ fn each_pe_prints_into_files_of_its_own() {
 }
 
 fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
-    let (agent, folder) = (TestAgent::new(""), Folder::new("no-files"));
-    std::fs::create_dir_all(&folder.0).expect("a folder");
-    std::os::unix::fs::symlink("/nowhere/1.out", folder.0.join("1.out")).expect("a link");
-    let name = folder.0.display();
+    let (agent, dir) = (TestAgent::new(""), Dir::new("no-files"));
+    std::fs::create_dir_all(&dir.0).expect("a directory");
+    std::os::unix::fs::symlink("/nowhere/1.out", dir.0.join("1.out")).expect("a link");
+    let name = dir.0.display();
     let options = format!("--output-files {name}");
     for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
         let message = format!(
@@ -62,7 +62,7 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
         );
         agent.steps(hosts, &options, &["1?complain:started"]).run().expect(1, &message);
     }
-    assert_eq!(folder.text("0.err"), "");
+    assert_eq!(dir.text("0.err"), "");
 }
 
 fn phases_are_timed_on_request() {
@@ -98,9 +98,9 @@ fn a_terminal_shows_which_host_is_behind() {
     if std::process::Command::new("script").arg("--version").output().is_err() {
         absent("script is not here");
     }
-    let folder = Folder::new("terminal");
-    std::fs::create_dir(&folder.0).expect("a folder");
-    let log = folder.0.join("log").display().to_string();
+    let dir = Dir::new("terminal");
+    std::fs::create_dir(&dir.0).expect("a directory");
+    let log = dir.0.join("log").display().to_string();
     let waits =
         format!("test $1 = a || until grep -q '; host b has not' {log}; do sleep 0.1; done");
     let agent = TestAgent::new(&waits);
@@ -108,7 +108,7 @@ fn a_terminal_shows_which_host_is_behind() {
     let command = format!("{} init finalize", words.join(" "));
     let outcome = TestJob::by("script", &["-qefc", &command, &log]).run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
-    let shown = folder.text("log");
+    let shown = dir.text("log");
     assert!(
         shown.contains("oshrun: 1 of 3 PEs have started; host b has not answered yet"),
         "{shown}"
@@ -146,12 +146,11 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
 }
 
 fn a_dry_run_shows_what_it_does_not_start() {
-    let folder = Folder::new("dry");
-    let called = folder.0.join("called");
-    let agent =
-        TestAgent::new(&format!("mkdir -p {}; : > {}", folder.0.display(), called.display()));
-    let folder_option = format!("--output-files {}/below", folder.0.display());
-    let options = format!("--dry-run --report-bindings -x A=b {folder_option}");
+    let dir = Dir::new("dry");
+    let called = dir.0.join("called");
+    let agent = TestAgent::new(&format!("mkdir -p {}; : > {}", dir.0.display(), called.display()));
+    let dir_option = format!("--output-files {}/below", dir.0.display());
+    let options = format!("--dry-run --report-bindings -x A=b {dir_option}");
     let job = agent.job("localhost:2,b:3,c:1", &options, &["sh", "-c", "exit 3"]);
     let outcome = job.run().expect(0, "");
     let lines: Vec<&str> = outcome.stdout.lines().collect();
@@ -171,7 +170,7 @@ fn a_dry_run_shows_what_it_does_not_start() {
         format!("host c: PE 5, started{}", call("c")),
     ];
     assert_eq!(lines[lines.len() - 2..], hosts);
-    assert!(!folder.0.exists(), "something was started or made");
+    assert!(!dir.0.exists(), "something was started or made");
 
     // Errors on this host are detected as for a real start.
     let missing = TestJob::new(&["--dry-run", "no-such-program"]).run();

@@ -71,7 +71,7 @@ fn giant_lines_stay_whole() {
 }
 
 #[test]
-fn environment_and_folder_are_carried_but_not_the_session() {
+fn environment_and_directory_are_carried_but_not_the_session() {
     // The hosts' logins have variables of their own.
     let agent = TestAgent::new("export SSH_CONNECTION=theirs B=theirs D=$1; cd /");
     let program = ["sh", "-c", "echo $A,$B,$C,$SSH_CONNECTION,$D,$(pwd),$SHMEM_LOCAL_ID"];
@@ -79,7 +79,7 @@ fn environment_and_folder_are_carried_but_not_the_session() {
     let outcome =
         job.env("B", "ours").env("C", "c").env("E", "").env("SSH_CONNECTION", "ours").run();
     let outcome = outcome.expect(0, "");
-    let here = std::env::current_dir().expect("a folder").display().to_string();
+    let here = std::env::current_dir().expect("a directory").display().to_string();
     let line = |host: &str, local| format!("1,ours,c,theirs,{host},{here},{local}");
     assert_eq!(outcome.sorted(), [line("a", 0), line("b", 0), line("b", 1)]);
 }

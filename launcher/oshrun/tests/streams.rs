@@ -177,21 +177,21 @@ fn output_that_cannot_be_written_fails_the_job() {
 #[test]
 fn files_of_output_that_cannot_be_written_fail_the_job() {
     let agent = TestAgent::new("");
-    let folder = std::env::temp_dir().join(format!("oshrun-full-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let link = |name| std::os::unix::fs::symlink("/dev/full", folder.join(name)).expect("a link");
+    let dir = std::env::temp_dir().join(format!("oshrun-full-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let link = |name| std::os::unix::fs::symlink("/dev/full", dir.join(name)).expect("a link");
     link("1.out");
-    let option = format!("--output-files {}", folder.display());
+    let option = format!("--output-files {}", dir.display());
     for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
         let steps = ["init", "text:result", "finalize"];
         agent.steps(hosts, &option, &steps).run().expect(
             1,
             &format!(
                 "oshrun: {whose}cannot write to the file {}/1.out: No space left on device\n",
-                folder.display()
+                dir.display()
             ),
         );
-        let kept = std::fs::read_to_string(folder.join("0.out")).expect("a file");
+        let kept = std::fs::read_to_string(dir.join("0.out")).expect("a file");
         assert_eq!(kept, "result");
     }
     // The loss occurs when the job ends: the background process keeps the unfinished line pending.
@@ -210,16 +210,16 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
         assert_eq!(outcome.status, 3, "that of the PE that has failed: {outcome:?}");
     }
     let script = format!("ulimit -f 1; exec {} -n 1 {option} {} lines:200", oshrun(), pe());
-    let message = format!("the file {}/0.out: File too large\n", folder.display());
+    let message = format!("the file {}/0.out: File too large\n", dir.display());
     let outcome = TestJob::by("sh", &["-c", &script]).run().expect_nothing_left();
     assert!(outcome.stderr.ends_with(&message) && outcome.status == 1, "{outcome:?}");
-    std::fs::remove_dir_all(folder).expect("own folder");
+    std::fs::remove_dir_all(dir).expect("own directory");
 }
 
 #[test]
 fn bytes_of_one_pe_pass_unchanged() {
-    let folder = std::env::temp_dir().join(format!("oshrun-bytes-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let dir = std::env::temp_dir().join(format!("oshrun-bytes-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory");
     let mut state = 1_u32;
     let mut byte = |_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -228,7 +228,7 @@ fn bytes_of_one_pe_pass_unchanged() {
     // Some pieces are longer than the longest line that is held back; none ends with a newline.
     let mut bytes: Vec<u8> = (0..500_000).map(&mut byte).collect();
     bytes.extend([b'x'; 200_000]);
-    let file = |name: &str| folder.join(name);
+    let file = |name: &str| dir.join(name);
     std::fs::write(file("sent"), &bytes).expect("a file");
     let send = format!("cat {}", file("sent").display());
 
@@ -244,7 +244,7 @@ fn bytes_of_one_pe_pass_unchanged() {
         let received = std::fs::read(file(&format!("files/{pe}.out"))).expect("a file");
         assert!(received == bytes, "those of PE {pe} are damaged");
     }
-    std::fs::remove_dir_all(folder).expect("own folder");
+    std::fs::remove_dir_all(dir).expect("own directory");
 }
 
 /// Returns how many bytes a process has written; 0 if it has ended.

@@ -17,7 +17,7 @@ use rushmem_trace::units::time;
 
 use crate::terminal::wrapped;
 
-/// The name of the page in the folder.
+/// The name of the page in the directory.
 const PAGE: &str = "trace.html";
 /// Waits on the page.
 const WAITS: usize = 30;
@@ -35,10 +35,10 @@ const CELL: f64 = 60.0;
 /// PEs up to which cells have numbers.
 const WITH_VALUES: usize = 12;
 
-/// Writes the trace and the page into the folder, and says where.
-pub fn show(folder: &Path) -> Result<String, String> {
-    let job = JobTrace::of_folder(folder)?;
-    let (trace, page) = (folder.join(FILE), folder.join(PAGE));
+/// Writes the trace and the page into the directory, and says where.
+pub fn show(dir: &Path) -> Result<String, String> {
+    let job = JobTrace::of_dir(dir)?;
+    let (trace, page) = (dir.join(FILE), dir.join(PAGE));
     let failed = |file: &Path| {
         let file = file.display().to_string();
         move |error: std::io::Error| format!("{file} cannot be written: {error}")
@@ -50,7 +50,7 @@ pub fn show(folder: &Path) -> Result<String, String> {
         (0, _) => String::new(),
         (n, first) => format!(
             "The files of {n} PEs are not there, such as that of PE {first}; copy those of other hosts into {}.\n",
-            folder.display()
+            dir.display()
         ),
     };
     let (trace, page) = (trace.display(), page.display());

@@ -24,8 +24,8 @@ fn printed(words: &[&str]) -> String {
 
 /// Returns the map of a machine that we described; without hwloc the test is ignored.
 fn map(fixture: &str, words: &[&str]) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
-    let file = folder.join(fixture);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
+    let file = dir.join(fixture);
     let all = [&["--topology", "--xml", file.to_str().expect("a plain path")], words].concat();
     let refused = String::from_utf8(info(&all).stderr).expect("plain text");
     if refused.contains("hwloc cannot be opened") {
@@ -102,8 +102,8 @@ fn the_drawing_has_every_core_pe_and_card() {
 
 fn words_in_a_drawing_are_no_markup() {
     let _ = map("four-numa-four-nics.xml", &[]);
-    let folder = std::env::temp_dir();
-    let named = |end| folder.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
+    let dir = std::env::temp_dir();
+    let named = |end| dir.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
     let (xml, svg) = (named("xml"), named("svg"));
     let fixture =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology/four-numa-four-nics.xml");
@@ -302,12 +302,11 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
 /// Two domains of the provider that emulates fabrics: one lacks atomic operations alone.
 fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     needs(&doctor(&[]).0, "libfabric.so.1");
-    let folder =
-        strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
-    let folder = folder.to_str().expect("a plain path");
+    let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
+    let dir = dir.to_str().expect("a plain path");
     let with = |domain: &'static str| {
         doctor(&[
-            ("FI_PROVIDER_PATH", folder),
+            ("FI_PROVIDER_PATH", dir),
             ("SHMEM_TRANSPORT", "ofi"),
             ("SHMEM_AMOS", "network"),
             ("SHMEM_OFI_PROVIDER", "strict"),
@@ -330,11 +329,10 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
 /// It also says which variable names a fabric.
 fn the_doctor_survives_a_provider_that_crashes() {
     needs(&doctor(&[]).0, "libfabric.so.1");
-    let folder =
-        strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
-    let folder = folder.to_str().expect("a plain path");
+    let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
+    let dir = dir.to_str().expect("a plain path");
     let with = |name: &'static str, value: &'static str| {
-        doctor(&[("FI_PROVIDER_PATH", folder), ("SHMEM_TRANSPORT", "ofi"), (name, value)])
+        doctor(&[("FI_PROVIDER_PATH", dir), ("SHMEM_TRANSPORT", "ofi"), (name, value)])
     };
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "crashes");
     let crashed = "it fails (signal: 6 (SIGABRT)) when it is opened, and so do jobs that use it; select another one";

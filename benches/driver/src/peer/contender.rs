@@ -36,39 +36,39 @@ pub struct Contender {
     suite: &'static Suite,
     oshrun: PathBuf,
     /// The directory of the programs that it built.
-    folder: PathBuf,
+    dir: PathBuf,
     runs: usize,
     /// Values by the name of the row, one per run.
     samples: HashMap<String, Vec<f64>>,
 }
 
 impl Contender {
-    /// Compiles the programs of the suite into the folder of this name with the oshcc of `bin`, and
-    /// shmem-perf of its `parts`.
+    /// Compiles the programs of the suite into the directory of this name with the oshcc of `bin`,
+    /// and shmem-perf of its `parts`.
     pub fn build(
         name: &str,
         suite: &'static Suite,
         bin: &Path,
         (benches, parts): (&Path, &Path),
-        folder: &Path,
+        dir: &Path,
     ) -> Result<Self> {
-        let folder = &folder.join(name);
-        fs::create_dir_all(folder)?;
+        let dir = &dir.join(name);
+        fs::create_dir_all(dir)?;
         if !suite.measured.is_empty() {
-            let build = compile::command(&bin.join("oshcc"), parts, &folder.join(PERF));
+            let build = compile::command(&bin.join("oshcc"), parts, &dir.join(PERF));
             process::run(&mut build.map_err(Error::msg)?)?;
         }
         let sources = suite.sources.iter().map(|name| (benches.join(name), *name));
         let kernels = suite.kernels.iter().map(|kernel| kernel.name);
         let kernels = kernels.map(|name| (benches.join("kernels").join(name), name));
         for (source, name) in sources.chain(kernels) {
-            program::build(bin, &source.with_extension("c"), &[], (folder, name))?;
+            program::build(bin, &source.with_extension("c"), &[], (dir, name))?;
         }
         Ok(Self {
             name: name.to_owned(),
             suite,
             oshrun: bin.join("oshrun"),
-            folder: folder.to_owned(),
+            dir: dir.to_owned(),
             runs: 0,
             samples: HashMap::new(),
         })
@@ -130,7 +130,7 @@ impl Contender {
     }
 
     fn record(&self, measured: &Measured) -> PathBuf {
-        self.folder.join(format!("{}, {}.json", self.name, measured.title))
+        self.dir.join(format!("{}, {}.json", self.name, measured.title))
     }
 
     /// Returns by how many percent `program` takes longer if there is a second PE. The order of the
@@ -157,7 +157,7 @@ impl Contender {
         let mut command = process::limited(LIMIT, &self.oshrun);
         command
             .args(["-n", &pes.to_string()])
-            .arg(self.folder.join(program))
+            .arg(self.dir.join(program))
             .envs(ENVIRONMENT.iter().chain(self.suite.environment).copied());
         command
     }

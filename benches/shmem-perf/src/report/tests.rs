@@ -148,9 +148,9 @@ fn runs_without_figures_have_a_page() {
 
 #[test]
 fn files_that_are_no_records_are_named() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
+        let path = dir.path().join(name);
         std::fs::write(&path, text).expect("written");
         path.display().to_string()
     };
@@ -160,7 +160,7 @@ fn files_that_are_no_records_are_named() {
     let newer = file("newer.json", &record.replacen("\"format\":2", "\"format\":7", 1));
     let torn = file("torn.json", &record[..record.len() / 2]);
     let text = file("text.json", "not a record");
-    let html = folder.path().join("page.html").display().to_string();
+    let html = dir.path().join("page.html").display().to_string();
     let report = |record: &str| super::run(&[record.into(), "-o".into(), html.clone()]);
     assert_eq!(report(&good), Ok(0));
     assert!(std::fs::read_to_string(&html).expect("a page").starts_with("<!DOCTYPE html>"));
@@ -175,8 +175,8 @@ fn files_that_are_no_records_are_named() {
         let error = crate::compare::run(&[good.clone(), name.clone()]).expect_err("no record");
         assert!(error.contains(name.as_str()), "{error}");
     }
-    let error = super::run(&[good.clone(), "-o".into(), folder.path().display().to_string()]);
-    assert!(error.expect_err("a folder").contains("cannot be written"));
+    let error = super::run(&[good.clone(), "-o".into(), dir.path().display().to_string()]);
+    assert!(error.expect_err("a directory").contains("cannot be written"));
     assert!(super::run(&[]).is_err());
     assert_eq!(super::run(&["--help".into()]), Ok(0));
     assert_eq!(crate::compare::run(&[good.clone(), good.clone()]), Ok(0));
@@ -193,9 +193,9 @@ fn files_that_are_no_records_are_named() {
 #[test]
 #[ignore = "it is for eyes"]
 fn a_page_to_look_at() {
-    let folder = std::env::temp_dir();
+    let dir = std::env::temp_dir();
     let write = |name: &str, runs: &[NamedRun]| {
-        let path = folder.join(name);
+        let path = dir.join(name);
         std::fs::write(&path, page(runs)).expect("written");
         println!("{}", path.display());
     };
@@ -219,10 +219,10 @@ fn a_page_to_look_at() {
     }
     write("shmem-perf-large.html", &[NamedRun { name: "large".into(), record: large }]);
     write("shmem-perf-tiny.html", &[NamedRun { name: "tiny".into(), record: tiny }]);
-    let folder = folder.join("shmem-perf-charts");
-    std::fs::create_dir_all(&folder).expect("made");
+    let dir = dir.join("shmem-perf-charts");
+    std::fs::create_dir_all(&dir).expect("made");
     for (name, text) in pictures(&sections(&runs())) {
-        std::fs::write(folder.join(name), text).expect("written");
+        std::fs::write(dir.join(name), text).expect("written");
     }
 }
 

@@ -105,9 +105,9 @@ fn calls_of(setting: &Setting, call: i64) -> u64 {
 
 /// A job in which this call fails at this turn, and how often it was made.
 fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) {
-    let folder = TempDir::new().expect("a temporary folder");
-    let (report, temporary) = (folder.path().join("calls"), folder.path().join("of-the-job"));
-    fs::create_dir(&temporary).expect("a folder");
+    let dir = TempDir::new().expect("a temporary directory");
+    let (report, temporary) = (dir.path().join("calls"), dir.path().join("of-the-job"));
+    fs::create_dir(&temporary).expect("a directory");
     let numbers = [call.to_string(), error.raw_os_error().to_string(), turn.to_string()];
     let [call, error, turn] = numbers.each_ref().map(String::as_str);
     let report_name = report.to_str().expect("a plain name");
@@ -121,14 +121,14 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
         job = job.env(name, value);
     }
     if setting.daemons {
-        let agent = agent(folder.path());
+        let agent = agent(dir.path());
         job = job.launcher_options(["-H", "a:2,b:2", "--launch-agent", &agent]);
         // A process that waits for a CPU must not seem silent.
         job = job.env("SHMEM_HOST_LIMIT", patient(LIMIT).as_secs());
     }
     let outcome = job.run();
     let mut left = traces.new_since();
-    // The job has a folder of its own instead, and other tests use that one.
+    // The job has a directory of its own instead, and other tests use that one.
     left.retain(|name| !name.starts_with("/tmp/"));
     left.extend(names_in(&temporary));
     assert!(left.is_empty(), "the job left {}\n{outcome}", left.join(", "));
@@ -142,15 +142,15 @@ fn program() -> PathBuf {
 }
 
 /// Returns an agent that starts the daemon of any host on this one.
-fn agent(folder: &Path) -> String {
-    let file = folder.join("agent");
+fn agent(dir: &Path) -> String {
+    let file = dir.join("agent");
     fs::write(&file, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n").expect("it can be written");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
     file.to_str().expect("a plain name").to_owned()
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("it is there").flatten();
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("it is there").flatten();
     entries.map(|entry| entry.path().display().to_string()).collect()
 }
 

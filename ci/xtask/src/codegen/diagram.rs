@@ -11,7 +11,7 @@ use layout::std_shapes::shapes::{Arrow, Element, ShapeKind};
 use layout::topo::layout::VisualGraph;
 use task_support::workspace::Package;
 
-/// Folders whose crates only measure or test the others.
+/// Directories whose crates only measure or test the others.
 const OMITTED: &[&str] = &["benches/", "ci/"];
 
 /// For each crate those that it imports.
@@ -43,13 +43,13 @@ pub fn draw(packages: &[Package]) -> String {
 }
 
 fn imports(packages: &[Package]) -> Imports<'_> {
-    let is_drawn = |folder: &str| !OMITTED.iter().any(|start| folder.starts_with(start));
-    let drawn = packages.iter().filter(|package| is_drawn(&package.folder));
+    let is_drawn = |dir: &str| !OMITTED.iter().any(|start| dir.starts_with(start));
+    let drawn = packages.iter().filter(|package| is_drawn(&package.dir));
     drawn
         .map(|package| {
             let dependencies = package.dependencies.iter().filter(|dependency| !dependency.dev);
-            let folders = dependencies.filter_map(|dependency| dependency.folder.as_deref());
-            (package.folder.as_str(), folders.filter(|folder| is_drawn(folder)).collect())
+            let dirs = dependencies.filter_map(|dependency| dependency.dir.as_deref());
+            (package.dir.as_str(), dirs.filter(|dir| is_drawn(dir)).collect())
         })
         .collect()
 }

@@ -46,12 +46,12 @@ const CALLS: usize = 21;
 const THREADS: usize = 4;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns the folder in which libfabric finds the provider that was built.
+/// Returns the directory in which libfabric finds the provider that was built.
 pub fn provider(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
-    let folder = workspace.target.join("strict-fabric");
-    fs::create_dir_all(&folder)?;
-    fs::copy(built, folder.join("libstrict-fi.so")).context("the provider for tests")?;
-    Ok(folder)
+    let dir = workspace.target.join("strict-fabric");
+    fs::create_dir_all(&dir)?;
+    fs::copy(built, dir.join("libstrict-fi.so")).context("the provider for tests")?;
+    Ok(dir)
 }
 
 /// Instructions of one call of a routine by `program` to another PE, and those until the provider
@@ -139,10 +139,10 @@ impl CountedJob<'_> {
     /// beside the usual ones.
     fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<CallgrindPart>> {
         let CountedJob { prefix, provider, program, routine, threads } = *self;
-        let folder = workspace.target.join("counts-parts");
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder)?;
-        let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", folder.display());
+        let dir = workspace.target.join("counts-parts");
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir)?;
+        let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", dir.display());
         let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
         job.args(["-n", "2", "valgrind", "--tool=callgrind", "--compress-strings=no"])
             .arg(format!("--toggle-collect={routine}"))
@@ -166,7 +166,7 @@ impl CountedJob<'_> {
         }
         process::run(&mut job)?;
         let mut parts = Vec::new();
-        for file in fs::read_dir(&folder)? {
+        for file in fs::read_dir(&dir)? {
             let file = file?.path();
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(name) = name.strip_prefix("out.0.") else { continue };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use task_support::process::run;
 use task_support::workspace::Workspace;
 
-use super::release::{VERSION, done, empty_folder};
+use super::release::{VERSION, done, empty_dir};
 
 /// The configuration that makes cargo take dependencies from the directory `vendor`.
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
@@ -21,29 +21,29 @@ fn tar(epoch: &str) -> Command {
     tar
 }
 
-/// Returns the folder `name` of `parent`.
-pub fn of_folder(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
+/// Returns the directory `name` of `parent`.
+pub fn of_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     let file = parent.join(format!("{name}.tar.gz"));
     run(tar(epoch).arg("-C").arg(parent).arg("-cf").arg(&file).arg(name))?;
     Ok(file)
 }
 
 /// Returns the sources, and those of all dependencies, with which cargo builds them without a
-/// network; and their folder.
+/// network; and their directory.
 pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(PathBuf, PathBuf)> {
     let name = format!("rushmem-{VERSION}-source");
-    let folder = output.join(&name);
-    empty_folder(&folder)?;
+    let dir = output.join(&name);
+    empty_dir(&dir)?;
     let archive = output.join("sources.tar");
     run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
-    run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&folder))?;
+    run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&dir))?;
     done(std::fs::remove_file(&archive), &archive)?;
     let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
-    run(Command::new("cargo").args(vendor).current_dir(&folder))?;
-    let cargo = folder.join(".cargo");
+    run(Command::new("cargo").args(vendor).current_dir(&dir))?;
+    let cargo = dir.join(".cargo");
     done(std::fs::create_dir_all(&cargo), &cargo)?;
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     done(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)?;
-    Ok((of_folder(output, &name, epoch)?, folder))
+    Ok((of_dir(output, &name, epoch)?, dir))
 }

@@ -22,18 +22,18 @@ const LIBRARIES: [&str; 8] = [
 
 /// Checks what all programs and shared libraries of a prefix need.
 pub fn all(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
-    for folder in ["bin", "lib"] {
-        for file in files(&prefix.join(folder))? {
+    for dir in ["bin", "lib"] {
+        for file in files(&prefix.join(dir))? {
             one(&file, glibc, tools)?;
         }
     }
     Ok(())
 }
 
-/// Returns the programs and shared libraries of a folder.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Returns the programs and shared libraries of a directory.
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
         let path = entry?.path();
         let is_binary =
             |path: &Path| std::fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
@@ -63,10 +63,10 @@ fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
         }
     }
     let searched = header.lines().filter(|line| line.contains("PATH)"));
-    let mut folders =
+    let mut dirs =
         searched.filter_map(|line| line.split(['[', ']']).nth(1)).flat_map(|list| list.split(':'));
-    if let Some(folder) = folders.find(|folder| !folder.starts_with("$ORIGIN")) {
-        bail!("{} looks for libraries in {folder}, a directory of this machine", file.display());
+    if let Some(dir) = dirs.find(|dir| !dir.starts_with("$ORIGIN")) {
+        bail!("{} looks for libraries in {dir}, a directory of this machine", file.display());
     }
     Ok(())
 }

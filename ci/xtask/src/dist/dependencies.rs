@@ -33,8 +33,8 @@ pub fn install(
 ) -> Result<()> {
     let (licenses, bills) =
         (prefix.join("share/rushmem/licenses"), prefix.join("share/rushmem/sbom"));
-    for folder in [&licenses, &bills] {
-        done(std::fs::create_dir_all(folder), folder)?;
+    for dir in [&licenses, &bills] {
+        done(std::fs::create_dir_all(dir), dir)?;
     }
     let texts = workspace.root.join("ci/packaging");
     let mut cyclonedx = Command::new("cargo");
@@ -42,14 +42,14 @@ pub fn install(
     cyclonedx.arg(format!("{arch}-unknown-linux-gnu")).current_dir(sources);
     run(cyclonedx.env("SOURCE_DATE_EPOCH", epoch))?;
     for package in install::packages() {
-        let folder = folder(workspace, package)?;
+        let dir = dir(workspace, package)?;
         let mut about = workspace.cargo();
         about.args(["about", "generate", "--offline", "--config"]).arg(texts.join("about.toml"));
-        about.arg("--manifest-path").arg(workspace.root.join(&folder).join("Cargo.toml"));
+        about.arg("--manifest-path").arg(workspace.root.join(&dir).join("Cargo.toml"));
         about.arg("--output-file").arg(licenses.join(format!("{package}.txt")));
         run(about.arg(texts.join("licenses.hbs")))?;
         let name = format!("{package}.cdx.json");
-        let made = sources.join(&folder).join(&name);
+        let made = sources.join(&dir).join(&name);
         let bill = done(std::fs::read_to_string(&made), &made)?;
         // The path of the build is of no interest, and differs.
         let bill = bill.replace(&sources.display().to_string(), "/rushmem");
@@ -59,8 +59,8 @@ pub fn install(
     Ok(())
 }
 
-/// Returns the folder of a package, from the root of the repository.
-fn folder(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+/// Returns the directory of a package, from the root of the repository.
+fn dir(workspace: &Workspace, package: &str) -> Result<PathBuf> {
     let id = capture(workspace.cargo().args(["pkgid", "-p", package]))?;
     let path = id.split_once("file://").and_then(|(_, rest)| rest.split('#').next());
     let path = Path::new(path.context("cargo names no directory")?.trim());

@@ -1,7 +1,7 @@
 //! The prefix as packages of Debian and of distributions that use RPM: the runtime, what compiles C
 //! and C++, and what compiles Fortran.
 //!
-//! The prefix stays one folder, /usr/lib/rushmem, with links in /usr/bin whose names other
+//! The prefix stays one directory, /usr/lib/rushmem, with links in /usr/bin whose names other
 //! OpenSHMEM libraries do not have: their packages may be installed at the same time.
 
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use anyhow::Result;
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::{HOMEPAGE, VERSION, done, empty_folder};
+use super::release::{HOMEPAGE, VERSION, done, empty_dir};
 
 /// The prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
@@ -75,30 +75,30 @@ impl Packages<'_> {
 
     /// Returns the packages for RPM.
     pub fn rpm(&self) -> Result<Vec<PathBuf>> {
-        let folder = self.output.join("rpm");
+        let dir = self.output.join("rpm");
         let trees = self.trees("rpm")?;
-        let all = folder.join("all");
+        let all = dir.join("all");
         for (tree, name) in trees.iter().zip(PACKAGES) {
             let mut list = String::new();
             for path in paths(tree)? {
                 if !tree.join(&path).is_dir() || path.starts_with(PREFIX) {
-                    let folder = if tree.join(&path).is_dir() { "%dir " } else { "" };
-                    list += &format!("{folder}/{}\n", path.display());
+                    let dir = if tree.join(&path).is_dir() { "%dir " } else { "" };
+                    list += &format!("{dir}/{}\n", path.display());
                 }
             }
-            self.write(&folder.join("lists").join(name), &list)?;
+            self.write(&dir.join("lists").join(name), &list)?;
             done(std::fs::create_dir_all(&all), &all)?;
             run(Command::new("cp").arg("-a").arg(tree.join(".")).arg(&all))?;
         }
         self.same_time(&all)?;
         let spec = self.text(&self.workspace.root.join("ci/packaging/rpm/rushmem.spec"))?;
         let spec = spec.replace("@TREE@", &all.display().to_string());
-        let spec = spec.replace("@LISTS@", &folder.join("lists").display().to_string());
-        let file = folder.join("rushmem.spec");
+        let spec = spec.replace("@LISTS@", &dir.join("lists").display().to_string());
+        let file = dir.join("rushmem.spec");
         self.write(&file, &spec)?;
         let mut build = Command::new("rpmbuild");
         build.args(["-bb", "--quiet", "--target", self.arch]);
-        build.args(["--define", &format!("_topdir {}", folder.join("top").display())]);
+        build.args(["--define", &format!("_topdir {}", dir.join("top").display())]);
         build.args(["--define", &format!("_rpmdir {}", self.output.display())]);
         build.args(["--define", "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"]);
         run(build.arg(&file).env("SOURCE_DATE_EPOCH", self.epoch))?;
@@ -107,11 +107,11 @@ impl Packages<'_> {
         Ok(names.map(file).to_vec())
     }
 
-    /// Returns the files of each package in a folder of its own, below `kind`.
+    /// Returns the files of each package in a directory of its own, below `kind`.
     fn trees(&self, kind: &str) -> Result<Vec<PathBuf>> {
-        let folder = self.output.join(kind);
-        empty_folder(&folder)?;
-        let trees = PACKAGES.map(|name| folder.join(name));
+        let dir = self.output.join(kind);
+        empty_dir(&dir)?;
+        let trees = PACKAGES.map(|name| dir.join(name));
         for path in paths(self.prefix)?.iter().filter(|path| !self.prefix.join(path).is_dir()) {
             let to = trees[package(path)].join(PREFIX).join(path);
             self.copy(&self.prefix.join(path), &to)?;
@@ -131,8 +131,8 @@ impl Packages<'_> {
     }
 
     fn copy(&self, from: &Path, to: &Path) -> Result<()> {
-        let folder = to.parent().unwrap_or(to);
-        done(std::fs::create_dir_all(folder), folder)?;
+        let dir = to.parent().unwrap_or(to);
+        done(std::fs::create_dir_all(dir), dir)?;
         if from.is_symlink() {
             let points_at = done(std::fs::read_link(from), from)?;
             return done(symlink(points_at, to), to);
@@ -141,8 +141,8 @@ impl Packages<'_> {
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<()> {
-        let folder = path.parent().unwrap_or(path);
-        done(std::fs::create_dir_all(folder), folder)?;
+        let dir = path.parent().unwrap_or(path);
+        done(std::fs::create_dir_all(dir), dir)?;
         done(std::fs::write(path, text), path)
     }
 
@@ -152,9 +152,9 @@ impl Packages<'_> {
     }
 
     /// Writes the changelog of a Debian package, which names that of the project.
-    fn changelog(&self, name: &str, folder: &Path) -> Result<()> {
+    fn changelog(&self, name: &str, dir: &Path) -> Result<()> {
         let date = capture(Command::new("date").args(["-uRd", &format!("@{}", self.epoch)]))?;
-        let file = folder.join("changelog.Debian");
+        let file = dir.join("changelog.Debian");
         let text = format!(
             "{name} ({VERSION}-1) unstable; urgency=medium\n\n  * Release {VERSION}: see /{PREFIX}/share/rushmem/CHANGELOG.md.\n\n \
              -- Rushmem developers <maintainers@localhost.localdomain>  {}\n",
@@ -228,9 +228,9 @@ fn package(path: &Path) -> usize {
     }
 }
 
-/// Returns all that is in a folder, sorted, from there.
-fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
-    let listed = capture(Command::new("find").args([".", "-mindepth", "1"]).current_dir(folder))?;
+/// Returns all that is in a directory, sorted, from there.
+fn paths(dir: &Path) -> Result<Vec<PathBuf>> {
+    let listed = capture(Command::new("find").args([".", "-mindepth", "1"]).current_dir(dir))?;
     let mut paths: Vec<PathBuf> =
         listed.lines().map(|line| PathBuf::from(line.trim_start_matches("./"))).collect();
     paths.sort();
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn every_recipe_says_where_to_read_more() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
-        let recipes = paths(&folder).unwrap();
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
+        let recipes = paths(&dir).unwrap();
         let is_recipe = |path: &PathBuf| {
             let ends = [".control", ".spec", ".py", ".eb", ".lua", ".def"];
             ends.iter().any(|end| path.to_string_lossy().ends_with(end))
@@ -252,7 +252,7 @@ mod tests {
         let recipes: Vec<_> = recipes.into_iter().filter(is_recipe).collect();
         assert!(recipes.len() >= 8, "{recipes:?}");
         for recipe in recipes {
-            let text = std::fs::read_to_string(folder.join(&recipe)).unwrap();
+            let text = std::fs::read_to_string(dir.join(&recipe)).unwrap();
             assert!(text.contains(HOMEPAGE) || text.contains("@HOMEPAGE@"), "{recipe:?}");
         }
     }

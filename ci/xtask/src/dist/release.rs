@@ -11,13 +11,13 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The address of the documentation for users of a package.
 pub const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
-/// Returns what was done with a file or folder, whose name an error has.
+/// Returns what was done with a file or directory, whose name an error has.
 pub fn done<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {
     result.with_context(|| format!("could not use {}", path.display()))
 }
 
-/// Removes a folder of an earlier run, and makes an empty one.
-pub fn empty_folder(path: &Path) -> Result<()> {
+/// Removes a directory of an earlier run, and makes an empty one.
+pub fn empty_dir(path: &Path) -> Result<()> {
     if path.exists() {
         done(std::fs::remove_dir_all(path), path)?;
     }

@@ -1,5 +1,5 @@
-//! The prefix as a Python wheel: `pip install` puts its folders into those of the environment, so
-//! that `oshrun` and `oshcc` are on PATH, and packages that are built there find the library.
+//! The prefix as a Python wheel: `pip install` puts its directories into those of the environment,
+//! so that `oshrun` and `oshcc` are on PATH, and packages that are built there find the library.
 //!
 //! A wheel has no links: where the prefix has one, it has a copy, or a text by which the linker
 //! finds the library, or man the page.
@@ -10,23 +10,23 @@ use std::process::Command;
 use anyhow::Result;
 use task_support::process::run;
 
-use super::release::{GLIBC, HOMEPAGE, VERSION, done, empty_folder};
+use super::release::{GLIBC, HOMEPAGE, VERSION, done, empty_dir};
 use crate::install::copy_file;
 
 /// Makes the wheel of a prefix in `output`.
 pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
     let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
-    let folder = output.join("wheel");
-    empty_folder(&folder)?;
-    copy(prefix, &folder.join(format!("rushmem-{VERSION}.data/data")))?;
-    let info = folder.join(format!("rushmem-{VERSION}.dist-info"));
+    let dir = output.join("wheel");
+    empty_dir(&dir)?;
+    copy(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
+    let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
     done(std::fs::create_dir_all(&info), &info)?;
     for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
         let file = info.join(name);
         done(std::fs::write(&file, text), &file)?;
     }
     let mut pack = Command::new("python3");
-    pack.args(["-m", "wheel", "pack", "--dest-dir"]).arg(output).arg(&folder);
+    pack.args(["-m", "wheel", "pack", "--dest-dir"]).arg(output).arg(&dir);
     run(pack.env("SOURCE_DATE_EPOCH", epoch))?;
     Ok(output.join(format!("rushmem-{VERSION}-{tag}.whl")))
 }

@@ -1,4 +1,4 @@
-//! Debug information of installed programs and libraries: a file of its own in a folder `.debug`
+//! Debug information of installed programs and libraries: a file of its own in a directory `.debug`
 //! beside each, where gdb and valgrind look for it.
 //!
 //! It is larger than all the rest, and no program of the library needs it: messages name lines of
@@ -18,8 +18,8 @@ pub fn separate(prefix: &mut Prefix, name: &str, tools: &Toolchain) -> Result<()
     let mut strip = tools.binutil("objcopy");
     strip.arg("--strip-unneeded");
     if tools.keeps_debug_information {
-        let (folder, own) = name.rsplit_once('/').unwrap_or((".", name));
-        let debug = prefix.add(&format!("{folder}/.debug/{own}.debug"))?;
+        let (dir, own) = name.rsplit_once('/').unwrap_or((".", name));
+        let debug = prefix.add(&format!("{dir}/.debug/{own}.debug"))?;
         let mut copy = tools.binutil("objcopy");
         copy.args(["--only-keep-debug", "--compress-debug-sections"]);
         run(copy.arg(&file).arg(&debug))?;

@@ -16,7 +16,7 @@ pub struct Prefix {
     root: PathBuf,
     /// Everything that was placed, relative to the prefix.
     placed: Vec<String>,
-    /// The folders that were made for it.
+    /// The directories that were made for it.
     made: Vec<String>,
 }
 
@@ -35,14 +35,14 @@ impl Prefix {
         copy_file(from, &to)
     }
 
-    /// Copies a folder with all that is in it.
+    /// Copies a directory with all that is in it.
     pub fn copy_tree(&mut self, from: &Path, name: &str) -> Result<()> {
-        self.make_folder(name)?;
+        self.make_dir(name)?;
         self.list(from, name)?;
         copy_tree(from, &self.root.join(name))
     }
 
-    /// Makes a link to a file of the same folder.
+    /// Makes a link to a file of the same directory.
     pub fn link(&mut self, points_at: &str, name: &str) -> Result<()> {
         let to = self.add(name)?;
         place_link(points_at, &to)
@@ -54,23 +54,23 @@ impl Prefix {
         self.replace(name, text)
     }
 
-    /// Lists a file that the caller makes at the returned path, in a folder that is there.
+    /// Lists a file that the caller makes at the returned path, in a directory that is there.
     pub fn add(&mut self, name: &str) -> Result<PathBuf> {
-        if let Some((folder, _)) = name.rsplit_once('/') {
-            self.make_folder(folder)?;
+        if let Some((dir, _)) = name.rsplit_once('/') {
+            self.make_dir(dir)?;
         }
         self.placed.push(name.to_owned());
         Ok(self.root.join(name))
     }
 
-    /// Makes a folder, and those that it is in.
-    pub fn make_folder(&mut self, name: &str) -> Result<()> {
-        let folders = Path::new(name).ancestors().filter(|folder| *folder != Path::new(""));
-        let absent = folders.filter(|folder| !self.root.join(folder).exists());
-        self.made.extend(absent.map(|folder| folder.display().to_string()));
-        let folder = self.root.join(name);
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("could not make the directory {}", folder.display()))
+    /// Makes a directory, and those that it is in.
+    pub fn make_dir(&mut self, name: &str) -> Result<()> {
+        let dirs = Path::new(name).ancestors().filter(|dir| *dir != Path::new(""));
+        let absent = dirs.filter(|dir| !self.root.join(dir).exists());
+        self.made.extend(absent.map(|dir| dir.display().to_string()));
+        let dir = self.root.join(name);
+        fs::create_dir_all(&dir)
+            .with_context(|| format!("could not make the directory {}", dir.display()))
     }
 
     /// Writes the list of all that was placed, itself included, and removes what only an earlier
@@ -116,7 +116,7 @@ impl Prefix {
             let entry = entry?;
             let name = format!("{name}/{}", entry.file_name().to_string_lossy());
             if entry.file_type()?.is_dir() {
-                self.make_folder(&name)?;
+                self.make_dir(&name)?;
                 self.list(&entry.path(), &name)?;
             } else {
                 self.placed.push(name);
@@ -126,7 +126,7 @@ impl Prefix {
     }
 }
 
-/// Copies a folder with all that is in it; links stay links.
+/// Copies a directory with all that is in it; links stay links.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)
         .with_context(|| format!("could not make the directory {}", to.display()))?;
@@ -190,8 +190,8 @@ mod tests {
         let manifest = fs::read_to_string(root.join(MANIFEST)).unwrap();
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(left, [false, true, true, true, false]);
-        let folders = "share\nshare/rushmem\n";
-        assert_eq!(manifest, format!("bin\nbin/kept\nlib\nlib/new\n{folders}{MANIFEST}\n"));
+        let dirs = "share\nshare/rushmem\n";
+        assert_eq!(manifest, format!("bin\nbin/kept\nlib\nlib/new\n{dirs}{MANIFEST}\n"));
     }
 
     #[test]

@@ -50,10 +50,10 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     )
 }
 
-/// Returns what the headers in a folder promise, sorted.
+/// Returns what the headers in a directory promise, sorted.
 fn read(include: &Path) -> Result<Vec<String>> {
-    let folder = tempfile::tempdir().context("could not make a directory")?;
-    let (source, listed) = (folder.path().join("abi.c"), folder.path().join("prototypes"));
+    let dir = tempfile::tempdir().context("could not make a directory")?;
+    let (source, listed) = (dir.path().join("abi.c"), dir.path().join("prototypes"));
     let gcc = || {
         let mut gcc = Command::new("gcc");
         gcc.arg("-std=c11").arg("-I").arg(include);
@@ -74,7 +74,7 @@ fn read(include: &Path) -> Result<Vec<String>> {
     let sizes = TYPES.map(|name| print("size", name, &format!("sizeof({name})")));
     let body: String = constants.chain(sizes).collect();
     write(&format!("{HEADERS}int main(void) {{\n{body}return 0;\n}}\n"))?;
-    let program = folder.path().join("abi");
+    let program = dir.path().join("abi");
     run(gcc().arg("-w").arg(&source).arg("-o").arg(&program))?;
     lines.extend(capture(&mut Command::new(&program))?.lines().map(str::to_owned));
     lines.sort();

@@ -2,8 +2,8 @@
 //!
 //! The targets are a workspace of their own, since a nightly compiler builds them, with coverage,
 //! and with the address sanitizer where the decoder has unsafe code: the others take some fifty
-//! times as many inputs without it. What they learn stays in the build folder, so that the next run
-//! goes on there; an input that one fails on is kept there too and named.
+//! times as many inputs without it. What they learn stays in the build directory, so that the next
+//! run goes on there; an input that one fails on is kept there too and named.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,8 +18,8 @@ use super::session::TestSession;
 use super::tools;
 
 /// The directory of the targets, from the root.
-const FOLDER: &str = "ci/fuzz";
-/// Targets that are built alike, in a folder of this name.
+const DIR: &str = "ci/fuzz";
+/// Targets that are built alike, in a directory of this name.
 struct FuzzBuild {
     name: &'static str,
     /// The flag of the compiler beside [`FLAGS`].
@@ -70,8 +70,8 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
             "there is no nightly Rust; rustup toolchain install nightly --profile minimal",
         );
     }
-    let folder = session.workspace.root.join(FOLDER);
-    if let Err(error) = tools::crates(&folder, &[])? {
+    let dir = session.workspace.root.join(DIR);
+    if let Err(error) = tools::crates(&dir, &[])? {
         return skipped(&format!("{error:#}"));
     }
     for FuzzBuild { name, flag, targets } in BUILDS {
@@ -80,7 +80,7 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
         build.args(["run", "nightly", "cargo", "build", "--locked", "--release"]);
         build.args(["--target", MACHINE]);
         build.args(targets.iter().flat_map(|&(target, _)| ["--bin", target]));
-        build.current_dir(&folder).env_remove("RUSTUP_TOOLCHAIN");
+        build.current_dir(&dir).env_remove("RUSTUP_TOOLCHAIN");
         build.env("CARGO_TARGET_DIR", &built).env("RUSTFLAGS", format!("{FLAGS}{flag}"));
         process::run(&mut build)?;
         for &(target, nbytes) in targets {

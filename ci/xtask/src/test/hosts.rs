@@ -36,27 +36,26 @@ pub fn over_ssh(session: &TestSession) -> Result<StepOutcome> {
     run.run()
 }
 
-/// Returns the system's sshd, or one in `folder`, with the folder of its libraries.
-fn sshd(folder: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
+/// Returns the system's sshd, or one in `dir`, with the directory of its libraries.
+fn sshd(dir: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
     if let Some(sshd) = system.into_iter().find(|file| file.exists()) {
         return Ok((sshd, None));
     }
-    if !folder.is_dir() {
-        unpack(folder)?;
+    if !dir.is_dir() {
+        unpack(dir)?;
     }
-    let library =
-        fs::read_dir(folder.join("usr/lib"))?.filter_map(|entry| Some(entry.ok()?.path()));
+    let library = fs::read_dir(dir.join("usr/lib"))?.filter_map(|entry| Some(entry.ok()?.path()));
     let library = library.into_iter().find(|path| path.join("libwrap.so.0").exists());
-    Ok((folder.join("usr/sbin/sshd"), library))
+    Ok((dir.join("usr/sbin/sshd"), library))
 }
 
-fn unpack(folder: &Path) -> Result<()> {
+fn unpack(dir: &Path) -> Result<()> {
     if process::on_path("apt-get").is_none() {
         bail!("there is no sshd; install OpenSSH's server");
     }
     println!("Downloading {} for the hosts", PACKAGES.join(" and "));
-    let work = folder.with_extension("new");
+    let work = dir.with_extension("new");
     if work.is_dir() {
         fs::remove_dir_all(&work)?;
     }
@@ -67,5 +66,5 @@ fn unpack(folder: &Path) -> Result<()> {
         process::run(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&work))?;
         fs::remove_file(entry.path())?;
     }
-    fs::rename(&work, folder).with_context(|| format!("making {}", folder.display()))
+    fs::rename(&work, dir).with_context(|| format!("making {}", dir.display()))
 }

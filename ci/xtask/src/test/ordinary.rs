@@ -25,7 +25,7 @@ const LIMITS: &str = "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"";
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub fn user(session: &TestSession) -> Result<StepOutcome> {
-    let place = PublicFolder::make()?;
+    let place = PublicDir::make()?;
     let prefix = place.path.join("prefix");
     install::copy_tree(&session.prefix, &prefix)?;
     let sources = place.path.join("examples");
@@ -51,13 +51,13 @@ pub fn user(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this
-/// value.
-struct PublicFolder {
+/// A directory that everyone may read, with a directory tmp in it that everyone may write; gone
+/// with this value.
+struct PublicDir {
     path: PathBuf,
 }
 
-impl PublicFolder {
+impl PublicDir {
     fn make() -> Result<Self> {
         let name = format!("rushmem-ordinary-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -90,7 +90,7 @@ impl PublicFolder {
     }
 }
 
-impl Drop for PublicFolder {
+impl Drop for PublicDir {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("{} was left behind: {error}", self.path.display());
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn limits_hold_and_nothing_is_left_behind() {
-        let place = PublicFolder::make().unwrap();
+        let place = PublicDir::make().unwrap();
         let path = place.path.clone();
         let printed =
             process::capture(place.command(LIMIT, "sh").args(["-c", "ulimit -n; ulimit -l"]));

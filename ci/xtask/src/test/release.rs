@@ -27,12 +27,12 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     let source = root.join("ci/fixtures/prefix/pes.c");
     let (archive, wheel) = (named(&format!("{}.tar.gz", std::env::consts::ARCH))?, named(".whl")?);
 
-    let folder = output.join("unpacked");
-    process::run(Command::new("mkdir").arg("-p").arg(&folder))?;
+    let dir = output.join("unpacked");
+    process::run(Command::new("mkdir").arg("-p").arg(&dir))?;
     let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(archive).arg("-C").arg(&folder).arg("--strip-components=1");
+    tar.arg("-xzf").arg(archive).arg("-C").arg(&dir).arg("--strip-components=1");
     process::run(&mut tar)?;
-    runs(&folder, &source)?;
+    runs(&dir, &source)?;
 
     let environment = output.join("environment");
     process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
@@ -45,13 +45,13 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
 }
 
 /// Checks that the sources have all that cargo needs of its registry.
-fn offline(archive: &Path, folder: &Path) -> Result<()> {
-    process::run(Command::new("mkdir").arg("-p").arg(folder))?;
+fn offline(archive: &Path, dir: &Path) -> Result<()> {
+    process::run(Command::new("mkdir").arg("-p").arg(dir))?;
     let mut tar = Command::new("tar");
-    process::run(tar.arg("-xzf").arg(archive).arg("-C").arg(folder).arg("--strip-components=1"))?;
+    process::run(tar.arg("-xzf").arg(archive).arg("-C").arg(dir).arg("--strip-components=1"))?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["tree", "--offline", "--locked", "--workspace"]).current_dir(folder);
-    process::capture(cargo.env("CARGO_HOME", folder.join("empty"))).map(drop)
+    cargo.args(["tree", "--offline", "--locked", "--workspace"]).current_dir(dir);
+    process::capture(cargo.env("CARGO_HOME", dir.join("empty"))).map(drop)
 }
 
 /// Tests the packages for Debian, unpacked beside each other.
@@ -62,15 +62,15 @@ fn packages(output: &Path, source: &Path) -> Result<()> {
         "-name",
         "*.deb",
     ]))?;
-    let folder = output.join("debian");
+    let dir = output.join("debian");
     for package in listed.lines() {
-        process::run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&folder))?;
+        process::run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&dir))?;
         if process::on_path("lintian").is_some() {
             let fail_on = ["--fail-on", "error,warning", "--allow-root"];
             process::run(Command::new("lintian").args(fail_on).arg(package))?;
         }
     }
-    if listed.is_empty() { Ok(()) } else { runs(&folder.join("usr/lib/rushmem"), source) }
+    if listed.is_empty() { Ok(()) } else { runs(&dir.join("usr/lib/rushmem"), source) }
 }
 
 /// Compiles a program by the oshcc of a prefix, and runs it on two PEs.

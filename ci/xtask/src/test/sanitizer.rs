@@ -70,9 +70,9 @@ pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
 fn runtime() -> Result<PathBuf> {
     let rustc = ["run", "nightly", "rustc", "--print"];
     let sysroot = process::capture(Command::new("rustup").args(rustc).arg("sysroot"))?;
-    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(target()).join("lib");
+    let dir = Path::new(sysroot.trim()).join("lib/rustlib").join(target()).join("lib");
     let name = "librustc-nightly_rt.tsan.a";
-    let runtime = folder.join(name);
+    let runtime = dir.join(name);
     if !runtime.exists() {
         bail!("the nightly toolchain has no {name} for {}", target());
     }
@@ -86,7 +86,7 @@ pub fn target() -> String {
 /// Returns the prefix of the step `install` with an instrumented library in place of its own.
 fn prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
-    let prefix = folder(session).join("prefix");
+    let prefix = dir(session).join("prefix");
     install::copy_tree(&session.prefix, &prefix)?;
     shared::link(&built.join("librushmem.a"), &prefix.join("lib/librushmem.so.1"), "cc")?;
     Ok(prefix)
@@ -99,22 +99,22 @@ fn examples(session: &TestSession) -> Result<Vec<PathBuf>> {
     Ok(CLEAN_IN_RUST.iter().map(|name| built.join("examples").join(name)).collect())
 }
 
-/// Builds with the standard library, all instrumented; the folder of what was built.
+/// Builds with the standard library, all instrumented; the directory of what was built.
 fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
-    let folder = folder(session);
+    let dir = dir(session);
     process::run(
         process::limited(BUILD_LIMIT, "rustup")
             .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "--target", &target()])
             .args(arguments)
             .current_dir(&session.workspace.root)
             .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
-            .env("CARGO_TARGET_DIR", &folder)
+            .env("CARGO_TARGET_DIR", &dir)
             .env_remove("RUSTUP_TOOLCHAIN"),
     )?;
-    Ok(folder.join(target()).join("debug"))
+    Ok(dir.join(target()).join("debug"))
 }
 
-fn folder(session: &TestSession) -> PathBuf {
+fn dir(session: &TestSession) -> PathBuf {
     session.workspace.target.join("thread-sanitizer")
 }
 

@@ -34,8 +34,8 @@ const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_sec
 /// With this variable, tests run at every size.
 const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 
-/// Folders of other versions of UCX than the one that the linker finds.
-const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
+/// Directories of other versions of UCX than the one that the linker finds.
+const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 
 pub fn needs(_: &TestSession) -> Result<StepOutcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
@@ -89,7 +89,7 @@ pub fn install(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// Packages whose programs of tests steps name, by their folders.
+/// Packages whose programs of tests steps name, by their directories.
 pub const SHMEM_C: &str = "crates/shmem-c";
 const SHMEM: &str = "crates/shmem";
 const SHMEM_PERF: &str = "benches/shmem-perf";
@@ -103,7 +103,7 @@ const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
 pub fn tests(session: &TestSession) -> Result<StepOutcome> {
     let is_long = |program: &TestProgram| {
-        program.is_integration && WITH_LONG_SUITES.contains(&program.folder.as_str())
+        program.is_integration && WITH_LONG_SUITES.contains(&program.dir.as_str())
     };
     suites(session, |program| !is_long(program))?.run()
 }
@@ -162,16 +162,15 @@ pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
-/// Runs the suite of the networks with other versions of their libraries, those in the folders that
-/// a variable names, separated by colons.
+/// Runs the suite of the networks with other versions of their libraries, those in the directories
+/// that a variable names, separated by colons.
 pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
-    let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
-    let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());
-    let mut outcome = StepOutcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
-    for folder in folders {
-        let run = suites(session, |program| program.folder == TRANSPORT_UCX)?;
-        outcome =
-            run.env("UCX_MODULE_DIR", folder.join("ucx")).env("LD_LIBRARY_PATH", folder).run()?;
+    let dirs = std::env::var_os(UCX_DIRS).unwrap_or_default();
+    let dirs = std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty());
+    let mut outcome = StepOutcome::Skipped(format!("{UCX_DIRS} names no other UCX"));
+    for dir in dirs {
+        let run = suites(session, |program| program.dir == TRANSPORT_UCX)?;
+        outcome = run.env("UCX_MODULE_DIR", dir.join("ucx")).env("LD_LIBRARY_PATH", dir).run()?;
     }
     Ok(outcome)
 }
@@ -187,7 +186,7 @@ pub fn faults(session: &TestSession) -> Result<StepOutcome> {
 }
 
 fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
-    suites(session, |program| program.folder == FAULTS)?.args([which, "--ignored"]).run()
+    suites(session, |program| program.dir == FAULTS)?.args([which, "--ignored"]).run()
 }
 
 /// Runs the programs over TCP, each in one of several jobs.
@@ -205,7 +204,7 @@ pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
-    suites(session, |program| program.folder == TRANSPORT_OFI)?.run()
+    suites(session, |program| program.dir == TRANSPORT_OFI)?.run()
 }
 
 /// Runs the programs over libfabric, each in one of several jobs.
@@ -229,18 +228,18 @@ pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
 }
 
 /// Runs the suite over every provider of libfabric that is here, also those of the library in the
-/// folder that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
+/// directory that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
 pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
     let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
-    for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
+    for dir in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
         let run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?;
         let mut run = run.args(["--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
-        if let Some(folder) = folder {
-            run = run.env("FI_PROVIDER_PATH", folder.join("libfabric"));
-            run = run.env("LD_LIBRARY_PATH", folder);
+        if let Some(dir) = dir {
+            run = run.env("FI_PROVIDER_PATH", dir.join("libfabric"));
+            run = run.env("LD_LIBRARY_PATH", dir);
         }
         run.run()?;
     }
@@ -252,7 +251,7 @@ pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(UCX.program).is_none() {
         return Ok(StepOutcome::Skipped("UCX is not here".into()));
     }
-    suites(session, |program| program.folder == TRANSPORT_UCX)?.run()
+    suites(session, |program| program.dir == TRANSPORT_UCX)?.run()
 }
 
 /// Runs the programs over UCX, each once.

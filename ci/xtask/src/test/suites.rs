@@ -41,8 +41,8 @@ impl Suites {
         let programs = self.0.get().into_iter().flatten().filter(|program| wanted(program));
         let placed = |program: &TestProgram| {
             let mut command = process::limited(LIMIT, &program.executable);
-            command.current_dir(workspace.root.join(&program.folder));
-            (format!("{} ({})", program.name, program.folder), command)
+            command.current_dir(workspace.root.join(&program.dir));
+            (format!("{} ({})", program.name, program.dir), command)
         };
         Ok(Run { programs: programs.map(placed).collect() })
     }

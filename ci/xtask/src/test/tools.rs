@@ -61,21 +61,21 @@ pub fn toolchain(version: &str) -> Result<()> {
     .with_context(|| format!("Rust {version} cannot be had"))
 }
 
-/// Makes the crates that the nightly toolchain builds in `folder` available, with `arguments` of
+/// Makes the crates that the nightly toolchain builds in `dir` available, with `arguments` of
 /// cargo's; the inner error says why they are not.
 ///
 /// # Errors
 /// When the lock file is not that of the manifests, which is no fault of the network.
-pub fn crates(folder: &Path, arguments: &[&str]) -> Result<Result<()>> {
+pub fn crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
     let mut fetch = process::limited(DOWNLOAD, "rustup");
     fetch.args(["run", "nightly", "cargo", "fetch", "--locked"]).args(arguments);
-    fetch.current_dir(folder).env_remove("RUSTUP_TOOLCHAIN");
+    fetch.current_dir(dir).env_remove("RUSTUP_TOOLCHAIN");
     println!("$ {}", process::shown(&fetch));
     let output = fetch.output().context("rustup cannot be started")?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     print!("{complaint}");
     if complaint.contains("because --locked was passed") {
-        bail!("the lock file in {} is not up to date", folder.display());
+        bail!("the lock file in {} is not up to date", dir.display());
     }
     Ok(process::decide(&fetch, output.status).context("its crates cannot be had"))
 }

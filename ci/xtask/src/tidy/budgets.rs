@@ -3,7 +3,7 @@
 
 use super::tree::{File, Tree};
 
-/// The folder of a crate, and the lines that it may have.
+/// The directory of a crate, and the lines that it may have.
 const BUDGETS: &[(&str, usize)] = &[
     ("benches/driver", 1_650),
     ("benches/scale", 900),
@@ -52,12 +52,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
 fn compare(tree: &Tree, budgets: &[(&str, usize)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
-        let folder = file.path.trim_end_matches("/Cargo.toml");
-        let lines = lines(tree, folder);
-        let Some((_, budget)) = budgets.iter().find(|(name, _)| *name == folder) else {
+        let dir = file.path.trim_end_matches("/Cargo.toml");
+        let lines = lines(tree, dir);
+        let Some((_, budget)) = budgets.iter().find(|(name, _)| *name == dir) else {
             if lines > SLACK {
                 complaints.push(format!(
-                    "{folder}: its {lines} lines of Rust have no budget in \
+                    "{dir}: its {lines} lines of Rust have no budget in \
                      ci/xtask/src/tidy/budgets.rs"
                 ));
             }
@@ -65,21 +65,20 @@ fn compare(tree: &Tree, budgets: &[(&str, usize)]) -> Vec<String> {
         };
         if lines > *budget {
             complaints.push(format!(
-                "{folder}: it has {lines} lines of Rust, more than its budget of {budget}; delete \
+                "{dir}: it has {lines} lines of Rust, more than its budget of {budget}; delete \
                  something, or raise the budget and say why in the commit"
             ));
         } else if lines + SLACK < *budget {
-            complaints.push(format!(
-                "{folder}: it has {lines} lines of Rust; lower its budget of {budget}"
-            ));
+            complaints
+                .push(format!("{dir}: it has {lines} lines of Rust; lower its budget of {budget}"));
         }
     }
     complaints
 }
 
-fn lines(tree: &Tree, folder: &str) -> usize {
+fn lines(tree: &Tree, dir: &str) -> usize {
     let is_counted = |file: &&File| {
-        let inside = file.path.strip_prefix(folder).and_then(|path| path.strip_prefix('/'));
+        let inside = file.path.strip_prefix(dir).and_then(|path| path.strip_prefix('/'));
         file.is_rust()
             && !file.is_generated()
             && inside.is_some_and(|path| !path.contains("tests/") && !path.ends_with("tests.rs"))

@@ -86,7 +86,7 @@ fn unsafe_code(file: &File) -> Option<String> {
         })
     };
     let has_some = file.text.lines().any(is_unsafe);
-    // The compiler itself checks the programs in a folder of tests, each of which is a crate.
+    // The compiler itself checks the programs in a directory of tests, each of which is a crate.
     match (is_said, has_some && !file.path.contains("/tests/")) {
         (false, true) => Some(format!("{}: it has unsafe code, but no {ALLOW_UNSAFE}", file.path)),
         (true, false) if !has_some => {

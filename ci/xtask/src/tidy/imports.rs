@@ -1,5 +1,5 @@
-//! Files of a crate: no two import each other in a circle, and where folders are layers, imports go
-//! downwards only.
+//! Files of a crate: no two import each other in a circle, and where directories are layers,
+//! imports go downwards only.
 //!
 //! A file imports another when a `use` declaration or a path names something in it, directly or by
 //! a re-export, also one of all names (`pub use x::*`). `mod` declarations are no imports, tests do
@@ -40,24 +40,24 @@ const LAYERS: &[(&str, &[&str])] = &[(
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for file in &tree.files {
-        if let Some((folder, path)) = file.source() {
+        if let Some((dir, path)) = file.source() {
             crates
-                .entry(folder)
+                .entry(dir)
                 .or_default()
                 .push((path, if file.is_generated() { "" } else { &file.text }));
         }
     }
-    crates.into_iter().flat_map(|(folder, files)| of_crate(folder, &files)).collect()
+    crates.into_iter().flat_map(|(dir, files)| of_crate(dir, &files)).collect()
 }
 
-fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
+fn of_crate(dir: &str, files: &[(&str, &str)]) -> Vec<String> {
     let modules = Modules::new(files);
     let imports = modules.imports();
     let mut complaints: Vec<String> = circles(&imports)
         .into_iter()
-        .map(|circle| format!("{folder}/src: these files import each other: {}", circle.join(", ")))
+        .map(|circle| format!("{dir}/src: these files import each other: {}", circle.join(", ")))
         .collect();
-    if let Some((_, layers)) = LAYERS.iter().find(|(layered, _)| *layered == folder) {
+    if let Some((_, layers)) = LAYERS.iter().find(|(layered, _)| *layered == dir) {
         let layer = |path: &str| {
             let is_inside = |layer: &&str| {
                 path.strip_prefix(layer).is_some_and(|rest| rest.starts_with(['/', '.']))
@@ -73,7 +73,7 @@ fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
             {
                 let (below, above) = (layers[below], layers[above]);
                 complaints.push(format!(
-                    "{folder}/src/{from}: it imports {to}, but the layer {below} is below {above}"
+                    "{dir}/src/{from}: it imports {to}, but the layer {below} is below {above}"
                 ));
             }
         }

@@ -4,8 +4,8 @@ use task_support::workspace::{Dependency, Package};
 
 use super::tree::Tree;
 
-/// A folder, and the folders of this repository that its crate may depend on. A name that ends in
-/// `*` stands for every folder that begins with it.
+/// A directory, and the directories of this repository that its crate may depend on. A name that
+/// ends in `*` stands for every directory that begins with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/explain", &["crates/wire"]),
@@ -94,7 +94,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const TESTS_MAY_IMPORT: &[&str] =
     &["ci/testkit", "ci/spec", "ci/conformance", "ci/strict-fabric", "crates/transport"];
 
-/// Crates of others that only some folders may depend on, and why.
+/// Crates of others that only some directories may depend on, and why.
 const KEPT_APART: &[(&str, &[&str], &str)] =
     &[("tokio", &["launcher/*"], "the library must not carry a runtime of its own into programs")];
 
@@ -103,35 +103,33 @@ pub fn check(tree: &Tree) -> Vec<String> {
 }
 
 fn complaints(package: &Package) -> Vec<String> {
-    let folder = &package.folder;
-    let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| matches(name, folder)) else {
-        return vec![format!("{folder}: this crate is not in the table of who may import whom")];
+    let dir = &package.dir;
+    let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| matches(name, dir)) else {
+        return vec![format!("{dir}: this crate is not in the table of who may import whom")];
     };
     let dependencies = package.dependencies.iter();
-    dependencies.filter_map(|dependency| complaint(folder, allowed, dependency)).collect()
+    dependencies.filter_map(|dependency| complaint(dir, allowed, dependency)).collect()
 }
 
-fn complaint(folder: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
-    if let Some(target) = &dependency.folder {
+fn complaint(dir: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
+    if let Some(target) = &dependency.dir {
         let mut names = allowed.to_vec();
         if dependency.dev {
             names.extend(TESTS_MAY_IMPORT);
         }
         return (!names.iter().any(|name| matches(name, target)))
-            .then(|| format!("{folder}: it may not import {target}"));
+            .then(|| format!("{dir}: it may not import {target}"));
     }
-    let (name, _, why) = KEPT_APART.iter().find(|(name, folders, _)| {
-        *name == dependency.name
-            && !dependency.dev
-            && !folders.iter().any(|name| matches(name, folder))
+    let (name, _, why) = KEPT_APART.iter().find(|(name, dirs, _)| {
+        *name == dependency.name && !dependency.dev && !dirs.iter().any(|name| matches(name, dir))
     })?;
-    Some(format!("{folder}: it may not import {name}: {why}"))
+    Some(format!("{dir}: it may not import {name}: {why}"))
 }
 
-fn matches(name: &str, folder: &str) -> bool {
+fn matches(name: &str, dir: &str) -> bool {
     match name.strip_suffix('*') {
-        Some(start) => folder.starts_with(start),
-        None => folder == name,
+        Some(start) => dir.starts_with(start),
+        None => dir == name,
     }
 }
 

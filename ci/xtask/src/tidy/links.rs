@@ -59,10 +59,9 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 fn exists(tree: &Tree, page: &str, target: &str) -> bool {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let path = if path.is_empty() { page.to_owned() } else { resolve(page, path) };
-    let folder = format!("{path}/");
+    let dir = format!("{path}/");
     if anchor.is_empty() {
-        return is_file(tree, &path)
-            || tree.files.iter().any(|file| file.path.starts_with(&folder));
+        return is_file(tree, &path) || tree.files.iter().any(|file| file.path.starts_with(&dir));
     }
     let file = tree.files.iter().find(|file| file.path == path);
     file.is_some_and(|file| anchors(&file.text).contains(anchor))
@@ -74,16 +73,16 @@ fn is_file(tree: &Tree, path: &str) -> bool {
 
 /// Returns the path from the top of the repository of what `page` calls `path`.
 fn resolve(page: &str, path: &str) -> String {
-    let mut folders: Vec<&str> = page.split('/').collect();
-    folders.pop();
+    let mut dirs: Vec<&str> = page.split('/').collect();
+    dirs.pop();
     for part in path.split('/') {
         match part {
-            ".." => _ = folders.pop(),
+            ".." => _ = dirs.pop(),
             "." | "" => {}
-            name => folders.push(name),
+            name => dirs.push(name),
         }
     }
-    folders.join("/")
+    dirs.join("/")
 }
 
 /// Returns the anchors that GitHub gives to the headings of a page. A heading that occurs again

@@ -31,7 +31,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
         if package.rust_version.as_deref() != Some(stated) {
             complaints.push(format!(
                 "{}/Cargo.toml: its rust-version is not the workspace's {stated}",
-                package.folder
+                package.dir
             ));
         }
     }
@@ -49,8 +49,8 @@ pub fn check(tree: &Tree) -> Vec<String> {
 fn without_licenses(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
     let published = tree.files.iter().filter(|file| file.text.contains("\npublish = true\n"));
-    let folders = published.filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
-    let files = folders.flat_map(|folder| LICENSES.map(|name| (format!("{folder}/{name}"), name)));
+    let dirs = published.filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
+    let files = dirs.flat_map(|dir| LICENSES.map(|name| (format!("{dir}/{name}"), name)));
     files
         .filter(|(path, name)| text(path).is_none_or(|found| text(name) != Some(found)))
         .map(|(path, name)| {

@@ -26,9 +26,9 @@ pub fn check(tree: &Tree) -> Vec<String> {
     let mut shown: BTreeMap<String, BTreeMap<&str, &str>> = BTreeMap::new();
     let mut complaints = Vec::new();
     for file in &tree.files {
-        let Some((folder, _)) = file.source().filter(|_| !file.is_generated()) else { continue };
-        let like = ALIKE.iter().find(|(_, crates)| crates.contains(&folder));
-        let like = like.map_or(folder, |(like, _)| like);
+        let Some((dir, _)) = file.source().filter(|_| !file.is_generated()) else { continue };
+        let like = ALIKE.iter().find(|(_, crates)| crates.contains(&dir));
+        let like = like.map_or(dir, |(like, _)| like);
         for (name, is_shown) in types(&file.text) {
             if TAKEN.contains(&name.as_str()) {
                 complaints.push(format!(
@@ -39,7 +39,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
             if is_shown && !SHARED.contains(&name.as_str()) {
                 shown.entry(name.clone()).or_default().entry(like).or_insert(&file.path);
             }
-            in_crates.entry((folder, name)).or_default().push(&file.path);
+            in_crates.entry((dir, name)).or_default().push(&file.path);
         }
     }
     let of_crates = in_crates.into_iter().map(|((_, name), paths)| (name, paths));

@@ -24,7 +24,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the folder of its crate and its path in `src`, if it is a source and no test.
+    /// Returns the directory of its crate and its path in `src`, if it is a source and no test.
     pub fn source(&self) -> Option<(&str, &str)> {
         let source = self.path.split_once("/src/").filter(|_| self.is_rust());
         source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))
@@ -37,10 +37,9 @@ impl File {
     }
 }
 
-/// Reads what lies under `folder`, without git's folder and whatever cargo builds.
-pub fn read(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("could not read {}", folder.display()))?;
+/// Reads what lies under `dir`, without git's directory and whatever cargo builds.
+pub fn read(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
+    let entries = fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))?;
     for entry in entries {
         let entry = entry?;
         let path = entry.path();

@@ -12,20 +12,20 @@ use std::sync::OnceLock;
 pub fn moved() -> &'static Path {
     static MOVED: OnceLock<PathBuf> = OnceLock::new();
     MOVED.get_or_init(|| {
-        let folder = temporary("a moved prefix");
-        succeed(runs("cp").arg("-a").arg(testkit::prefix().join(".")).arg(&folder));
-        folder
+        let dir = temporary("a moved prefix");
+        succeed(runs("cp").arg("-a").arg(testkit::prefix().join(".")).arg(&dir));
+        dir
     })
 }
 
-/// Returns an empty folder of this name, for this test program.
+/// Returns an empty directory of this name, for this test program.
 pub fn temporary(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let program = program.file_stem().unwrap();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder.canonicalize().unwrap()
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program).join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir.canonicalize().unwrap()
 }
 
 /// Returns true if the program is on PATH.

@@ -35,7 +35,7 @@ const OURS: [&str; 12] = [
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
 const OF_RUST: &str = "/rustc/";
-/// This file in the folder of its crate.
+/// This file in the directory of its crate.
 const THIS_FILE: &str = "/src/call/location.rs";
 
 /// A place in the program.
@@ -50,7 +50,7 @@ pub(crate) struct Location {
 /// interrupted whatever the reading needs.
 pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let stack = Backtrace::force_capture();
-    // With whole paths, since those of one folder are ours.
+    // With whole paths, since those of one directory are ours.
     let find = move || found(first_outside(&format!("{stack:#}")));
     let thread = std::thread::Builder::new().name("rushmem-place".into());
     // Without a thread, nothing is found.
@@ -96,7 +96,7 @@ pub(crate) fn of_crash(address: usize) -> Option<String> {
 }
 
 /// Returns the innermost function of the program, with file and line, among the frames of a
-/// backtrace from the one at `address` on. The C library has places without a folder of the
+/// backtrace from the one at `address` on. The C library has places without a directory of the
 /// machine.
 fn interrupted(stack: &str, address: usize) -> Option<String> {
     let first = stack.find(&format!(" {address:#x} - "))?;
@@ -116,11 +116,12 @@ fn interrupted(stack: &str, address: usize) -> Option<String> {
 /// Returns the location of the innermost frame outside the library, in the text of a backtrace.
 fn first_outside(stack: &str) -> Option<Location> {
     let frames = frames(stack);
-    // Debug information may have short names of functions, so the folder of our crates counts too.
+    // Debug information may have short names of functions, so the directory of our crates counts
+    // too.
     let own = frames.iter().find_map(|(_, place)| Some(place.as_ref()?.split_once(THIS_FILE)?.0));
-    let folder = own.and_then(|own| own.rsplit_once('/')).map(|(folder, _)| folder);
+    let dir = own.and_then(|own| own.rsplit_once('/')).map(|(dir, _)| dir);
     let is_source = |place: &str| {
-        let rest = folder.and_then(|folder| place.strip_prefix(folder));
+        let rest = dir.and_then(|dir| place.strip_prefix(dir));
         rest.is_some_and(|rest| rest.contains("/src/"))
     };
     let is_ours = |(name, place): &(&str, Option<&str>)| {
@@ -149,7 +150,7 @@ fn frames(stack: &str) -> Vec<(&str, Option<&str>)> {
     frames
 }
 
-/// Returns a path from the folder of this process, if it is in there.
+/// Returns a path from the directory of this process, if it is in there.
 fn from_here(place: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));

@@ -21,11 +21,11 @@ static struct held held(void) {
     if (pages)
         fclose(pages);
     CHECK(now.kilobytes > 0, 0, "no size is known");
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder && readdir(folder))
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
         now.descriptors++;
-    if (folder)
-        closedir(folder);
+    if (dir)
+        closedir(dir);
     return now;
 }
 

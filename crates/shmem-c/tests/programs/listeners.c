@@ -10,9 +10,9 @@ static int n_sockets;
 
 /* The inodes of this process's sockets. */
 static void find_sockets(void) {
-    DIR *folder = opendir("/proc/self/fd");
-    CHECK(folder, 0, "no /proc/self/fd");
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+    DIR *dir = opendir("/proc/self/fd");
+    CHECK(dir, 0, "no /proc/self/fd");
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
         char path[300], target[64];
         snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
         ssize_t nbytes = readlink(path, target, sizeof target - 1);
@@ -22,8 +22,8 @@ static void find_sockets(void) {
         if (n_sockets < MOST && sscanf(target, "socket:[%lu]", &sockets[n_sockets]) == 1)
             n_sockets++;
     }
-    if (folder)
-        closedir(folder);
+    if (dir)
+        closedir(dir);
 }
 
 static int is_own(unsigned long inode) {

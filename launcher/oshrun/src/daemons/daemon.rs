@@ -142,9 +142,9 @@ fn start(
     output: &mut Output,
     up: &EventSender,
 ) -> Result<(), StartFailure> {
-    if let Some(folder) = &spec.folder {
-        let what = format!("enter the directory {}", folder.display());
-        std::env::set_current_dir(folder).map_err(|error| cannot(&what, &error))?;
+    if let Some(dir) = &spec.dir {
+        let what = format!("enter the directory {}", dir.display());
+        std::env::set_current_dir(dir).map_err(|error| cannot(&what, &error))?;
     }
     let launch = prepare(&spec, own.pes, 0)?;
     for notice in &launch.placements.notices {

@@ -22,12 +22,12 @@ pub struct JobSpec {
     /// The environment of oshrun, for other hosts; empty if it is inherited.
     pub forwarded: Vec<(OsString, OsString)>,
     /// The working directory; `None` if it is inherited.
-    pub folder: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
     /// The requested placement.
     pub placement: PlacementRequest,
     /// True if to start the program without ASLR.
     pub no_aslr: bool,
-    /// The folder for the output files of PEs; `None` if oshrun prints the output.
+    /// The directory for the output files of PEs; `None` if oshrun prints the output.
     pub output_files: Option<PathBuf>,
     /// PEs that run under a debugger.
     pub debugged: Option<Debugged>,

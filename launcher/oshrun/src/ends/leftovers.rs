@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, getuid, waitpid};
 
-const FOLDER: &str = "/dev/shm";
+const DIR: &str = "/dev/shm";
 
 /// Reaps a child that has ended, if there is one. Removes its files first if it failed.
 ///
@@ -47,13 +47,13 @@ fn ended() -> rustix::io::Result<Option<(Pid, bool)>> {
 
 /// Removes the files of a process.
 pub fn remove(pid: Pid) {
-    remove_from(Path::new(FOLDER), pid);
+    remove_from(Path::new(DIR), pid);
 }
 
-fn remove_from(folder: &Path, pid: Pid) {
+fn remove_from(dir: &Path, pid: Pid) {
     let prefix = format!("{}:{}:", pid.as_raw_nonzero(), getuid().as_raw());
-    // The folder may not exist.
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    // The directory may not exist.
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
         if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
@@ -70,20 +70,20 @@ mod tests {
 
     #[test]
     fn files_of_others_stay() {
-        let folder = std::env::temp_dir().join(format!("leftovers-{}", std::process::id()));
-        fs::create_dir(&folder).expect("a new folder");
+        let dir = std::env::temp_dir().join(format!("leftovers-{}", std::process::id()));
+        fs::create_dir(&dir).expect("a new directory");
         let uid = getuid().as_raw();
         let own = [format!("123:{uid}:0"), format!("123:{uid}:17")];
         let others =
             [format!("1234:{uid}:0"), format!("123:{}:0", uid + 1), format!("123:{uid}:x")];
         for name in own.iter().chain(&others) {
-            fs::write(folder.join(name), "").expect("a file");
+            fs::write(dir.join(name), "").expect("a file");
         }
-        remove_from(&folder, Pid::from_raw(123).expect("a number"));
-        let left = fs::read_dir(&folder).expect("the folder").flatten();
+        remove_from(&dir, Pid::from_raw(123).expect("a number"));
+        let left = fs::read_dir(&dir).expect("the directory").flatten();
         let left: BTreeSet<_> =
             left.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        fs::remove_dir_all(&folder).expect("the folder");
+        fs::remove_dir_all(&dir).expect("the directory");
         assert_eq!(left, BTreeSet::from(others));
     }
 }

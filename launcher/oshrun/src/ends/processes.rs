@@ -273,15 +273,15 @@ fn takes(pid: Pid, signal: Signal) -> bool {
 /// Returns the signals that the first thread of a process awaits in sigwait. The kernel does not
 /// show them as blocked meanwhile.
 fn awaited(pid: Pid) -> Option<u64> {
-    let folder = format!("/proc/{}", pid.as_raw_nonzero());
-    let call = std::fs::read_to_string(format!("{folder}/syscall")).ok()?;
+    let dir = format!("/proc/{}", pid.as_raw_nonzero());
+    let call = std::fs::read_to_string(format!("{dir}/syscall")).ok()?;
     let (number, arguments) = call.split_once(" 0x")?;
     if number.parse() != Ok(libc::SYS_rt_sigtimedwait) {
         return None;
     }
     let address = u64::from_str_radix(arguments.split(' ').next()?, 16).ok()?;
     let mut mask = [0; 8];
-    File::open(format!("{folder}/mem")).ok()?.read_exact_at(&mut mask, address).ok()?;
+    File::open(format!("{dir}/mem")).ok()?.read_exact_at(&mut mask, address).ok()?;
     Some(u64::from_ne_bytes(mask))
 }
 

@@ -18,10 +18,10 @@ pub struct Files {
 
 impl Files {
     /// Creates the directory, if it does not exist, and the files of these PEs.
-    pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
-        std::fs::create_dir_all(folder).map_err(|error| cannot("directory", folder, &error))?;
+    pub fn create(dir: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
+        std::fs::create_dir_all(dir).map_err(|error| cannot("directory", dir, &error))?;
         let file = |pe, stream| {
-            let path = folder.join(format!("{pe}.{stream}"));
+            let path = dir.join(format!("{pe}.{stream}"));
             let file = File::create(&path).map_err(|error| cannot("file", &path, &error))?;
             Ok(Arc::new(OutputSink::new(format!("the file {}", path.display()), file)))
         };

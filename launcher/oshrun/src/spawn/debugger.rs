@@ -73,9 +73,9 @@ impl Debugged {
 
 /// Returns true if windows can be opened: there is a display, and xterm is in the path.
 pub fn has_display(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
-    let mut folders = path.map(std::env::split_paths).into_iter().flatten();
+    let mut dirs = path.map(std::env::split_paths).into_iter().flatten();
     display.is_some_and(|display| !display.is_empty())
-        && folders.any(|folder| folder.join("xterm").is_file())
+        && dirs.any(|dir| dir.join("xterm").is_file())
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn windows_need_a_display_and_xterm() {
         let path = std::env::temp_dir().join(format!("oshrun-debugger-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
+        std::fs::create_dir_all(&path).expect("a directory");
         assert!(!has_display(Some(OsStr::new(":0")), Some(path.as_os_str())));
         std::fs::write(path.join("xterm"), "").expect("a file");
         assert!(has_display(Some(OsStr::new(":0")), Some(path.as_os_str())));
@@ -107,6 +107,6 @@ mod tests {
             !has_display(None, Some(path.as_os_str()))
                 && !has_display(Some(OsStr::new(":0")), None)
         );
-        std::fs::remove_dir_all(path).expect("own folder");
+        std::fs::remove_dir_all(path).expect("own directory");
     }
 }

@@ -61,14 +61,14 @@ pub fn forwarded() -> Vec<(OsString, OsString)> {
 
 /// Returns the working directory as the user's shell names it, since symbolic links may differ
 /// between hosts.
-pub fn folder() -> io::Result<PathBuf> {
-    let folder = std::env::current_dir()?;
+pub fn dir() -> io::Result<PathBuf> {
+    let dir = std::env::current_dir()?;
     let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());
-    let same = |called: &PathBuf| match (std::fs::metadata(called), std::fs::metadata(&folder)) {
+    let same = |called: &PathBuf| match (std::fs::metadata(called), std::fs::metadata(&dir)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
     };
-    Ok(called.filter(same).unwrap_or(folder))
+    Ok(called.filter(same).unwrap_or(dir))
 }
 
 fn is_forwarded(name: &OsStr) -> bool {

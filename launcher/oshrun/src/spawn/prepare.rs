@@ -47,7 +47,7 @@ pub fn prepare(
         aslr::disable()?;
     }
     let files = match &spec.output_files {
-        Some(folder) => Some(Files::create(folder, pes.clone())?),
+        Some(dir) => Some(Files::create(dir, pes.clone())?),
         None => None,
     };
     Ok(PreparedStart {

@@ -35,9 +35,9 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
             Ok(_) => Ok(file),
         };
     }
-    let folders = path.map(std::env::split_paths).into_iter().flatten();
+    let dirs = path.map(std::env::split_paths).into_iter().flatten();
     let files: Vec<PathBuf> =
-        folders.map(|folder| folder.join(program)).filter(|file| file.is_file()).collect();
+        dirs.map(|dir| dir.join(program)).filter(|file| file.is_file()).collect();
     match (files.iter().find(|file| is_executable(file)), files.first()) {
         (Some(file), _) => Ok(file.clone()),
         (None, Some(file)) => Err(not_executable(file)),
@@ -77,21 +77,21 @@ fn not_executable(file: &Path) -> StartFailure {
 /// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if it is
 /// not there.
 ///
-/// The folder is appended, so that folders of the user have precedence. The loader searches
+/// The directory is appended, so that directories of the user have precedence. The loader searches
 /// DT_RUNPATH afterwards, so a program that was built with another installation gets a library with
 /// the protocol of this oshrun.
 pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> {
-    let folder = oshrun.parent()?.parent()?.join("lib");
-    if !folder.join(LIBRARY).exists() {
+    let dir = oshrun.parent()?.parent()?.join("lib");
+    if !dir.join(LIBRARY).exists() {
         return None;
     }
-    // An empty entry would denote the current folder.
+    // An empty entry would denote the current directory.
     let mut path =
         current.filter(|path| !path.is_empty()).map(OsStr::to_os_string).unwrap_or_default();
     if !path.is_empty() {
         path.push(":");
     }
-    path.push(folder);
+    path.push(dir);
     Some(path)
 }
 
@@ -124,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn the_library_folder_comes_last() {
+    fn the_library_directory_comes_last() {
         let prefix = std::env::temp_dir().join(format!("oshrun-prefix-{}", std::process::id()));
         let oshrun = prefix.join("bin/oshrun");
         assert_eq!(library_path(&oshrun, None), None);
-        std::fs::create_dir_all(prefix.join("lib")).expect("a folder");
+        std::fs::create_dir_all(prefix.join("lib")).expect("a directory");
         std::fs::write(prefix.join("lib").join(LIBRARY), "").expect("a file");
         let lib = prefix.join("lib").into_os_string();
         assert_eq!(library_path(&oshrun, None), Some(lib.clone()));
@@ -136,6 +136,6 @@ mod tests {
         let mut both = OsString::from("/a:/b:");
         both.push(lib);
         assert_eq!(library_path(&oshrun, Some(OsStr::new("/a:/b"))), Some(both));
-        std::fs::remove_dir_all(prefix).expect("own folder");
+        std::fs::remove_dir_all(prefix).expect("own directory");
     }
 }

@@ -19,9 +19,9 @@ pub fn oshrun() -> &'static str {
 
 /// Returns the program `pe`, which performs steps.
 pub fn pe() -> String {
-    let folder = PathBuf::from(oshrun()).parent().expect("a folder").join("examples/pe");
-    assert!(folder.exists(), "{} is not built: run cargo test -p oshrun", folder.display());
-    folder.to_str().expect("plain names").to_string()
+    let dir = PathBuf::from(oshrun()).parent().expect("a directory").join("examples/pe");
+    assert!(dir.exists(), "{} is not built: run cargo test -p oshrun", dir.display());
+    dir.to_str().expect("plain names").to_string()
 }
 
 /// A job that is being configured.

@@ -10,7 +10,7 @@ use super::finding::{Finding, Grade};
 /// Returns a finding for each port below `class` (/sys/class/infiniband) whose first address is
 /// link-local.
 pub fn findings(class: &Path) -> Vec<Finding> {
-    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let mut findings = Vec::new();
     for device in entries(class) {
         for port in entries(&device.path().join("ports")) {
@@ -28,8 +28,8 @@ pub fn findings(class: &Path) -> Vec<Finding> {
 }
 
 /// Returns the addresses that are set, by their indices.
-fn gids(folder: &Path) -> Vec<(u32, Ipv6Addr)> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+fn gids(dir: &Path) -> Vec<(u32, Ipv6Addr)> {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut gids: Vec<(u32, Ipv6Addr)> = files
         .filter_map(|file| {
             let index = file.file_name().to_str()?.parse().ok()?;
@@ -62,7 +62,7 @@ mod tests {
     fn a_routable_address_is_proposed_instead_of_a_link_local_one() {
         let class = std::env::temp_dir().join(format!("shmem-info-gids-{}", std::process::id()));
         let port = class.join("irdma0/ports/1");
-        fs::create_dir_all(port.join("gids")).expect("a folder");
+        fs::create_dir_all(port.join("gids")).expect("a directory");
         let write = |file: &str, text: &str| fs::write(port.join(file), text).expect("a file");
         write("link_layer", "Ethernet\n");
         write("state", "4: ACTIVE\n");
@@ -74,7 +74,7 @@ mod tests {
         let without = findings(&class);
         write("link_layer", "InfiniBand\n");
         let infiniband = findings(&class);
-        fs::remove_dir_all(&class).expect("own folder");
+        fs::remove_dir_all(&class).expect("own directory");
         let said = with_route[0].to_string();
         assert!(said.starts_with("GIDs of irdma0:1: the first one, fe80::"), "{said}");
         assert!(said.contains("FI_VERBS_GID_IDX=1 makes libfabric use ::ffff:10.0.0.2"), "{said}");

@@ -199,9 +199,8 @@ fn mode(path: &str) -> Option<String> {
 }
 
 fn huge_pages() -> Option<Finding> {
-    let folder = "/sys/kernel/mm/transparent_hugepage";
-    let [enabled, shmem] =
-        ["enabled", "shmem_enabled"].map(|file| mode(&format!("{folder}/{file}")));
+    let dir = "/sys/kernel/mm/transparent_hugepage";
+    let [enabled, shmem] = ["enabled", "shmem_enabled"].map(|file| mode(&format!("{dir}/{file}")));
     let reserved: Vec<String> = fs::read_dir("/sys/kernel/mm/hugepages")
         .into_iter()
         .flatten()

@@ -38,6 +38,6 @@ fn a_file_with_unsafe_code_says_so_itself() {
 fn paths_of_one_machine_are_found() {
     let path = concat!("see /", "work/main");
     assert_eq!(check(&tree(&[("docs/a.md", path)])).len(), 1);
-    let folder = concat!("frame/", "work/main and the~/", "work/x");
-    assert!(check(&tree(&[("docs/a.md", folder)])).is_empty());
+    let dir = concat!("frame/", "work/main and the~/", "work/x");
+    assert!(check(&tree(&[("docs/a.md", dir)])).is_empty());
 }

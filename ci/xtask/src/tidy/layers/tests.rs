@@ -2,15 +2,11 @@
 
 use super::*;
 
-fn found(folder: &str, name: &str, target: Option<&str>, dev: bool) -> Vec<String> {
+fn found(dir: &str, name: &str, target: Option<&str>, dev: bool) -> Vec<String> {
     complaints(&Package {
-        folder: folder.into(),
+        dir: dir.into(),
         rust_version: None,
-        dependencies: vec![Dependency {
-            name: name.into(),
-            folder: target.map(str::to_owned),
-            dev,
-        }],
+        dependencies: vec![Dependency { name: name.into(), dir: target.map(str::to_owned), dev }],
     })
 }
 

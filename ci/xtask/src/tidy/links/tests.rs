@@ -11,7 +11,7 @@ fn n_complaints(path: &str, text: &str) -> usize {
 }
 
 #[test]
-fn links_lead_to_files_folders_and_headings() {
+fn links_lead_to_files_directories_and_headings() {
     for link in ["b.md", "b.md#a-title-x-y", "b.md#twice-1", "../crates/a", "https://x.org/y.md"] {
         assert_eq!(n_complaints("docs/a.md", &format!("See [it]({link}).")), 0, "{link}");
     }

@@ -20,7 +20,7 @@ fn lints_are_inherited() {
 fn the_oldest_rust_is_the_same_everywhere() {
     let mut tree = tree(&[TOP, ("README.md", "It needs Rust 1.3.")]);
     tree.packages.push(Package {
-        folder: "crates/a".into(),
+        dir: "crates/a".into(),
         rust_version: Some("1.4".into()),
         dependencies: Vec::new(),
     });

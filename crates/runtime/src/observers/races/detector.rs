@@ -87,7 +87,7 @@ pub(crate) fn open(call: Call, job: &Job) {
 
 /// Returns the functions of the library, which stays loaded.
 fn load(call: Call) -> &'static Detector {
-    let beside = beside_this_code().map(|folder| folder.join(LIBRARY));
+    let beside = beside_this_code().map(|dir| dir.join(LIBRARY));
     let found = beside.filter(|path| path.exists());
     let name = found.unwrap_or_else(|| PathBuf::from(LIBRARY));
     // SAFETY: a library of this project, whose initialization needs nothing.
@@ -115,7 +115,7 @@ fn load(call: Call) -> &'static Detector {
     }
 }
 
-/// Returns the folder of the file that this code is in.
+/// Returns the directory of the file that this code is in.
 fn beside_this_code() -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     let here = beside_this_code as *const c_void;

@@ -94,7 +94,7 @@ pub(crate) fn put_out(call: Call, job: &Job) {
 
 /// Writes the trace of the job, and returns how many PEs are missing in it.
 fn write(directory: &Path, file: &Path) -> Result<u32, String> {
-    let job = JobTrace::of_folder(directory)?;
+    let job = JobTrace::of_dir(directory)?;
     let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
         chrome::write(&job, &mut out)?;
         out.flush()

@@ -117,19 +117,19 @@ impl Room {
         let condition = if self.random.below(2) == 0 { old } else { !old };
         let condition = cut(width, condition);
         let at = self.start + start;
-        let mut due = 0;
+        let mut fetched_value = 0;
         match self.random.below(3) {
             0 if !matches!(op, Fetch | CompareSwap) => end.update(peer, at, width, op, operand),
             1 => {
                 let fetched = &mut fetched[..width.nbytes()];
                 end.amo_nbi(fetched, peer, at, width, op, operand, condition);
-                due = old;
+                fetched_value = old;
             }
             _ => assert_eq!(end.amo(peer, at, width, op, operand, condition), old),
         }
         let new = cut(width, model(op, old, operand, condition)).to_le_bytes();
         self.expected[peer][start..start + width.nbytes()].copy_from_slice(&new[..width.nbytes()]);
-        due
+        fetched_value
     }
 
     fn word(&self, peer: usize, start: usize, width: AmoWidth) -> u64 {

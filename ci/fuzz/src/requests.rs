@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
         }
         // A request that was carried out or kept is refused the second time.
         assert!(streams.arrived(&acks, &request).is_err());
-        streams.take_early(request.stream);
+        streams.take_ready(request.stream);
     }
     for bytes in input.chunks(REPLY) {
         let Ok(reply) = Reply::decode(bytes) else { continue };

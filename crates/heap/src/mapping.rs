@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null_mut, without_provenance_mut};
 
-/// The range. What is mapped over it goes with it.
+/// The reserved range. Unmapping it also unmaps everything mapped inside it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: *mut c_void,

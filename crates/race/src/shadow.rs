@@ -84,7 +84,7 @@ impl<'a> Shadow<'a> {
     }
 
     /// Returns true if an access to some of the eight bytes at `offset` is remembered: `stamp` is
-    /// the first word of its record. Without the lock: who comes at the same time looks itself.
+    /// the first word of its record. Takes no lock; a concurrent thread does its own lookup.
     #[inline]
     pub fn knows(self, offset: usize, stamp: u64) -> bool {
         let at = offset / 8 * GRANULE;
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_need_not_be_noted_again() {
+    fn what_is_known_need_not_be_recorded_again() {
         let shadow = shadow();
         let page = shadow.page(0);
         let nothing = knowing(&[]);

@@ -2,11 +2,11 @@
 //!
 //! It chooses no algorithm; the crate of the plans does.
 
-mod algorithms;
 pub mod alltoallv;
 pub(crate) mod collective_call;
 pub mod collectives;
 pub mod combine;
+mod composition;
 mod direct;
 pub(crate) mod entry;
 mod executor;

@@ -3,7 +3,7 @@
 //! nodes.
 
 mod addresses;
-mod algorithms;
+mod algorithm_table;
 mod child;
 pub(crate) mod connect;
 mod cpus;

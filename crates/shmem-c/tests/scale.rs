@@ -27,10 +27,10 @@ fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
 }
 
 fn assert_prints_box(outcome: &Outcome, dimensions: [usize; 3]) {
-    let due = box_of(dimensions);
+    let expected = box_of(dimensions);
     assert!(outcome.status.success(), "{outcome}");
-    assert_eq!(outcome.lines().count(), due.len(), "{outcome}");
-    assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), due, "{outcome}");
+    assert_eq!(outcome.lines().count(), expected.len(), "{outcome}");
+    assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), expected, "{outcome}");
 }
 
 /// Point 84: 12 PEs print 13 lines.
@@ -54,8 +54,8 @@ fn the_example_of_the_strided_split() {
         let mut lines: Vec<&str> = outcome.lines().collect();
         lines.sort_unstable();
         let even = format!("the {} even PEs add up to {sum}", n.div_ceil(2));
-        let due = ["PE 1 is not among them", &even];
-        assert_eq!(lines, due[usize::from(n == 1)..], "{outcome}");
+        let expected = ["PE 1 is not among them", &even];
+        assert_eq!(lines, expected[usize::from(n == 1)..], "{outcome}");
     }
 }
 

@@ -155,8 +155,8 @@ fn the_table_has_the_known_numbers() {
         outcome.stderr.lines().map(|line| line.split_whitespace().collect()).collect();
     let row = |kind: &str, n: u64, bytes: u64| {
         let [n, bytes] = [n.to_string(), bytes.to_string()];
-        let due = [kind, &n, &n, &n, "0", &bytes, &bytes, &bytes, "0"];
-        assert!(rows.iter().any(|row| *row == due), "no row {due:?}\n{outcome}");
+        let expected = [kind, &n, &n, &n, "0", &bytes, &bytes, &bytes, "0"];
+        assert!(rows.iter().any(|row| *row == expected), "no row {expected:?}\n{outcome}");
     };
     row("put", TO_ITSELF.0, TO_ITSELF.1);
     for (kind, n, bytes) in TO_NEXT {
@@ -167,8 +167,8 @@ fn the_table_has_the_known_numbers() {
     let sent: u64 = TO_NEXT.iter().chain([&ON_CONTEXT]).map(|kind| kind.2).sum();
     for (me, row) in [(0, [8, sent, 0]), (1, [0, 8, sent]), (2, [sent, 0, 8])] {
         let row = row.map(|bytes| bytes.to_string());
-        let due = ["from", &me.to_string(), &row[0], &row[1], &row[2]];
-        assert!(rows.iter().any(|row| *row == due), "no row {due:?}\n{outcome}");
+        let expected = ["from", &me.to_string(), &row[0], &row[1], &row[2]];
+        assert!(rows.iter().any(|row| *row == expected), "no row {expected:?}\n{outcome}");
     }
     let heads: Vec<&str> = rows.iter().filter_map(|row| row.first().copied()).collect();
     assert_eq!(heads.iter().filter(|head| **head == "put").count(), 2, "{outcome}");

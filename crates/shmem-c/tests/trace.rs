@@ -68,8 +68,8 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
             *bytes.entry((pe(slice, N), peer)).or_insert(0) += nbytes;
         }
     }
-    let due = |me| [((me, me), TO_ITSELF), ((me, (me + 1) % N), TO_NEXT)];
-    assert_eq!(bytes, (0..N).flat_map(due).collect());
+    let expected = |me| [((me, me), TO_ITSELF), ((me, (me + 1) % N), TO_NEXT)];
+    assert_eq!(bytes, (0..N).flat_map(expected).collect());
 
     for me in 0..N {
         let own = |phase, name| {

@@ -245,7 +245,7 @@ impl FiEndpoint {
     }
 }
 
-/// The error for libfabric's code when it has not taken an operation.
+/// Converts the code with which libfabric rejected an operation.
 #[cold]
 fn refused(code: isize) -> Result<PostStatus, i32> {
     match i32::try_from(code).unwrap_or(-fi::FI_EIO) {

@@ -1,4 +1,4 @@
-//! The check whether a PE that has been silent for long is there at all.
+//! The check whether the process of a PE that has been silent for long still exists.
 //!
 //! Providers that make connections try forever to reach a process that has ended, and say nothing.
 //! Where their names are addresses that a socket can connect to, the kernel of the other host knows

@@ -267,7 +267,7 @@ fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
 /// The PE that sent a message that begins so, if it is of the job with this tag.
 ///
 /// # Errors
-/// When no PE of the job sends such a one.
+/// If no PE of the job sends a message that begins so.
 fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
     let message = Message::decode(start, tag)?;
     Ok(message.map(|(message, _)| message.sender()))

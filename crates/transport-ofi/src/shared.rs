@@ -185,7 +185,7 @@ impl SharedState {
         descriptor.filter(|_| at.offset + memory.nbytes as u64 <= block.end).copied()
     }
 
-    /// A PE has been silent for long: an error when its process has ended.
+    /// Checks a PE that has been silent for long. Returns an error if its process has ended.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
         let there = self.address_of(pe).and_then(|address| probe::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };

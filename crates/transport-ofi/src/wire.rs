@@ -62,7 +62,7 @@ impl OfiWire {
             longest_read: tuning.max_bytes,
             longest_batch: (longest_batch, longest_batch),
             window: tuning.amos as u32,
-            max_due: tuning.amos,
+            max_unanswered: tuning.amos,
             max_in_flight: usize::MAX,
         };
         OfiWire { ep: Some(ep), replies, unflushed: Vec::new(), caps }

@@ -31,7 +31,7 @@ use std::time::Instant;
 /// Bytes received at once behind a head or what goes straight to its destination. They are on the
 /// stack, of which threads of the user may have little.
 const BUFFER: usize = 16 << 10;
-/// The violation of a peer that goes on after it has said that it leaves.
+/// The protocol error for data received after the peer's last message.
 const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
 /// Answers of this many bytes leave with the next poll. A request that this PE makes because of
 /// what came with the peer's one leaves before: behind the answer it would wait for as long as that

@@ -1,8 +1,8 @@
 //! Measures for how long a host has owed an answer, from samples of its connection.
 //!
 //! The kernel reports when it last received from the host. On a connection that was idle, that may
-//! be long before the answer became due, so silence counts at most from the first sample that found
-//! an answer due.
+//! be long before an answer was expected, so silence counts at most from the first sample that
+//! found an answer missing.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub(crate) struct PeerHeartbeat(Option<Instant>);
 
 impl PeerHeartbeat {
     /// Looks again: `silence` is what the kernel says, `None` when it awaits nothing. Returns for
-    /// how long the host has been silent although an answer is due.
+    /// how long the host has been silent although it owes an answer.
     pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
         let Some(silence) = silence else {
             self.0 = None;

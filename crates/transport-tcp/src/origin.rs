@@ -60,7 +60,7 @@ impl TcpOrigin {
     pub(crate) fn has_room(&self, tuning: &Tuning) -> bool {
         self.requests.own_bytes() < tuning.max_waiting_bytes
             && self.requests.n_unsent() < 2 * tuning.max_waiting_transfers
-            && self.ledger.due() < tuning.max_due
+            && self.ledger.n_unanswered() < tuning.max_unanswered
     }
 
     /// Returns true if another batch may be issued.
@@ -185,7 +185,7 @@ impl TcpOrigin {
         taken.unwrap_or(Ok(()))
     }
 
-    /// Sees to it that request `seq` will be acknowledged.
+    /// Requests an acknowledgment that covers `seq`, unless an expected answer does.
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.requests.push(&RequestFrame::Sync.encode());
@@ -193,7 +193,7 @@ impl TcpOrigin {
         }
     }
 
-    /// Returns where the body of a `Data` reply goes, which must be the next answer that is due, if
+    /// Returns where the body of a `Data` reply goes, which must be the next expected answer, if
     /// the kernel may write there.
     pub(crate) fn private_destination(
         &self,

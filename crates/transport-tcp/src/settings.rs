@@ -50,8 +50,8 @@ pub struct Tuning {
     pub max_waiting_bytes: usize,
     /// No more transfers by reference than this wait on a connection.
     pub max_waiting_transfers: usize,
-    /// No more answers than this are due on a connection.
-    pub max_due: usize,
+    /// The maximum number of requests without an answer on a connection.
+    pub max_unanswered: usize,
     /// Bytes of the kernel's socket buffers; `None` leaves them to the kernel.
     pub socket_buffers: Option<usize>,
     /// Unauthenticated connections: at this limit the oldest is dropped for a new one.
@@ -79,7 +79,7 @@ impl Default for Tuning {
             batch: MAX_BATCH,
             max_waiting_bytes: 64 << 10,
             max_waiting_transfers: 256,
-            max_due: 4096,
+            max_unanswered: 4096,
             socket_buffers: None,
             max_unauthenticated: 128,
             handshake_limit: Duration::from_secs(5),
@@ -109,7 +109,7 @@ impl Tuning {
             batch: 600,
             max_waiting_bytes: 200,
             max_waiting_transfers: 2,
-            max_due: 2,
+            max_unanswered: 2,
             // Less than a few of loopback's 64 KiB segments makes TCP itself wait for its timers.
             socket_buffers: Some(256 << 10),
             ..Tuning::default()

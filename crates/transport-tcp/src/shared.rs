@@ -142,8 +142,8 @@ impl SharedState {
         self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), &why)
     }
 
-    /// Sees to a connection to a PE, by connecting to it where that is this PE's part; false while
-    /// it has to be waited for.
+    /// Starts connecting to a PE if this PE is the one that connects. Returns false until the
+    /// connection is established.
     pub(crate) fn reach(&self, pe: Pe) -> Result<bool, Error> {
         let peer = self.peers.get(pe)?;
         {

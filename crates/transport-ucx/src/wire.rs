@@ -171,7 +171,7 @@ impl UcxWire {
         Ok(request.map_or(PostOutcome::Done, token))
     }
 
-    /// Returns how many operations UCX is not done with. Requests that have ended are freed.
+    /// Returns the number of operations that UCX has not completed, and frees completed requests.
     pub(crate) fn unended(&mut self) -> usize {
         let ucp = self.ucp();
         self.given_up.retain(|request| {
@@ -225,7 +225,7 @@ impl Wire for UcxWire {
             longest_read: usize::MAX,
             longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
             window: self.window,
-            max_due: self.max_in_flight,
+            max_unanswered: self.max_in_flight,
             max_in_flight: self.max_in_flight,
         }
     }

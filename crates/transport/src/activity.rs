@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// True if operations in flight are counted, which takes a while in each wait.
-static WANTED: AtomicBool = AtomicBool::new(false);
+/// True if operations in flight are counted. Counting takes time in each wait.
+static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Counts operations in flight from now on.
-pub fn want() {
-    WANTED.store(true, Ordering::Relaxed);
+/// Enables the count of operations in flight.
+pub fn enable() {
+    ENABLED.store(true, Ordering::Relaxed);
 }
 
 #[inline]
-pub(crate) fn is_wanted() -> bool {
-    WANTED.load(Ordering::Relaxed)
+pub(crate) fn is_enabled() -> bool {
+    ENABLED.load(Ordering::Relaxed)
 }
 
 /// Counts since the transport was opened.

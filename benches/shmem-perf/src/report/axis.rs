@@ -1,4 +1,4 @@
-//! Axes: the place of a value, and the values that get a tick.
+//! The scale of an axis and the choice of its ticks.
 
 /// An axis from one place to another.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Axis {
         Self { scale: Scale::Doubling, low, high, from, to }
     }
 
-    /// Returns the place of a value; that of an end if the value lies beyond it.
+    /// Returns the position of a value, clamped to the ends of the axis.
     pub fn at(&self, value: f64) -> f64 {
         let counted = match self.scale {
             Scale::Linear => value,

@@ -1,4 +1,4 @@
-//! The whole page.
+//! Assembles the HTML report.
 
 use maud::html;
 

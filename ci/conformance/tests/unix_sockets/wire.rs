@@ -83,7 +83,7 @@ impl Wire for SocketWire {
             longest_read: LONGEST,
             longest_batch: (4096, LONGEST),
             window: 64,
-            max_due: 64,
+            max_unanswered: 64,
             max_in_flight: 1024,
         }
     }

@@ -129,7 +129,7 @@ impl<A: Algorithm> Row<A> {
     }
 
     /// Returns true if it may hold on a team of the job whose world is like this. If so, it is
-    /// noted whether its bytes alone decide that.
+    /// recorded whether its bytes alone decide that.
     pub(super) fn may_hold(&mut self, world: &ChoiceFacts) -> bool {
         let (members, per_node) = (world.members as usize, world.per_node as usize);
         self.everywhere = !self.bytes_per_member

@@ -1,6 +1,6 @@
 //! Finds where the program calls the library, for messages: file and line by the debug information.
 //!
-//! Nothing is noted before: the stack is read when a message needs it. A program without debug
+//! Nothing is recorded before: the stack is read when a message needs it. A program without debug
 //! information, or a library built by a compiler that leaves out unwind tables, has no location.
 
 use rushmem_transport::thread::without_signals;

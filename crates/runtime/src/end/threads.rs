@@ -3,8 +3,8 @@
 //! A process ends when its last thread does. A program may end its first thread with `pthread_exit`
 //! and continue in others; threads that the library, or a library below it, has started must not
 //! keep the process alive when the last of those has ended too. Therefore threads that start during
-//! an init are noted. When the thread that called init ends, a further thread waits until only
-//! noted threads are left, and then exits as the C library does after the last thread.
+//! an init are recorded. When the thread that called init ends, a further thread waits until only
+//! recorded threads are left, and then exits as the C library does after the last thread.
 #![allow(unsafe_code)]
 
 use crate::net::network;
@@ -17,7 +17,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// Threads of the library, some of which may have ended.
-static NOTED: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
+static LIBRARY_THREADS: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
 /// The interval at which remaining threads of the program are counted.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
@@ -30,19 +30,20 @@ struct OsThread {
     started: u64,
 }
 
-/// Calls a function that may start threads of the library. New threads that block all signals count
-/// as such: a thread that the program starts at the same time does not block all of them.
-pub(crate) fn noting<T>(act: impl FnOnce() -> T) -> T {
+/// Calls a function that may start threads of the library, and records them. New threads that block
+/// all signals count as such: a thread that the program starts at the same time does not block all
+/// of them.
+pub(crate) fn recording<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
     let started = numbers().into_iter().filter(|number| !before.contains(number));
-    let noted = started.filter(|number| blocks_all_signals(*number));
-    process::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
+    let recorded = started.filter(|number| blocks_all_signals(*number));
+    process::lock(&LIBRARY_THREADS).extend(recorded.filter_map(|number| Some(inspect(number)?.1)));
     watch_the_end();
     done
 }
 
-/// Arrange that [`initializer_ends`] is called when this thread ends, but not at exit.
+/// Arranges that [`initializer_ends`] is called when this thread ends, but not at exit.
 fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
@@ -53,7 +54,7 @@ fn watch_the_end() {
     });
     if let Some(key) = *key {
         // SAFETY: a key, and any value but null, which is never dereferenced.
-        unsafe { libc::pthread_setspecific(key, (&raw const NOTED).cast()) };
+        unsafe { libc::pthread_setspecific(key, (&raw const LIBRARY_THREADS).cast()) };
     }
 }
 
@@ -63,7 +64,7 @@ fn watch_the_end() {
 /// The C library calls it.
 unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
-    let needed = process::is_this_process() && !process::lock(&NOTED).is_empty();
+    let needed = process::is_this_process() && !process::lock(&LIBRARY_THREADS).is_empty();
     if !needed || WAITS.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -77,11 +78,11 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
-/// While `waits` is true, exit when all threads of the program except this one have ended.
+/// While `waits` is true, exits when all threads of the program except this one have ended.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {
-        // It counts twice, since a listing may miss a thread that starts while another one ends.
+        // Two checks, since a listing may miss a thread that starts while another one ends.
         if only_librarys_are_left(own) && only_librarys_are_left(own) {
             std::process::exit(0);
         }
@@ -93,12 +94,13 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
 /// all other threads belong to the library.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
-    if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {
+    if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
         return false;
     }
-    let noted = process::lock(&NOTED).clone();
-    let is_noted = |number| look_at(number).is_some_and(|(_, thread)| noted.contains(&thread));
-    numbers().into_iter().all(|number| [first, own].contains(&number) || is_noted(number))
+    let recorded = process::lock(&LIBRARY_THREADS).clone();
+    let is_recorded =
+        |number| inspect(number).is_some_and(|(_, thread)| recorded.contains(&thread));
+    numbers().into_iter().all(|number| [first, own].contains(&number) || is_recorded(number))
 }
 
 /// Returns the numbers of all threads of this process.
@@ -107,8 +109,8 @@ fn numbers() -> Vec<u32> {
     threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Returns a thread's state, and the thread; nothing if it has ended.
-fn look_at(number: u32) -> Option<(char, OsThread)> {
+/// Returns a thread's state, and the thread; `None` if it has ended.
+fn inspect(number: u32) -> Option<(char, OsThread)> {
     let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
     let (state, started) = state_and_start(&stat)?;
     Some((state, OsThread { number, started }))
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_threads_that_take_no_signal_are_noted() {
+    fn only_threads_that_take_no_signal_are_recorded() {
         let (ends, end) = mpsc::channel::<()>();
         let (sender, receiver) = mpsc::channel();
         let spawn = |end: Option<mpsc::Receiver<()>>| {
@@ -158,10 +160,10 @@ mod tests {
         };
         let (more_ends, more_end) = mpsc::channel::<()>();
         let (program, library) =
-            noting(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
-        let noted = process::lock(&NOTED).clone();
-        assert!(noted.iter().any(|thread| thread.number == library));
-        assert!(noted.iter().all(|thread| thread.number != program));
+            recording(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
+        let recorded = process::lock(&LIBRARY_THREADS).clone();
+        assert!(recorded.iter().any(|thread| thread.number == library));
+        assert!(recorded.iter().all(|thread| thread.number != program));
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         assert!(!only_librarys_are_left(own), "the first thread is there");
         drop((ends, more_ends));

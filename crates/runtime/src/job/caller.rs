@@ -35,8 +35,8 @@ pub(crate) fn initialized_here() {
     INITIALIZER.set(INITIALIZERS.fetch_add(1, Relaxed) + 1);
 }
 
-/// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
-/// has run in it, or a signal handler does. Warns if the thread level does not allow this call.
+/// Ends the job with an error if the caller is a forked child, even one created without the
+/// handlers of `fork`, or a signal handler. Warns if the thread level does not allow this call.
 #[inline]
 pub(crate) fn check(call: Call, job: &Job) {
     if !job.settings.checks() {
@@ -53,8 +53,8 @@ pub(crate) fn check(call: Call, job: &Job) {
     }
 }
 
-/// Checks whether the calling thread may call, and is not in a signal handler. Returns true if it
-/// may.
+/// Returns true if the thread level allows the calling thread to call, and it is not in a signal
+/// handler.
 #[cold]
 #[inline(never)]
 fn check_thread(call: Call, job: &Job) -> bool {

@@ -295,8 +295,8 @@ pub(crate) fn is_by_cpu(ctx: ContextHandle) -> bool {
     !ctx.is_of_world() && is_of_shared(ctx)
 }
 
-/// Returns true if its team is, or was split from, `SHMEM_TEAM_SHARED`, whose atomic operations
-/// exclude those of other teams' contexts nowhere ("Atomicity Guarantees").
+/// Returns true if its team is, or was split from, `SHMEM_TEAM_SHARED`. Its atomic operations need
+/// not be atomic with respect to those of contexts of other teams ("Atomicity Guarantees").
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))

@@ -63,7 +63,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         return job::require(call);
     }
     process::set_starts(true);
-    let job = threads::noting(|| open(call, providers, thread_level));
+    let job = threads::recording(|| open(call, providers, thread_level));
     thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;

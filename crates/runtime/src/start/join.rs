@@ -7,7 +7,7 @@
 //! `connect`, because a PE that initializes the library again also connects again.
 
 use super::record::{self, StartupRecord};
-use super::{addresses, algorithms, child, cpus, locality, warnings};
+use super::{addresses, algorithm_table, child, cpus, locality, warnings};
 use crate::api::lock;
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_MULTIPLE;
@@ -98,7 +98,8 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     if me == Pe(0) {
         warnings::print(&settings, providers);
     }
-    let algorithms = algorithms::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
+    let algorithms =
+        algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
     let machines = session.nodes().clone();
     let nodes = who_shares_memory(call, &settings, &machines);
     let machine = machines.node_of(me.0);
@@ -150,8 +151,8 @@ impl Identified {
             check: self.settings.check.to_string(),
             statistics: self.settings.statistics != Statistics::No,
             traced: self.settings.trace.is_some(),
-            forced: algorithms::forced(&self.algorithms),
-            tuned: algorithms::tuned(&self.algorithms),
+            forced: algorithm_table::forced(&self.algorithms),
+            tuned: algorithm_table::tuned(&self.algorithms),
             stack: record::stack(),
             secret: (self.me == Pe(0)).then_some(secret),
             cpus: cpus::usable(),
@@ -433,7 +434,7 @@ impl Published {
         };
         pe.algorithms.retain_for(&facts);
         if me == Pe(0) {
-            algorithms::show(&pe.algorithms, &facts);
+            algorithm_table::show(&pe.algorithms, &facts);
         }
         let predefined = [world, beside(&pe.nodes, me), beside(&pe.machines, me)];
         team::set(Teams::new(me, &pe.nodes, predefined));

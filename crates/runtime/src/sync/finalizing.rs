@@ -39,9 +39,9 @@ pub(crate) fn enter(job: &Job) {
 /// The state of the PEs for which a thread waits.
 #[derive(Debug, Default)]
 pub(crate) struct PeerCheck {
-    /// When it looks again, once it has begun.
-    due: Option<u64>,
-    /// The member with which the next look begins.
+    /// The time of the next check, once the first has been scheduled.
+    next_check: Option<u64>,
+    /// The member with which the next check begins.
     first: u32,
     /// No PE can end the wait, unless it has done so already.
     is_hopeless: bool,
@@ -53,16 +53,16 @@ impl PeerCheck {
         self.is_hopeless
     }
 
-    /// Looks at the PEs for which this thread waits if that is due, and ends the job with an error
+    /// Checks the PEs for which this thread waits if it is time to, and ends the job with an error
     /// if none of them can end the wait. The caller has just found that the wait goes on. Returns
-    /// whether it has looked, perhaps over a network.
+    /// true if it has checked, which may have used the network.
     pub(crate) fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
-        let due = *self.due.get_or_insert(now + PERIOD.as_nanos() as u64);
-        if now < due && !self.is_hopeless {
+        let next = *self.next_check.get_or_insert(now + PERIOD.as_nanos() as u64);
+        if now < next && !self.is_hopeless {
             return false;
         }
-        self.due = None;
+        self.next_check = None;
         let Some(job) = job::known() else { return false };
         let (call, subject) = describe();
         if let Subject::Collective(collective) = &subject {

@@ -4,7 +4,7 @@ use super::frame::ReplyFrame;
 use rushmem_transport::kit::violation::Violation;
 use std::collections::VecDeque;
 
-/// The answer that is due.
+/// The answer that a request expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedReply {
     /// This many bytes.
@@ -15,9 +15,9 @@ pub(crate) enum ExpectedReply {
     Ack,
 }
 
-struct DueReply<T> {
+struct UnansweredRequest<T> {
     seq: u64,
-    want: ExpectedReply,
+    expected: ExpectedReply,
     to: T,
 }
 
@@ -25,13 +25,13 @@ struct DueReply<T> {
 pub(crate) struct Ledger<T> {
     issued: u64,
     acked: u64,
-    due: VecDeque<DueReply<T>>,
+    unanswered: VecDeque<UnansweredRequest<T>>,
 }
 
 impl<T> Ledger<T> {
-    /// Nothing requested yet.
+    /// Returns a ledger without requests.
     pub(crate) fn new() -> Ledger<T> {
-        Ledger { issued: 0, acked: 0, due: VecDeque::new() }
+        Ledger { issued: 0, acked: 0, unanswered: VecDeque::new() }
     }
 
     /// Numbers a request that has no answer.
@@ -41,54 +41,56 @@ impl<T> Ledger<T> {
     }
 
     /// Numbers a request that is answered.
-    pub(crate) fn expect(&mut self, want: ExpectedReply, to: T) -> u64 {
+    pub(crate) fn expect(&mut self, expected: ExpectedReply, to: T) -> u64 {
         let seq = self.issue();
-        self.due.push_back(DueReply { seq, want, to });
+        self.unanswered.push_back(UnansweredRequest { seq, expected, to });
         seq
     }
 
-    /// Every request up to this number is done at the target.
+    /// Returns the number of the last request that is known to be done at the target.
     pub(crate) fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Returns how many requests are not known to be done.
+    /// Returns the number of requests that are not acknowledged.
     pub(crate) fn unacked(&self) -> u64 {
         self.issued - self.acked
     }
 
-    /// Returns true if an answer that is due will acknowledge request `seq`.
+    /// Returns true if an expected answer will acknowledge request `seq`.
     pub(crate) fn will_ack(&self, seq: u64) -> bool {
-        self.acked >= seq || self.due.back().is_some_and(|due| due.seq >= seq)
+        self.acked >= seq || self.unanswered.back().is_some_and(|last| last.seq >= seq)
     }
 
-    /// Returns how many answers are due.
-    pub(crate) fn due(&self) -> usize {
-        self.due.len()
+    /// Returns the number of requests without an answer.
+    pub(crate) fn n_unanswered(&self) -> usize {
+        self.unanswered.len()
     }
 
-    /// Whom the body of a `Data` reply is for, which must be the next answer that is due.
+    /// Returns the recipient of the body of a `Data` reply, which must be the next expected answer.
     pub(crate) fn data(&self, seq: u64, nbytes: u32) -> Result<&T, Violation> {
-        match self.due.front() {
-            Some(due) if due.want == ExpectedReply::Data(nbytes) && due.seq == seq => Ok(&due.to),
+        match self.unanswered.front() {
+            Some(next) if next.expected == ExpectedReply::Data(nbytes) && next.seq == seq => {
+                Ok(&next.to)
+            }
             _ => Err(Violation::Unrequested),
         }
     }
 
-    /// Strikes out the next answer that is due, which has come as a whole; returns whom it is for.
+    /// Removes the next expected answer, which has arrived completely. Returns its recipient.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
-        let due = self.due.pop_front().ok_or(Violation::Unrequested)?;
+        let next = self.unanswered.pop_front().ok_or(Violation::Unrequested)?;
         let fits = match reply {
             ReplyFrame::Data { seq, nbytes } => {
-                due.want == ExpectedReply::Data(nbytes) && due.seq == seq
+                next.expected == ExpectedReply::Data(nbytes) && next.seq == seq
             }
-            ReplyFrame::Value(_) => due.want == ExpectedReply::Value,
-            ReplyFrame::Ack { seq } => due.want == ExpectedReply::Ack && due.seq == seq,
+            ReplyFrame::Value(_) => next.expected == ExpectedReply::Value,
+            ReplyFrame::Ack { seq } => next.expected == ExpectedReply::Ack && next.seq == seq,
         };
         if !fits {
             return Err(Violation::Unrequested);
         }
-        self.acked = due.seq;
-        Ok(due.to)
+        self.acked = next.seq;
+        Ok(next.to)
     }
 }

@@ -3,21 +3,21 @@
 use super::stream::{MAX_IN_FLIGHT, StreamPosition, has_reached};
 use super::violation::Violation;
 
-/// The order in which a request has arrived, as to those that come before it.
+/// The order in which a request has arrived, relative to those that precede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalOrder {
     /// It is carried out next.
     Next,
-    /// It is [kept](CarriedOut::keep): others come first.
+    /// It is [kept](CarriedOut::keep), since others precede it.
     Early,
 }
 
-/// The record of what a target has carried out of one stream. `T` is a request that came early.
+/// The record of what a target has carried out of one stream. `T` is a request that arrived early.
 #[derive(Debug)]
 pub struct CarriedOut<T> {
-    /// All up to this one are carried out.
+    /// All requests up to this number are carried out.
     count: u32,
-    /// Some behind it are, too.
+    /// Requests beyond it that are carried out, too.
     beyond: Vec<u32>,
     early: Vec<(StreamPosition, T)>,
 }
@@ -29,13 +29,13 @@ impl<T> Default for CarriedOut<T> {
 }
 
 impl<T> CarriedOut<T> {
-    /// As if `count` requests had been carried out before.
+    /// Returns a record that starts as if `count` requests had been carried out.
     #[cfg(test)]
     pub(super) fn start_at(count: u32) -> CarriedOut<T> {
         CarriedOut { count, ..CarriedOut::default() }
     }
 
-    /// Returns how many are carried out, without a gap.
+    /// Returns the number of requests carried out without a gap.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -43,7 +43,7 @@ impl<T> CarriedOut<T> {
     /// Returns what to do with a request.
     ///
     /// # Errors
-    /// When no origin sends it at this point.
+    /// If no origin sends it at this point.
     #[inline]
     pub fn arrival_order(&self, place: StreamPosition) -> Result<ArrivalOrder, Violation> {
         let StreamPosition { number, after, .. } = place;
@@ -63,7 +63,7 @@ impl<T> CarriedOut<T> {
         self.early.push((place, request));
     }
 
-    /// A request is carried out.
+    /// Records that a request is carried out.
     #[inline]
     pub fn carried_out(&mut self, number: u32) {
         if number != self.count.wrapping_add(1) {
@@ -76,9 +76,9 @@ impl<T> CarriedOut<T> {
         }
     }
 
-    /// A request that was kept, whose turn has come.
+    /// Removes and returns a kept request that may be carried out now.
     #[inline]
-    pub fn take_early(&mut self) -> Option<T> {
+    pub fn take_ready(&mut self) -> Option<T> {
         let count = self.count;
         let next = self.early.iter().position(|(place, _)| has_reached(count, place.after))?;
         Some(self.early.swap_remove(next).1)

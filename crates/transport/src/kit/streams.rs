@@ -42,8 +42,8 @@ impl<T> Streams<T> {
     }
 
     /// A request of a stream that came early, whose turn has come.
-    pub fn take_early(&mut self, stream: Stream) -> Option<T> {
-        self.carried.get_mut(&stream)?.take_early()
+    pub fn take_ready(&mut self, stream: Stream) -> Option<T> {
+        self.carried.get_mut(&stream)?.take_ready()
     }
 
     /// A request was carried out, which found this old value. Returns the reply, if it asks or the
@@ -88,11 +88,11 @@ mod tests {
         let fetch = Request { slot: Some(7), ..first };
         assert_eq!(streams.arrived(&acks, &second), Ok(ArrivalOrder::Early));
         streams.keep(&second, "second");
-        assert_eq!(streams.take_early(stream), None);
+        assert_eq!(streams.take_ready(stream), None);
         assert_eq!(streams.arrived(&acks, &fetch), Ok(ArrivalOrder::Next));
         let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
         assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
-        assert_eq!(streams.take_early(stream), Some("second"));
+        assert_eq!(streams.take_ready(stream), Some("second"));
         assert_eq!(streams.carried_out(&acks, &second, 0), None);
         assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
         assert_eq!(streams.arrived(&acks, &second), Err(Violation::Number(2)));

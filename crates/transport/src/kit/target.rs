@@ -140,7 +140,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         stream: Stream,
     ) -> Result<(), Violation> {
         loop {
-            let next = self.0.borrow_mut().take_early(stream);
+            let next = self.0.borrow_mut().take_ready(stream);
             let Some(EarlyRequest { incoming, data }) = next else { return Ok(()) };
             let data = match data {
                 EarlyData::Data(ref bytes) => IncomingData::Here(Body::Data(bytes)),

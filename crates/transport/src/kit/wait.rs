@@ -66,7 +66,7 @@ pub fn wait<W: Waiter, T>(
             Err(error) => break Err(error),
         };
         let backoff = wait.get_or_insert_with(|| {
-            if activity::is_wanted() {
+            if activity::is_enabled() {
                 waiter.state().count_in_flight(waiter.in_flight());
             }
             waiter.state().begin_wait()

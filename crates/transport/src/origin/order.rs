@@ -13,8 +13,8 @@
 //! **A signal** follows the data of its put, in one message with them, or as if there were a fence
 //! between the two; one that follows all that was issued to its PE is a request that does so.
 //!
-//! **A quiet** sends what is batched, asks for the acknowledgments of requests (few are answered
-//! by themselves), flushes the wire, and waits for all of this and for the answers that are due.
+//! **A quiet** sends what is batched, asks for the acknowledgments of requests (few are answered by
+//! themselves), flushes the wire, and waits for all of this and for all answers.
 
 use super::requests::RequestParts;
 use super::state::{Origin, Route};
@@ -159,11 +159,11 @@ impl<W: Wire> Origin<W> {
         Ok(is_flushed)
     }
 
-    /// Returns true if the wire has nothing to do towards a PE and no answer is due, provided that
-    /// its flush has begun.
+    /// Returns true if the wire has nothing to do towards a PE and no request to it lacks an
+    /// answer, provided that its flush has begun.
     fn is_idle(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
         let is_unsent = self.unsent.iter().any(|unsent| unsent.pe == pe);
-        Ok(!is_unsent && self.routes[pe].due == 0 && self.is_flushed(network, pe)?)
+        Ok(!is_unsent && self.routes[pe].unanswered == 0 && self.is_flushed(network, pe)?)
     }
 
     fn deactivate(&mut self, pe: Pe) {
@@ -255,7 +255,7 @@ impl<W: Wire> Origin<W> {
         }
         let n = |pe: Pe| {
             let route = &self.routes[pe];
-            let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.due);
+            let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.unanswered);
             let n = u64::from(self.issued.unacked(pe)).max(of_wire);
             if route.active { n.max(1) } else { n }
         };

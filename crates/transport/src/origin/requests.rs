@@ -71,9 +71,9 @@ impl<W: Wire> Origin<W> {
         if !parts.asks {
             self.room_in_window(network, pe)?;
         }
-        if self.slots.due() >= self.caps.max_due {
-            let max = self.caps.max_due;
-            self.until(network, None, |origin| Ok(origin.slots.due() < max))?;
+        if self.slots.n_unanswered() >= self.caps.max_unanswered {
+            let max = self.caps.max_unanswered;
+            self.until(network, None, |origin| Ok(origin.slots.n_unanswered() < max))?;
         }
         let (mut batch, ticket) = self.fill(pe, &parts);
         let request = self.issue(network, pe, &parts, ticket);
@@ -111,7 +111,7 @@ impl<W: Wire> Origin<W> {
                 Some(self.slots.for_word(pe, parts.fetched, width))
             }
         };
-        self.routes[pe].due += u32::from(ticket.is_some());
+        self.routes[pe].unanswered += u32::from(ticket.is_some());
         (batch, ticket)
     }
 
@@ -162,7 +162,7 @@ impl<W: Wire> Origin<W> {
     pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let is_full = self.in_flight() >= self.caps.max_in_flight
             || self.issued.is_full(pe)
-            || self.slots.due() >= self.caps.max_due;
+            || self.slots.n_unanswered() >= self.caps.max_unanswered;
         if is_full || !self.wire.reach(network, pe)? {
             return Ok(());
         }

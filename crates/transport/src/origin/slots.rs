@@ -1,4 +1,4 @@
-//! The answers that are due to an origin's requests, and where they go.
+//! The answers that an origin's requests await, and their destinations.
 #![allow(unsafe_code)]
 
 use crate::kit::batching::ReplyDestinations;
@@ -6,7 +6,7 @@ use crate::kit::violation::Violation;
 use crate::{AmoWidth, Pe};
 use std::ptr::null_mut;
 
-/// The answers that are due, by the slots that requests name.
+/// The answers awaited, by the slots that requests name.
 #[derive(Default)]
 pub(super) struct AnswerSlots {
     slots: Vec<Slot>,
@@ -17,7 +17,7 @@ pub(super) struct AnswerSlots {
 struct Slot {
     /// Counts the uses of the slot.
     generation: u32,
-    /// The PE that answers; `None` if none is due.
+    /// The PE that answers; `None` if the slot is free.
     pe: Option<Pe>,
     /// The address for an old value, or null.
     word: *mut u8,
@@ -44,9 +44,9 @@ impl Ticket {
 }
 
 impl AnswerSlots {
-    /// Returns how many answers are due.
+    /// Returns the number of requests without an answer.
     #[inline]
-    pub(super) fn due(&self) -> usize {
+    pub(super) fn n_unanswered(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
@@ -90,16 +90,16 @@ impl AnswerSlots {
         self.free.push(number);
     }
 
-    /// Returns true if the answer has come.
+    /// Returns true if the answer has arrived.
     pub(super) fn is_past(&self, Ticket { slot, generation }: Ticket) -> bool {
         self.slots[slot as usize].generation != generation
     }
 
-    /// Stores an answer that has come: an old value, or those to a batch. Returns the PE that owed
-    /// it.
+    /// Stores an answer that has arrived: an old value, or the results of a batch. Returns the PE
+    /// that sent it.
     ///
     /// # Errors
-    /// When none is due there, or not of this length.
+    /// If that slot awaits no answer, or one of another length.
     pub(super) fn answer(&mut self, number: u32, old: u64, bytes: &[u8]) -> Result<Pe, Violation> {
         let slot = self.slots.get_mut(number as usize).ok_or(Violation::Unrequested)?;
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
@@ -107,13 +107,13 @@ impl AnswerSlots {
             // SAFETY: valid for a word of this width until now, by the contract of the operation.
             unsafe { slot.width.write(slot.word, old) };
         }
-        // SAFETY: what was to be fetched is valid until now, by the contract of the operation.
+        // SAFETY: the destinations are valid until now, by the contract of the operation.
         let stored = unsafe { slot.answers.store(bytes) };
         self.release(number);
         stored.map(|()| pe)
     }
 
-    /// After a loss: no answer is stored any more.
+    /// Drops all destinations after a loss, so that no answer is stored any more.
     pub(super) fn forget(&mut self) {
         for slot in &mut self.slots {
             slot.word = null_mut();

@@ -27,7 +27,7 @@ pub struct Origin<W: Wire> {
     /// Requests that were issued while their owner was elsewhere, and found no room.
     pub(super) unsent: VecDeque<UnsentRequest>,
     pub(super) routes: PeMap<Route>,
-    /// The PEs towards which the wire may have something to do, or an answer is due.
+    /// The PEs towards which the wire may have something to do, or that owe an answer.
     pub(super) active: Vec<Pe>,
     /// Counts the polls of calls that wait.
     pub(super) polls: u32,
@@ -46,8 +46,8 @@ pub(super) struct Route {
     pub(super) flushing: bool,
     /// Before the last fence there were writes that were not known to be complete.
     pub(super) writes_before: bool,
-    /// The number of answers that are due.
-    pub(super) due: u32,
+    /// The number of requests without an answer.
+    pub(super) unanswered: u32,
     /// The PE was reached.
     pub(super) reached: bool,
     /// The number of fences when a write was last made to follow what was issued before; `None` if
@@ -116,7 +116,7 @@ impl<W: Wire> Origin<W> {
     /// Everything that has not ended.
     #[inline]
     pub(super) fn in_flight(&self) -> usize {
-        self.wire.in_flight() + self.slots.due()
+        self.wire.in_flight() + self.slots.n_unanswered()
     }
 
     /// Connects to a PE of the job, unless that was done before.
@@ -154,7 +154,7 @@ impl<W: Wire> Origin<W> {
     #[inline]
     pub(super) fn forget_idle(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
-        let is_idle = route.due == 0 && !route.dirty && !route.flushing;
+        let is_idle = route.unanswered == 0 && !route.dirty && !route.flushing;
         if is_idle
             && self.active.last() == Some(&pe)
             && self.wire.in_flight_to(pe) == 0
@@ -173,7 +173,7 @@ impl<W: Wire> Origin<W> {
         let worked = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
             acks.acknowledge(pe, ack)?;
             if let Some((slot, old)) = old {
-                routes[slots.answer(slot, old, bytes)?].due -= 1;
+                routes[slots.answer(slot, old, bytes)?].unanswered -= 1;
             }
             Ok(())
         })?;

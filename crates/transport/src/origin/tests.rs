@@ -264,7 +264,7 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
         longest_read: 1 << 20,
         longest_batch: (1024, 1024),
         window: 64,
-        max_due: 64,
+        max_unanswered: 64,
         max_in_flight: 1024,
     };
     let wire = TestWire {

@@ -9,8 +9,7 @@ use crate::kit::wait::{Attempt, Waiter, wait};
 use crate::{Error, Host, Pe};
 use std::time::{Duration, Instant};
 
-/// After a sleep of this length without any event, the PEs that are waited for are confirmed, and
-/// again after as long.
+/// The interval at which a waiting PE that receives no event checks that its peers are alive.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// An attempt to start an operation.
@@ -41,7 +40,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         let origin = &mut *self.origin;
         origin.polls = origin.polls.wrapping_add(1);
         let is_unacked = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
-        let expects = is_unacked || origin.slots.due() > 0;
+        let expects = is_unacked || origin.slots.n_unanswered() > 0;
         let served = origin.wire.serve(self.network, origin.polls, expects)?;
         if worked || served {
             self.silent_since = None;

@@ -65,9 +65,9 @@ pub struct WireCaps {
     pub longest_batch: (usize, usize),
     /// Requests to a PE that are not acknowledged, at most.
     pub window: u32,
-    /// Requests whose answers are due, at most.
-    pub max_due: usize,
-    /// Operations in flight and answers that are due, at most.
+    /// The maximum number of requests without an answer.
+    pub max_unanswered: usize,
+    /// The maximum number of operations in flight and of requests without an answer.
     pub max_in_flight: usize,
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn start(call: Call, job: &Job) {
         }
         Statistics::Json(_) | Statistics::Table => {}
     }
-    activity::want();
+    activity::enable();
     let own = job.nodes.node_of(job.me.0);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
     observers::add(Subscriber::Counters);

@@ -100,7 +100,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(ledger.acked(), answered);
-            prop_assert_eq!(ledger.due(), unanswered.len());
+            prop_assert_eq!(ledger.n_unanswered(), unanswered.len());
         }
     }
 }

@@ -53,7 +53,7 @@ impl Wire {
             ArrivalOrder::Next => self.carry_out(place, fences),
             ArrivalOrder::Early => self.carried.keep(place, (place, fences)),
         }
-        while let Some((place, fences)) = self.carried.take_early() {
+        while let Some((place, fences)) = self.carried.take_ready() {
             self.carry_out(place, fences);
         }
     }
@@ -181,7 +181,7 @@ fn what_no_origin_sent_is_refused() {
     carried.carried_out(3);
     assert_eq!(carried.arrival_order(place(3, 0)), never(3), "it was carried out");
     carried.carried_out(1);
-    assert_eq!((carried.take_early(), carried.take_early()), (Some('a'), None));
+    assert_eq!((carried.take_ready(), carried.take_ready()), (Some('a'), None));
     carried.carried_out(2);
     assert_eq!((carried.count(), carried.arrival_order(place(1, 0))), (3, never(1)));
     // Counts of no origin and no PE.

@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 /// The largest file of rows, far more than `shmem-perf tune` writes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Returns what settings ask for.
+/// Returns the table that the settings describe.
 ///
 /// # Errors
-/// When the file cannot be read or is no table.
+/// If the file cannot be read or is no table.
 pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     let mut table = Table::default();
     settings.force(&mut table);

@@ -174,7 +174,8 @@ fn measuring() {
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
     let manifest = format!(
-        "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n{}",
+        "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [workspace]\nexclude = [\"rushmem\"]\n\n{}",
         blocks(&text, "toml")[0]
     );
     let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[1]);

@@ -85,7 +85,7 @@ impl Member {
         member
     }
 
-    /// This PE's number.
+    /// Returns this PE's number.
     pub fn me(&self) -> usize {
         self.me.index()
     }

@@ -24,7 +24,7 @@ impl Random {
         (self.next_u64() % bound as u64) as usize
     }
 
-    /// `nbytes` bytes.
+    /// Returns `nbytes` bytes.
     pub fn bytes(&mut self, nbytes: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(nbytes + 8);
         while bytes.len() < nbytes {

@@ -61,7 +61,7 @@ fn without_huge_pages() {
     assert_eq!(code, 0, "the kernel lets a process do without huge pages");
 }
 
-/// Memory that this process alone has.
+/// Returns the number of bytes of memory that this process alone has.
 fn private_bytes() -> u64 {
     let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel has it");
     let line = map.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The installed prefix with bin/oshcc and bin/oshrun, from RUSHMEM_PREFIX.
+/// Returns the installed prefix with bin/oshcc and bin/oshrun, from RUSHMEM_PREFIX.
 ///
 /// # Panics
 /// Where there is none, with the command that makes one.

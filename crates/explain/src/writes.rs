@@ -75,7 +75,7 @@ pub fn encode(
     Some([at, u64::from(pe) | kind, offset, nbytes, first, second, third, fourth])
 }
 
-/// The words of the name of a call.
+/// Returns the words of the name of a call.
 pub const fn name_words(call: &str) -> NameWords {
     let mut name = [[0; WORD]; NAME_WORDS];
     let mut words = [0; NAME_WORDS];

@@ -115,21 +115,21 @@ mod own {
     }
 }
 
-/// The table of the calling thread, if there is one.
+/// Returns the table of the calling thread, if there is one.
 #[inline(always)]
 fn table() -> Option<&'static Known> {
     // SAFETY: null, or a table that lives as long as the thread; no other thread has it.
     unsafe { own::get().as_ref() }
 }
 
-/// The index of the eight bytes of an address, and what an entry has of it.
+/// Returns the index of the eight bytes of an address, and what an entry has of it.
 #[inline(always)]
 fn locate(addr: usize) -> (usize, u64) {
     let upper = addr >> (3 + ENTRY_BITS);
     ((addr >> 3 ^ upper) % ENTRIES, (upper as u64) << ADDRESS)
 }
 
-/// The bits of `N` bytes at an address in an entry.
+/// Returns the bits of `N` bytes at an address in an entry.
 #[inline(always)]
 fn bits(addr: usize, nbytes: usize, kind: ShadowKind) -> u64 {
     let first = if kind == ShadowKind::STORE { STORES } else { 0 };
@@ -177,13 +177,14 @@ pub fn count() {
     }
 }
 
-/// The instruction that is remembered where this one would be, and the number of its place.
+/// Returns the instruction that is remembered where this one would be, and the number of its place.
 pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
     let slot = address.wrapping_mul(0x9E37_79B9) >> 8 & (SITES - 1);
     Some(&table()?.sites[slot])
 }
 
-/// The accesses of the calling thread, and of those that have ended, that were not counted yet.
+/// Returns the accesses of the calling thread, and of those that have ended, that were not counted
+/// yet.
 pub fn take_uncounted() -> u64 {
     COUNTED.swap(0, Relaxed) + table().map_or(0, |known| known.uncounted.replace(0))
 }

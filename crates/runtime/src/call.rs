@@ -38,7 +38,7 @@ pub struct CallName {
 }
 
 impl CallName {
-    /// The facts about a function of this name.
+    /// Returns the facts about a function of this name.
     pub const fn new(name: &'static str, is_unsigned: bool) -> CallName {
         CallName { name, is_unsigned, start: name_words(name) }
     }

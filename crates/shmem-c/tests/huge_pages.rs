@@ -15,7 +15,7 @@ fn kib(outcome: &Outcome, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))
 }
 
-/// The job, if the kernel here makes huge pages.
+/// Returns the job, if the kernel here makes huge pages.
 fn obtained(job: Job) -> Outcome {
     let outcome = job.env("SHMEM_DEBUG", "runtime::memory=debug").run();
     for why in ["the kernel refuses", "too little memory"] {

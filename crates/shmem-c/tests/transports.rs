@@ -13,7 +13,7 @@ use testkit::{Job, Outcome, compile, has_library, needs_library, prefix, program
 const UCX: &str = "libucp.so.0";
 const LIBFABRIC: &str = "libfabric.so.1";
 
-/// A small job with these variables.
+/// Returns a small job with these variables.
 fn job(n: usize, variables: &[(&str, &str)]) -> Job {
     let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
     variables.iter().fold(job, |job, (name, value)| job.env(name, value))
@@ -25,7 +25,7 @@ fn forced(transport: &str) -> [(&str, &str); 2] {
     [OFF, ("SHMEM_TRANSPORT", transport)]
 }
 
-/// A directory in which a library is a file that cannot be opened as one.
+/// Returns a directory in which a library is a file that cannot be opened as one.
 fn spoilt(library: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("spoilt-{library}"));
     std::fs::create_dir_all(&dir).expect("a directory");
@@ -33,8 +33,8 @@ fn spoilt(library: &str) -> PathBuf {
     dir
 }
 
-/// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel
-/// refuses to run what a child of another test still holds open for writing.
+/// Returns a script that runs a program whose PE 1 has one more variable. A shell reads it: the
+/// kernel refuses to run what a child of another test still holds open for writing.
 fn for_pe_1(name: &str, variable: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && export {variable}\nexec \"$@\"\n");
@@ -404,7 +404,7 @@ fn no_flag_overtakes_its_data_on_a_busy_machine() {
     flags_follow_their_data(4, 2000, Duration::from_secs(300));
 }
 
-/// A script that runs a program in which PE 1 alone may open this many files.
+/// Returns a script that runs a program in which PE 1 alone may open this many files.
 fn with_few_files(files: u32) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{files}"));
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && ulimit -n {files}\nexec \"$@\"\n");

@@ -1,6 +1,6 @@
 //! Teams of the rows and columns of a grid of PEs, in 2 and in 3 dimensions.
 
-/// Two factors of `n` that are about the same, the greater one first.
+/// Returns two factors of `n` that are about the same, the greater one first.
 fn two_factors(n: u32) -> [u32; 2] {
     let x = (n.isqrt()..=n).find(|x| n.is_multiple_of(*x)).expect("n divides n");
     [x.max(n / x), x.min(n / x)]

@@ -21,8 +21,8 @@ fn fixture(name: &str) -> Topology {
     loaded(Topology::of_xml(&PathBuf::from(dir).join(name)))
 }
 
-/// Two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one that is
-/// down, and one that speaks Ethernet alone.
+/// Returns two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one
+/// that is down, and one that speaks Ethernet alone.
 fn eight_cards() -> Topology {
     fixture("two-sockets-eight-nics.xml")
 }

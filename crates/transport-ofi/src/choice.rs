@@ -237,7 +237,7 @@ fn upgrade(version: u32, provider: &str) -> Option<String> {
     (provider == "tcp;ofi_rxm" && version < 2 << 16).then(|| text.to_owned())
 }
 
-/// All that fits, best first; perhaps nothing.
+/// Returns all providers that fit, best first; there may be none.
 ///
 /// # Errors
 /// When libfabric cannot be queried.
@@ -341,14 +341,14 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
     )
 }
 
-/// The provider that has a fabric of this name.
+/// Returns the provider that has a fabric of this name.
 fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String> {
     let all = InfoList::of(library, &FiInfo::any()).ok()?;
     let found = all.iter().map(|entry| FiInfo::of(entry, false)).find(|info| info.fabric == name);
     found.map(|info| info.provider)
 }
 
-/// Each provider that is not among those that fit, with the reason.
+/// Returns each provider that is not among those that fit, with the reason.
 fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> Vec<Diagnosis> {
     let mut names: Vec<String> = Vec::new();
     if let Ok(all) = InfoList::of(library, &FiInfo::any()) {
@@ -476,7 +476,7 @@ const MODES: &[(&str, u64)] = &[
     ("FI_BUFFERED_RECV", fi::FI_BUFFERED_RECV),
 ];
 
-/// A provider without a capability has nothing instead.
+/// Returns an empty text, for a capability without alternatives.
 fn nothing(_: &FiInfo, _: &FiInfo) -> String {
     String::new()
 }

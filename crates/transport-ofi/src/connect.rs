@@ -23,7 +23,7 @@ impl Address {
         encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
     }
 
-    /// The service endpoint's name, for messages: a socket, a text, or bytes.
+    /// Returns the service endpoint's name, for messages: a socket, a text, or bytes.
     pub(crate) fn shown(&self) -> String {
         let text = self.name.strip_suffix(&[0]).unwrap_or(&self.name);
         match probe::socket(&self.name) {
@@ -108,7 +108,7 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The segments of `pe`, from what it published.
+/// Returns the segments of `pe`, from what it published.
 fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment::COUNT], Error> {
     let mut published: [PublishedSegment; Segment::COUNT] = Default::default();
     for (published, bytes) in
@@ -162,7 +162,7 @@ impl Peer {
         Ok(Peer { at, keys, heap_bytes, blocks: HeapBlocks::default() })
     }
 
-    /// Bytes of a segment.
+    /// Returns the number of bytes of a segment.
     pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
         match segment {
             Segment::Heap => self.heap_bytes,
@@ -188,7 +188,7 @@ impl Peer {
     }
 }
 
-/// The error when libfabric refuses something of a PE.
+/// Returns the error when libfabric refuses something of a PE.
 fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
     move |code| {
         let (own, why) = (&fabric.info.provider, fabric.library.strerror(code));

@@ -187,7 +187,7 @@ impl FiEndpoint {
         Some(op)
     }
 
-    /// The operation of a cell is over: what it did with memory.
+    /// Frees the cell of an operation that has ended. Returns the operation's use of memory.
     #[inline(always)]
     fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];

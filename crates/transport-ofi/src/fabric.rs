@@ -23,7 +23,7 @@ const QUEUE: usize = 512;
 /// Peers that libfabric is prepared for at most; it takes more as they come.
 const EXPECTED_PEERS: usize = 64;
 
-/// The library, opened once.
+/// Returns the library, opened once.
 ///
 /// # Errors
 /// What is missing.
@@ -47,7 +47,7 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
     }
 }
 
-/// The library, after it has looked at its variables and at what this machine has.
+/// Returns the library, after it has looked at its variables and at what this machine has.
 fn opened() -> Result<Libfabric, String> {
     let library = Libfabric::open()?;
     let mut all = null_mut();
@@ -155,7 +155,7 @@ impl Fabric {
         Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, permits })
     }
 
-    /// A completion queue; one to sleep on where `sleep` and the provider has it.
+    /// Returns a completion queue; one to sleep on where `sleep` and the provider has it.
     ///
     /// # Errors
     /// libfabric's number.
@@ -185,8 +185,8 @@ impl Fabric {
         Ok(Cq { cq: open(fi::FI_WAIT_NONE)?, wait: None })
     }
 
-    /// An endpoint that is ready for use, with room for this number of receives: some providers
-    /// make it at once.
+    /// Returns an endpoint that is ready for use, with room for this number of receives: some
+    /// providers make it at once.
     ///
     /// # Errors
     /// libfabric's number.
@@ -224,7 +224,7 @@ impl Fabric {
         Ok(endpoint)
     }
 
-    /// An endpoint's name, to be inserted by peers.
+    /// Returns an endpoint's name, to be inserted by peers.
     ///
     /// # Errors
     /// libfabric's number.

@@ -177,18 +177,20 @@ impl FiInfo {
         !self.connects && !self.has(Quirk::ByKernel)
     }
 
-    /// A registration is in use only after it was enabled.
+    /// Returns true if a registration can be used only after it was enabled.
     pub(crate) fn enables(&self) -> bool {
         self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)
     }
 
-    /// A NIC reads and writes registered memory by itself, whose pages must be there for that.
+    /// Returns true if registration locks memory: a NIC accesses it by itself, so its pages must be
+    /// present.
     pub(crate) fn locks_memory(&self) -> bool {
         self.asks(fi::FI_MR_ALLOCATED) && self.nic.is_some()
     }
 
-    /// The heap is registered in blocks, since what is registered may be locked. A provider that
-    /// does not ask for pages to be there locks none, and all of a heap costs as much as a part.
+    /// Returns true if the heap is registered in blocks, since registered memory may be locked. A
+    /// provider that does not ask for pages to be there locks none, and all of a heap costs as much
+    /// as a part.
     pub(crate) fn heap_in_blocks(&self) -> bool {
         self.asks(fi::FI_MR_ALLOCATED)
     }
@@ -198,8 +200,8 @@ impl FiInfo {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
-    /// A message of any length costs little more than a short one, and is sent from where its parts
-    /// are: a stream carries it, and no memory need be registered.
+    /// Returns true if a message of any length costs little more than a short one and is sent from
+    /// where its parts are: a stream carries it, and no memory need be registered.
     pub(crate) fn streams(&self) -> bool {
         self.sockets && self.takes_data() && self.ranges >= 2
     }
@@ -209,9 +211,9 @@ impl FiInfo {
         self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
     }
 
-    /// The longest message, and so the length of buffers for them: what is batched fits a page
-    /// where CPUs move the data, and elsewhere a signal with a word of data. Over streams, longer
-    /// data come with their signal, too.
+    /// Returns the longest message, and so the length of buffers for them: what is batched fits a
+    /// page where CPUs move the data, and elsewhere a signal with a word of data. Over streams,
+    /// longer data come with their signal, too.
     pub(crate) fn longest_message(&self) -> usize {
         match (self.streams(), self.copies()) {
             (true, _) => 64 << 10,
@@ -265,7 +267,7 @@ impl InfoList {
         }
     }
 
-    /// A copy of one entry.
+    /// Returns a copy of one entry.
     pub(crate) fn copy(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
         // SAFETY: an entry of a list that lives.
         let first = unsafe { library.dupinfo(entry) };
@@ -276,7 +278,7 @@ impl InfoList {
         self.first
     }
 
-    /// The entries.
+    /// Returns the entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
         // SAFETY: the list lives as long as the borrow, and nothing changes it.
         let entry = |at: *mut fi::fi_info| unsafe { at.as_ref() };
@@ -284,7 +286,8 @@ impl InfoList {
     }
 }
 
-/// The providers that are installed, by their own names, whether or not they have a device here.
+/// Returns the providers that are installed, by their own names, whether or not they have a device
+/// here.
 pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     let mut first = null_mut();
     // SAFETY: the list is freed below.
@@ -296,7 +299,7 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
 }
 
-/// The NIC behind an entry, as far as libfabric says.
+/// Returns the NIC behind an entry, as far as libfabric says.
 fn nic(info: &fi::fi_info) -> Option<FabricNic> {
     // SAFETY: null, or a part of an entry that lives.
     let nic = unsafe { info.nic.as_ref() }?;
@@ -320,7 +323,7 @@ fn is_loopback(info: &fi::fi_info) -> bool {
         && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
 }
 
-/// A string that libfabric will free; null for an empty one.
+/// Returns a string that libfabric will free; null for an empty one.
 fn copy(text: &str) -> Result<*mut c_char, String> {
     if text.is_empty() {
         return Ok(null_mut());
@@ -330,7 +333,7 @@ fn copy(text: &str) -> Result<*mut c_char, String> {
     Ok(unsafe { libc::strdup(text.as_ptr()) })
 }
 
-/// A string of libfabric's, which may be none.
+/// Returns a string of libfabric's, which may be none.
 fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();

@@ -28,7 +28,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// The bytes of the head.
+    /// Returns the bytes of the head.
     pub(crate) fn encode(&self, tag: u64) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..KIND].copy_from_slice(&tag.to_le_bytes());
@@ -45,7 +45,7 @@ impl Message {
         bytes
     }
 
-    /// The head of a message and its body; `None` when it is not of this job.
+    /// Returns the head of a message and its body; `None` when it is not of this job.
     ///
     /// # Errors
     /// When no PE of the job wrote these bytes.
@@ -69,7 +69,7 @@ impl Message {
         Ok(Some((message, body)))
     }
 
-    /// The PE that sends it.
+    /// Returns the PE that sends it.
     pub(crate) fn sender(&self) -> Pe {
         match self {
             Message::Request(request) | Message::Data(request) => request.stream.pe,

@@ -16,7 +16,7 @@ pub(crate) struct NativeAmo {
 }
 
 impl NativeAmo {
-    /// Its name at libfabric.
+    /// Returns its name at libfabric.
     pub(crate) fn name(&self) -> fi::fi_op {
         match self.op {
             AmoOp::Fetch => fi::FI_ATOMIC_READ,
@@ -29,7 +29,7 @@ impl NativeAmo {
         }
     }
 
-    /// Its word's type at libfabric.
+    /// Returns its word's type at libfabric.
     pub(crate) fn datatype(&self) -> fi::fi_datatype {
         match self.width {
             AmoWidth::Four => fi::FI_UINT32,

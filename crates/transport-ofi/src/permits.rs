@@ -18,7 +18,7 @@ pub(crate) struct ConnectionPermits {
 pub(crate) struct ConnectionPermit(Arc<ConnectionPermits>);
 
 impl ConnectionPermits {
-    /// A permit, unless all are taken.
+    /// Returns a permit, unless all are taken.
     pub(crate) fn take(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let one_more = |taken| (taken < MAX_AT_ONCE).then_some(taken + 1);
         let order = Ordering::Relaxed;
@@ -28,7 +28,7 @@ impl ConnectionPermits {
             .map(|_| ConnectionPermit(Arc::clone(self)))
     }
 
-    /// A connection was made; how many this PE has made by now.
+    /// Counts a connection that was made. Returns the number of connections that this PE has made.
     pub(crate) fn made(&self) -> u32 {
         self.made.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The time for which a host may take to refuse a connection.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// The socket address that a name is, if it is one.
+/// Returns the socket address that a name is, if it is one.
 pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(name.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(name.get(2..4)?.try_into().ok()?);

@@ -108,7 +108,7 @@ pub(crate) fn set_variables() {
     variables::set(if device::any() { &WITH_NIC } else { &WITHOUT_NIC });
 }
 
-/// The quirks of a provider, by the name that libfabric composes of its layers.
+/// Returns the quirks of a provider, by the name that libfabric composes of its layers.
 fn quirks(provider: &str) -> impl Iterator<Item = Quirk> {
     let is_of = move |name| name == provider || provider.split(';').any(|layer| layer == name);
     QUIRKS
@@ -145,8 +145,8 @@ pub(crate) fn sends_whole(provider: &str, version: u32) -> bool {
     !has(provider, CutsMessages) || (113..=119).contains(&(version >> 16))
 }
 
-/// A name for an endpoint that no file in /dev/shm has, `None` where the provider's own are as
-/// good. Those of shm are made of the process and a count, and the files of a process that was
+/// Returns a name for an endpoint that no file in /dev/shm has, `None` where the provider's own are
+/// as good. Those of shm are made of the process and a count, and the files of a process that was
 /// killed stay: a later one with its number would be refused (`FI_EBUSY`). `oshrun` removes files
 /// by the process that the name begins with.
 pub(crate) fn unused_name(provider: &str) -> Option<CString> {

@@ -17,7 +17,7 @@ pub(crate) struct RawKey {
 }
 
 impl RawKey {
-    /// That of a registration.
+    /// Returns the raw key of a registration.
     ///
     /// # Errors
     /// libfabric's number.

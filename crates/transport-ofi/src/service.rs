@@ -66,7 +66,8 @@ struct OfiServing<'a> {
 }
 
 impl Service {
-    /// That of PE `me`. `ep` has room for the receives that are set and for [`SENDS`].
+    /// Returns the service of PE `me`. `ep` has room for the receives that are set and for
+    /// [`SENDS`].
     pub(crate) fn new(me: Pe, ep: FiEndpoint, tuning: &Tuning, tag: u64) -> Service {
         Service {
             ep,
@@ -245,13 +246,13 @@ impl Serving for OfiServing<'_> {
     }
 }
 
-/// A message came that does not carry the job's tag, so that no PE waits for its effects.
+/// Ignores a message without the job's tag, since no PE waits for its effects.
 fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
     rushmem_log::debug!("a message of {nbytes} bytes is not of this job");
     Ok(())
 }
 
-/// A message came that is longer than any of a job with this tag.
+/// Handles a message that is longer than any of a job with this tag.
 fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
     match sender(start, tag)? {
         Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
@@ -264,7 +265,7 @@ fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
     }
 }
 
-/// The PE that sent a message that begins so, if it is of the job with this tag.
+/// Returns the PE that sent a message that begins so, if it is of the job with this tag.
 ///
 /// # Errors
 /// If no PE of the job sends a message that begins so.

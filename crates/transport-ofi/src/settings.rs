@@ -121,7 +121,7 @@ const RECEIVE_BYTES: usize = 128 << 10;
 const MIN_RECEIVES: usize = 16;
 
 impl Tuning {
-    /// The usual limits, and those that the user sets.
+    /// Returns the usual limits, and those that the user sets.
     ///
     /// # Errors
     /// If a variable has a value that it may not have.
@@ -152,12 +152,12 @@ impl Tuning {
         }
     }
 
-    /// Bytes of the longest data that a message brings.
+    /// Returns the number of bytes of the longest data that a message brings.
     pub(crate) fn longest_data(&self) -> usize {
         self.longest_message - HEAD
     }
 
-    /// Bytes of the longest batch, and of the answers to one.
+    /// Returns the maximum number of bytes of a batch, and of the answers to one.
     pub(crate) fn longest_batch(&self) -> usize {
         self.longest_batch_message - HEAD
     }

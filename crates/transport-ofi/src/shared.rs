@@ -149,7 +149,7 @@ impl SharedState {
         }
     }
 
-    /// The address of a PE, as it published it.
+    /// Returns the address of a PE, as it published it.
     fn address_of(&self, pe: u32) -> Option<Address> {
         connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
     }
@@ -159,7 +159,7 @@ impl SharedState {
         self.fabric.info.ordered && self.local.amos == Amos::Software
     }
 
-    /// The longest put that is copied when it starts, so that its source is free at once.
+    /// Returns the longest put that is copied when it starts, so that its source is free at once.
     pub(crate) fn copy_up_to(&self, completion: Completion) -> usize {
         match completion {
             Completion::Now => self.copies_before_waiting_up_to,
@@ -167,7 +167,8 @@ impl SharedState {
         }
     }
 
-    /// The descriptor of the registration that holds all of `memory`, if the fabric asks for one.
+    /// Returns the descriptor of the registration that holds all of `memory`, if the fabric asks
+    /// for one.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
         let asks = self.fabric.info.asks(fi::FI_MR_LOCAL);
@@ -197,8 +198,8 @@ impl SharedState {
         Ok(())
     }
 
-    /// A range at an address of a peer that was used, as the fabric has them, if the key that the
-    /// peer published covers it.
+    /// Returns a range at an address of a peer that was used, as the fabric has them, if the key
+    /// that the peer published covers it.
     #[inline(always)]
     pub(crate) fn known_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         let peer = self.peers.known(pe)?;
@@ -220,7 +221,7 @@ impl SharedState {
         })
     }
 
-    /// A range at an address of a peer, as the fabric has it, if one key covers it.
+    /// Returns a range at an address of a peer, as the fabric has it, if one key covers it.
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         self.known_remote(pe, at, nbytes).or_else(|| self.remote_in_block(pe, at, nbytes))
     }

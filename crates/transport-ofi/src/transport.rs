@@ -34,7 +34,7 @@ struct Ofi {
     thread: ServiceThread<Progress>,
 }
 
-/// The words of the job's secret: one is the tag of messages, one where keys begin.
+/// Returns the words of the job's secret: one is the tag of messages, one where keys begin.
 fn words(secret: &[u8; 32]) -> [u64; 2] {
     let (words, _) = secret.as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
@@ -116,7 +116,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     Ok(Box::new(started(with, tuning)?))
 }
 
-/// The providers of libfabric that fit a job, best first.
+/// Returns the providers of libfabric that fit a job, best first.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if there are none.

@@ -68,7 +68,7 @@ impl OfiWire {
         OfiWire { ep: Some(ep), replies, unflushed: Vec::new(), caps }
     }
 
-    /// The ep.
+    /// Returns the ep.
     #[cfg(test)]
     pub(crate) fn ep(&mut self) -> Option<&mut FiEndpoint> {
         self.ep.as_mut()
@@ -211,7 +211,7 @@ impl OfiWire {
     }
 }
 
-/// The ep was closed.
+/// Returns the failure of operations that were given up after another loss.
 fn given_up() -> EpFailure {
     EpFailure { pe: None, why: "it was given up after another loss".to_owned() }
 }
@@ -349,7 +349,7 @@ impl Wire for OfiWire {
         self.ep.as_ref().is_some_and(|ep| ep.pauses(pe.0))
     }
 
-    /// The fabric keeps the order by itself, where it has one.
+    /// Does nothing: a fabric that orders operations keeps their order by itself.
     fn fence(&mut self, _: &SharedState) -> Result<bool, Error> {
         Ok(true)
     }

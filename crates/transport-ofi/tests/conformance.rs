@@ -45,7 +45,7 @@ fn with(provider: &'static str, amos: Amos, open: &Open) -> Open {
 /// The one that is always tested.
 const FIRST: &str = "tcp;ofi_rxm";
 
-/// A job of one PE that asks for a provider.
+/// Returns a job of one PE that asks for a provider.
 fn alone(provider: &'static str) -> Open {
     Open {
         pe: rushmem_transport::Pe(0),

@@ -96,7 +96,7 @@ fn connects_by_many_threads(member: &Member) {
 const HEAP: usize = 4096;
 const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
-/// The transports of two PEs in this process, which know each other.
+/// Returns the transports of two PEs in this process, which know each other.
 fn pair() -> [Box<dyn Transport>; 2] {
     let mut pair = [Pe(0), Pe(1)].map(|pe| {
         let open_with = Open {
@@ -156,7 +156,7 @@ fn offer_strict() {
     }
 }
 
-/// A test of a case with this many PEs.
+/// Returns a test of a case with this many PEs.
 fn test(name: &'static str, sizes: &'static [u32], body: fn(&Member)) -> Test {
     let case = Case { sizes, heap_bytes: 1 << 20, limit: LIMIT, body };
     Test::new(name, move || conformance::run_where(needs, name, over_few, case))

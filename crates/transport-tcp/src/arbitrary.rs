@@ -29,8 +29,8 @@ struct Fuzzed<H> {
     refused: u64,
 }
 
-/// Bytes like those of a peer that lies now and then: mostly a head with a right kind, small fields
-/// and its body.
+/// Returns bytes like those of a peer that is sometimes wrong: mostly a head with a right kind,
+/// small fields and its body.
 fn noise(random: &mut Random, kinds: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..1 + random.below(60) {
@@ -67,7 +67,7 @@ fn noise(random: &mut Random, kinds: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A batch of updates, of which a bit may be wrong.
+/// Returns a batch of updates, of which a bit may be wrong.
 fn batch(random: &mut Random) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..random.below(8) {

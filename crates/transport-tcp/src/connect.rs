@@ -35,7 +35,7 @@ pub(crate) enum ConnectRefusal {
 }
 
 impl ConnectRefusal {
-    /// With what this PE has tried.
+    /// Adds the number of this PE's attempts and their duration to the error.
     fn after(self, me: Pe, attempts: u32, tried: Duration) -> ConnectRefusal {
         match self {
             ConnectRefusal::Own(why) => ConnectRefusal::Own(why),
@@ -57,7 +57,8 @@ enum ConnectFailure {
 }
 
 impl ConnectFailure {
-    /// Closed while it had not read all, a connection is reset.
+    /// Returns true if the peer has closed the connection. A connection that it closes before it
+    /// has read everything is reset.
     fn is_hang_up(&self) -> bool {
         let ConnectFailure::Socket(error) = self else { return false };
         matches!(
@@ -66,7 +67,7 @@ impl ConnectFailure {
         )
     }
 
-    /// Why there is no connection after attempts at this address and at others.
+    /// Returns the reason why there is no connection after attempts at this address and at others.
     fn refusal(&self, at: SocketAddr) -> ConnectRefusal {
         match self {
             ConnectFailure::Socket(error) if ran_out(error) => {
@@ -100,7 +101,7 @@ impl fmt::Display for ConnectFailure {
     }
 }
 
-/// An error of connecting, with its cause where the kernel names it.
+/// Returns an error of connecting, with its cause where the kernel names it.
 fn explained(error: &io::Error) -> String {
     match error.kind() {
         // The last one is a route that the administrator has blocked.
@@ -119,8 +120,8 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// A connection to PE `target` over which both have proved themselves, or why there is none.
-/// Nothing if there is another one, as either the target says or `may_stop` does.
+/// Returns an authenticated connection to PE `target`, or the reason why there is none. Returns
+/// `None` if there is another one, as the target or `may_stop` says.
 pub(crate) fn connect(
     secret: [u8; 32],
     me: Pe,
@@ -204,7 +205,7 @@ fn attempt(
     Ok(Some(stream))
 }
 
-/// A read that ran out of time met a silent peer.
+/// Converts the error of a read that timed out to one of a silent peer.
 fn or_silent(error: io::Error) -> ConnectFailure {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => ConnectFailure::Silent,
@@ -243,7 +244,7 @@ mod tests {
         })
     }
 
-    /// A port that is taken, where nobody listens yet, so that connections are refused.
+    /// Returns a port that is taken, where nobody listens yet, so that connections are refused.
     fn bound() -> (OwnedFd, Address) {
         let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");

@@ -106,7 +106,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// `host` has the heaps of this PE's node.
+    /// Returns a new connection. `host` has the heaps of this PE's node.
     pub(crate) fn new(socket: TcpStream, host: Arc<dyn Host>) -> Connection {
         Connection {
             socket,
@@ -209,8 +209,8 @@ impl Connection {
         Ok(came)
     }
 
-    /// The whole memory, if any, to which the kernel may write the body that is being received: of
-    /// a segment, or valid until the request is answered that this is the answer to.
+    /// Returns the whole memory, if any, to which the kernel may write the body that is being
+    /// received: of a segment, or valid until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
             Some((Frame::Request(_) | Frame::Batch { .. }, _)) if self.bye => {

@@ -4,7 +4,8 @@ use crate::found;
 use crate::settings::INTERFACE;
 use rushmem_transport::{Diagnosis, Open, Verdict};
 
-/// Each address of each interface that is up, in the order in which peers try those that are used.
+/// Returns each address of each interface that is up, in the order in which peers try those that
+/// are used.
 pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let chosen = with.host.variable(INTERFACE);
     let near = with.host.nic().and_then(|nic| nic.interface);

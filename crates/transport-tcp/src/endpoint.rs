@@ -68,7 +68,7 @@ enum Leave {
 }
 
 impl Leave {
-    /// A request whose caller waits for it leaves now.
+    /// Returns when a request leaves: at once if its caller waits for it.
     fn of(completion: Completion) -> Leave {
         match completion {
             Completion::Now => Leave::Now,
@@ -298,7 +298,7 @@ impl TcpEndpoint {
         })
     }
 
-    /// After an error: the links that know memory of this endpoint's callers are used no more.
+    /// Closes the links that refer to memory of this endpoint's callers, after an error.
     fn abandon(&mut self) {
         self.forget_batched();
         for pe in self.active.drain(..) {

@@ -24,7 +24,7 @@ pub(crate) struct Establishment {
 }
 
 impl Establishment {
-    /// A thread wants to connect: whether it should.
+    /// Returns true if a thread that wants to connect should do so.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let should = !self.is_reserved()
             && !self.connecting
@@ -33,7 +33,7 @@ impl Establishment {
         should
     }
 
-    /// That thread was deferred, or has given up.
+    /// Records that the connecting thread was deferred or has given up.
     pub(crate) fn defer(&mut self, until: Instant) {
         self.connecting = false;
         self.deferred_until = Some(until);
@@ -48,7 +48,7 @@ impl Establishment {
         HandshakeAnswer::Welcome
     }
 
-    /// The peer has closed the connection that was reserved for it.
+    /// Releases the reservation for a peer that has closed the reserved connection.
     pub(crate) fn release(&mut self) {
         self.reserved = false;
     }

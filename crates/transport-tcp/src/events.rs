@@ -22,8 +22,8 @@ impl Events {
         Ok(Events { count: AtomicU64::new(0), bell })
     }
 
-    /// The number of events so far: a thread that reads it before it looks for what it waits for
-    /// may [`sleep`](Events::sleep) if it did not find it.
+    /// Returns the number of events so far: a thread that reads it before it looks for what it
+    /// waits for may [`sleep`](Events::sleep) if it did not find it.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }

@@ -27,7 +27,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Something came from a peer.
+    /// Records that data arrived from a peer.
     pub(crate) fn came_from(&mut self, pe: Pe) {
         self.n_right = if self.next == Some(pe) { self.n_right.saturating_add(1) } else { 0 };
         // The ring still has the peer that followed this one where this one was found before.
@@ -39,8 +39,8 @@ impl Expected {
         self.next = before.and_then(|at| self.peers[(at + 1) % REMEMBERED]);
     }
 
-    /// The peer from which something is likely to come, to look at it alone in this turn; `None`
-    /// if all are to be looked at.
+    /// Returns the peer from which something is likely to come, to look at it alone in this turn;
+    /// `None` if all are to be looked at.
     pub(crate) fn alone(&mut self) -> Option<Pe> {
         self.turns = (self.turns + 1) % TURNS;
         self.next.filter(|_| self.turns != 0 && self.n_right >= RELIABLE)

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 /// The maximum number of addresses that a PE listens on.
 const MAX_ADDRESSES: usize = 16;
 
-/// The addresses to listen on: loopback alone for a job on one machine, else those of the
+/// Returns the addresses to listen on: loopback alone for a job on one machine, else those of the
 /// interfaces named in `chosen` (a list with commas), else all that other machines may reach, those
 /// of the interface `near` before the others: peers try them in this order.
 pub(crate) fn own(
@@ -69,8 +69,8 @@ fn pick(all: &[Interface], chosen: Option<&str>, near: Option<&str>) -> Vec<IpAd
     addresses
 }
 
-/// A peer's addresses in the order to try them: first those on a network of this machine, then
-/// others to which there is a route, and last those that are this machine's own, since many
+/// Returns a peer's addresses in the order to try them: first those on a network of this machine,
+/// then others to which there is a route, and last those that are this machine's own, since many
 /// machines give the same address to a bridge for containers. What has no route is left out.
 pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
@@ -83,7 +83,7 @@ pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     reachable
 }
 
-/// The lower the sooner.
+/// Returns the rank of an address; lower ranks are tried first.
 fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     match own.iter().find(|i| on_link(i, peer)) {
         _ if own.iter().any(|i| i.ip() == peer) => 2,

@@ -23,7 +23,8 @@ impl Default for LowWater {
 }
 
 impl LowWater {
-    /// After a receive by this thread: `rest` bytes of a body are still to come.
+    /// Updates the low-water mark after a receive by this thread: `rest` bytes of a body are still
+    /// to arrive.
     pub(crate) fn follow(&mut self, socket: impl AsFd, rest: usize) -> io::Result<()> {
         let next = self.next(rest, is_service());
         if next != self.0 {
@@ -33,7 +34,7 @@ impl LowWater {
         Ok(())
     }
 
-    /// Only a thread that will sleep raises it, for long bodies.
+    /// Returns the next low-water mark. Only a thread that will sleep raises it, for long bodies.
     fn next(&self, rest: usize, sleeps: bool) -> usize {
         let most = if sleeps && rest >= AT_ONCE { AT_ONCE } else { self.0 };
         rest.min(most).max(1)

@@ -9,7 +9,7 @@ const INTERFACES: &str = "/sys/class/net";
 /// The flag of an interface that is up (`IFF_UP`).
 const UP: u32 = 1;
 
-/// The interfaces of this machine, and those that `all` has besides: those with addresses.
+/// Returns the interfaces of this machine, and those that `all` has besides: those with addresses.
 pub(crate) fn names(all: &[Interface]) -> Vec<String> {
     let entries = fs::read_dir(INTERFACES).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -27,7 +27,7 @@ pub(crate) fn down() -> Vec<String> {
     names(&[]).into_iter().filter(|name| is_down(name)).collect()
 }
 
-/// Why none of the addresses in `all` is a usable one of interface `name`.
+/// Returns the reason why none of the addresses in `all` is a usable one of interface `name`.
 pub(crate) fn why(all: &[Interface], name: &str) -> String {
     let own: Vec<String> = all
         .iter()

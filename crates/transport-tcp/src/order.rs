@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static SENT: AtomicU32 = AtomicU32::new(0);
 
-/// The calling thread is about to send.
+/// Records that the calling thread is about to send.
 #[inline]
 pub(crate) fn sending() {
     // A thread that reads a later count synchronizes with this thread, too, since no count is
@@ -17,7 +17,7 @@ pub(crate) fn sending() {
     SENT.fetch_add(1, Ordering::Release);
 }
 
-/// The calling thread has received.
+/// Records that the calling thread has received data.
 #[inline]
 pub(crate) fn received() {
     SENT.load(Ordering::Acquire);

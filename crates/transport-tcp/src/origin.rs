@@ -73,7 +73,7 @@ impl TcpOrigin {
         self.requests.own_bytes() >= tuning.send_at
     }
 
-    /// Every request up to this number is done.
+    /// Returns the number of the last request that is known to be done.
     pub(crate) fn acked(&self) -> u64 {
         self.ledger.acked()
     }
@@ -83,8 +83,8 @@ impl TcpOrigin {
         self.ledger.unacked()
     }
 
-    /// Position of the stream up to which everything was appended, and up to which the kernel has
-    /// it.
+    /// Returns the positions of the stream up to which data were appended and up to which the
+    /// kernel has them.
     pub(crate) fn positions(&self) -> (u64, u64) {
         (self.requests.appended(), self.requests.sent())
     }
@@ -174,7 +174,7 @@ impl TcpOrigin {
         self.ledger.expect(want, To::Batch)
     }
 
-    /// The next bytes of the answers to a batch, which has as many as they want.
+    /// Returns the next bytes of the answers to a batch, which has as many as they want.
     fn take_answers(&mut self, nbytes: usize, bytes: &[u8]) -> Result<(), Violation> {
         let answers = &mut self.answers;
         let taken = self.answered.take(nbytes, bytes, |answered| {
@@ -206,7 +206,7 @@ impl TcpOrigin {
         }
     }
 
-    /// The body of a reply has come as a whole to its destination.
+    /// Completes a reply whose whole body has arrived at its destination.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
         self.ledger.complete(reply).map(|_| ())
     }

@@ -35,7 +35,7 @@ pub(crate) unsafe fn amo(shared: &SharedState, request: &AmoRequest) -> Result<u
     Ok(old)
 }
 
-/// A segment that this PE has not registered, though it says so of itself.
+/// Returns a segment that this PE has not registered, though it says so of itself.
 fn beyond(at: RemoteAddr) -> Error {
     Error::Invalid(format!("this PE has registered no byte {} of {:?}", at.offset, at.segment))
 }

@@ -65,12 +65,12 @@ impl SendQueue {
         }
     }
 
-    /// Position up to which everything was appended.
+    /// Returns the position up to which data were appended.
     pub(crate) fn appended(&self) -> u64 {
         self.appended
     }
 
-    /// Position up to which the kernel has it.
+    /// Returns the position up to which the kernel has the data.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -79,12 +79,12 @@ impl SendQueue {
         self.appended == self.sent
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes that wait to be sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.appended - self.sent
     }
 
-    /// Copied bytes that wait.
+    /// Returns the number of copied bytes that wait to be sent.
     pub(crate) fn own_bytes(&self) -> usize {
         self.own.len() - self.own_sent
     }
@@ -151,7 +151,7 @@ impl SendQueue {
         self.appended += nbytes as u64;
     }
 
-    /// The next memory that is sent by reference, as it was appended.
+    /// Returns the next memory that is sent by reference, as it was appended.
     pub(crate) fn next_memory(&self) -> LocalBuf {
         let memory = self.unsent.iter().find_map(|part| match part {
             Unsent::Memory(LocalBuf { base, nbytes }) => Some(LocalBuf {

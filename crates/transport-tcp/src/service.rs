@@ -67,7 +67,7 @@ impl Service {
         }
     }
 
-    /// A quick look; returns whether there was work.
+    /// Polls once without waiting. Returns true if there was work.
     pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
         if let Some(pe) = self.expected.alone() {
             let worked = self.serve(shared, pe);
@@ -238,7 +238,7 @@ impl Service {
         }
     }
 
-    /// The peer uses the connection that was reserved for it, or has given it up.
+    /// Checks whether the peer uses the connection that was reserved for it, or has given it up.
     fn look_at_reserved(&mut self, shared: &SharedState, number: u32) {
         let Some(entry) = self.reserved.get_mut(number as usize) else { return };
         let looked = entry.as_ref().map(|reserved| sys::look(&reserved.socket));
@@ -278,8 +278,8 @@ impl Service {
         Ok(())
     }
 
-    /// Every round: unauthenticated connections that took too long are dropped, and hosts that went
-    /// silent are lost.
+    /// Drops unauthenticated connections that took too long, and reports silent hosts as lost;
+    /// called in every round.
     pub(crate) fn look_around(&mut self, shared: &SharedState) {
         let now = Instant::now();
         for entry in &mut self.unauthenticated {
@@ -316,8 +316,8 @@ fn is_waiting(listener: &TcpListener) -> bool {
     !fds[0].revents().is_empty()
 }
 
-/// A connection that the peer may use was closed by an error. If this PE is the cause, it reports
-/// it: the peer would report a loss.
+/// Reports that a connection was closed by an error. If this PE is the cause, it reports the error
+/// itself, since the peer would only report a loss.
 fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         let why = DESCRIPTORS.explain(error);

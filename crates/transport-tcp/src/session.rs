@@ -38,7 +38,7 @@ pub(crate) struct SessionBatches {
 }
 
 impl EndpointSession {
-    /// In a job of `n_pes` PEs.
+    /// Returns an empty session in a job of `n_pes` PEs.
     pub(crate) fn new(n_pes: usize, tuning: &Tuning) -> EndpointSession {
         let mut batcher = Batcher::new(n_pes, (0, tuning.batch));
         batcher.session(true);
@@ -50,13 +50,13 @@ impl EndpointSession {
         }))
     }
 
-    /// By its endpoint, which may have the lock of a link.
+    /// Locks the session for its endpoint, which may hold the lock of a link.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SessionBatches> {
         lock(&self.0)
     }
 
-    /// By a thread that polls: sends what is batched unless the owner will do so soon. Returns
-    /// whether something stays. `try_link` does such work on the link to a PE if it is open and no
+    /// Sends batched operations for a thread that polls, unless the owner will do so soon. Returns
+    /// true if some remain. `try_link` does such work on the link to a PE if it is open and no
     /// other thread works on it; `None` when one does.
     pub(crate) fn finish(
         &self,
@@ -130,7 +130,7 @@ impl SessionBatches {
         connection.flush().map(|()| true)
     }
 
-    /// The batches that were sent since the last call.
+    /// Returns the batches that were sent since the last call.
     #[inline]
     pub(crate) fn take_sent(&mut self) -> impl Iterator<Item = (Pe, u64)> {
         self.sent.drain(..)

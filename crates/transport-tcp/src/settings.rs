@@ -93,7 +93,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// For a job that has to have ended within `limit` after a host fell silent.
+    /// Returns the settings for a job that must end within `limit` after a host fell silent.
     pub fn within(limit: Duration) -> Tuning {
         let most = limit * 3 / 5;
         let (silence_limit, refusal_limit) = (most, most);
@@ -101,7 +101,7 @@ impl Tuning {
         Tuning { silence_limit, refusal_limit, connect_limit, round, ..Tuning::default() }
     }
 
-    /// So small that everything waits for everything, for tests.
+    /// Returns limits so small that every operation has to wait, for tests.
     pub fn tiny() -> Tuning {
         Tuning {
             copy_up_to: 64,

@@ -42,7 +42,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// From what `pe` published.
+    /// Returns a peer from what `pe` published.
     ///
     /// # Errors
     /// When no PE of this build would publish that.
@@ -132,7 +132,7 @@ impl SharedState {
         })
     }
 
-    /// A PE is gone: from now on everything fails. Returns the first loss.
+    /// Records the loss of a PE, after which every operation fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
         let address = self.peers.record(pe).and_then(|record| address_of(pe, record).ok());
         let why = format!(
@@ -186,7 +186,7 @@ impl SharedState {
         }
     }
 
-    /// From now on this connection is used, which is watched.
+    /// Opens the link: this connection is used and watched from now on.
     fn open(&self, link: &mut PeerLink, socket: TcpStream) {
         *link = PeerLink::Open(Box::new(Connection::new(socket, Arc::clone(&self.host))));
         // Other threads may wait for it.
@@ -205,7 +205,7 @@ impl SharedState {
         }
     }
 
-    /// The connection that was reserved for a peer is in use, or it is gone.
+    /// Ends the reservation of a connection for a peer, which uses it or has closed it.
     pub(crate) fn end_reservation(&self, pe: Pe, socket: Option<TcpStream>) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
@@ -251,8 +251,7 @@ impl SharedState {
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
-    /// A link has ended, and with it the job unless the peer said that it leaves. Returns the first
-    /// loss.
+    /// Closes a link, which is a loss unless the peer has said goodbye. Returns the first loss.
     fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();
         rushmem_log::debug!(peer = pe.0, "the connection ends: {why}");
@@ -274,8 +273,8 @@ impl SharedState {
         error
     }
 
-    /// After work on a link: threads that wait for what came are woken, and what is left to send
-    /// will be sent.
+    /// Follows up work on a link: wakes threads that wait for arrived data, and schedules the data
+    /// left to send.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.has_changed_memory() {
             self.host.arrived();
@@ -305,7 +304,7 @@ impl SharedState {
         }
     }
 
-    /// This PE is lost, since the kernel does not watch one of its connections.
+    /// Reports this PE as lost, since the kernel does not watch one of its connections.
     fn unwatched(&self, error: Errno) -> Error {
         let why = DESCRIPTORS.explain(&error.into());
         self.loss.of_self(&format!("the kernel refused to watch a connection: {why}"))
@@ -331,7 +330,7 @@ impl SharedState {
         };
     }
 
-    /// Something is batched in a session that is not among those of which that is so.
+    /// Adds a session to the list of those with batched operations.
     pub(crate) fn add_session(&self, session: &Arc<EndpointSession>) {
         self.sessions.add(Arc::clone(session));
         self.state.request_flush();
@@ -389,7 +388,7 @@ impl SharedState {
         }
     }
 
-    /// The number of events so far, for [`sleep`](SharedState::sleep).
+    /// Returns the number of events so far, for [`sleep`](SharedState::sleep).
     pub(crate) fn events(&self) -> u64 {
         self.events.count()
     }

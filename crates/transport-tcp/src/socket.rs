@@ -64,7 +64,7 @@ pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     error.raw_os_error().is_none_or(|code| OF_THE_PEER.contains(&code))
 }
 
-/// Random bytes for a handshake.
+/// Returns random bytes for a handshake.
 pub(crate) fn nonce() -> io::Result<[u8; 32]> {
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
@@ -77,7 +77,8 @@ mod tests {
     use rustix::net::{AddressFamily, SocketType};
     use std::net::{SocketAddr, TcpListener};
 
-    /// A connection from one loopback address to another one, which lasts as long as who listens.
+    /// Returns a connection from one loopback address to another one, which lasts as long as who
+    /// listens.
     fn connection(from: [u8; 4], to: [u8; 4]) -> (TcpListener, TcpStream) {
         let listener = TcpListener::bind(SocketAddr::from((to, 0))).expect("a port");
         let socket =

@@ -123,8 +123,8 @@ pub(crate) fn report_from(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// For how long the other host has said nothing although the kernel awaits an answer; `None` when
-/// it awaits none. A process that is stopped is no silent host: its kernel answers.
+/// Returns the time for which the other host has been silent although the kernel awaits an answer;
+/// `None` if it awaits none. A process that is stopped is no silent host: its kernel answers.
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut nbytes = size_of::<libc::tcp_info>() as libc::socklen_t;

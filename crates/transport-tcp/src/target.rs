@@ -91,7 +91,7 @@ impl Target {
         unsafe { self.words.write(rest, bytes) };
     }
 
-    /// A part of the body of a put was written, perhaps the last one.
+    /// Records that a part of the body of a put was written, perhaps the last one.
     pub(crate) fn placed(&mut self, is_last: bool) {
         self.changed = true;
         self.done += u64::from(is_last);
@@ -139,7 +139,7 @@ impl Target {
         Ok(())
     }
 
-    /// The next bytes of a batch have come, which was not checked so far.
+    /// Takes the next bytes of a batch, which were not checked before.
     #[inline(never)]
     pub(crate) fn take_batch(
         &mut self,
@@ -176,7 +176,7 @@ pub(crate) struct LoneHost;
 #[cfg(any(test, feature = "fuzzing"))]
 impl Host for LoneHost {}
 
-/// A range of a segment.
+/// Returns a range of a segment.
 pub(crate) fn range(
     segments: &Segments,
     at: RemoteAddr,
@@ -185,7 +185,7 @@ pub(crate) fn range(
     segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
 }
 
-/// Operand and condition.
+/// Returns the operand and the condition.
 fn operands(body: &[u8]) -> (u64, u64) {
     let mut words = [[0; 8]; 2];
     for (word, bytes) in words.iter_mut().zip(body.chunks_exact(8)) {

@@ -6,7 +6,7 @@
 pub(crate) struct WholeBody(Vec<u8>);
 
 impl WholeBody {
-    /// The next bytes of a body of `nbytes` bytes have come. Uses the body once it is there.
+    /// Takes the next bytes of a body of `nbytes` bytes, and uses the body once it is complete.
     pub(crate) fn take<T>(
         &mut self,
         nbytes: usize,

@@ -72,7 +72,7 @@ impl CallbackState {
         self.broke.take()
     }
 
-    /// A free slot for an operation on `connection`.
+    /// Returns a free slot for an operation on `connection`.
     pub(crate) fn slot(&self, connection: &Rc<ConnectionState>) -> Rc<CallbackSlot> {
         let free = self.free.borrow_mut().pop();
         let mut slots = self.slots.borrow_mut();
@@ -114,7 +114,7 @@ impl CallbackState {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// The first message that was no reply to a request, since the last call.
+    /// Returns the first message that was no reply to a request, since the last call.
     pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
         self.refused.take()
     }
@@ -327,7 +327,7 @@ pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: uc
     connection.breaks(status);
 }
 
-/// A reply came.
+/// Handles a reply.
 ///
 /// # Safety
 /// `arg` is a [`CallbackState`]; UCX calls it with what it promises.

@@ -32,7 +32,7 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The key to a segment of `pe`, from its record.
+/// Returns the key to a segment of `pe`, from its record.
 ///
 /// # Errors
 /// When there is none, or no PE of this build would publish that.
@@ -58,7 +58,7 @@ impl Peer {
         Ok(Peer(places))
     }
 
-    /// The address of a range in the process of `pe`, which this is.
+    /// Returns the address of a range in the process of `pe`, which this is.
     #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
         let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;
@@ -72,7 +72,7 @@ impl Peer {
         self.0[at.segment as usize].is_some_and(|of| at.offset + nbytes as u64 <= of.covered)
     }
 
-    /// Bytes of a segment.
+    /// Returns the number of bytes of a segment.
     pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
         self.0[segment as usize].map_or(0, |place| place.nbytes)
     }

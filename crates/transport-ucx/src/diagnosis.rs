@@ -87,7 +87,7 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     Err(format!("{refused}; {remedy}"))
 }
 
-/// The transports or devices that UCX has, once each.
+/// Returns the transports or devices that UCX has, once each.
 fn has(name: &str, context: &UcpContext) -> String {
     let resources = context.resources().into_iter();
     let mut names: Vec<String> = resources

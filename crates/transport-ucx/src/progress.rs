@@ -25,7 +25,7 @@ impl Progress {
         Progress { issuers: Issuers::default(), shared }
     }
 
-    /// A worker for a new endpoint, which is its user from now on.
+    /// Returns a worker for a new endpoint, which is its user from now on.
     pub(crate) fn issuer(&self) -> Result<Arc<Issuer<UcxWire>>, Error> {
         let shared = &self.shared;
         let make = || {

@@ -24,7 +24,7 @@ pub(crate) struct Service {
 unsafe impl Send for Service {}
 
 impl Service {
-    /// That of PE `me`, for its memory and that of its node.
+    /// Returns the service of PE `me`, for its memory and that of its node.
     pub(crate) fn new(
         context: &Arc<UcpContext>,
         me: Pe,
@@ -50,7 +50,7 @@ impl Service {
         &self.target.acks
     }
 
-    /// A message that could not be carried out, after a poll.
+    /// Returns a message that could not be carried out, after a poll.
     pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
         self.target.take_refused()
     }

@@ -74,7 +74,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The usual limits, and those that the user sets.
+    /// Returns the usual limits, and those that the user sets.
     ///
     /// # Errors
     /// If a variable has a value that it may not have.

@@ -78,7 +78,7 @@ impl UcxTarget {
         self.worked.take()
     }
 
-    /// The first message that could not be carried out since the last call.
+    /// Returns the first message that could not be carried out since the last call.
     pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
         self.refused.take()
     }
@@ -208,7 +208,7 @@ impl SentReply {
     }
 }
 
-/// A request came.
+/// Handles a request.
 ///
 /// # Safety
 /// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.
@@ -224,7 +224,7 @@ pub(crate) unsafe extern "C" fn requested(
     unsafe { came(arg, (header, header_length), (data, length), param, false) }
 }
 
-/// A batch came.
+/// Handles a batch.
 ///
 /// # Safety
 /// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.

@@ -181,7 +181,7 @@ impl Transport for Ucx {
 }
 
 impl Ucx {
-    /// The heap is registered in blocks where that locks it.
+    /// Returns true if the heap is registered in blocks, as it is where registration locks it.
     fn heap_in_blocks(&self) -> bool {
         let shared = &self.progress.shared;
         !shared.context.copies() || shared.tuning.heap_in_blocks

@@ -68,7 +68,7 @@ pub(crate) enum UcxToken {
 }
 
 impl UcxWire {
-    /// A wire of a job of `n_pes` PEs, with limits that are set.
+    /// Returns a wire of a job of `n_pes` PEs, with limits that are set.
     pub(crate) fn new(
         context: &Arc<UcpContext>,
         n_pes: usize,
@@ -102,8 +102,8 @@ impl UcxWire {
         move |status| shared.lose(pe, &status_string(ucp, status))
     }
 
-    /// The address of a range of a PE that is connected, with its endpoint and key; `None` if no
-    /// key covers it.
+    /// Returns the address of a range of a PE that is connected, with its endpoint and key; `None`
+    /// if no key covers it.
     #[inline]
     fn remote(
         &mut self,
@@ -473,7 +473,8 @@ impl Wire for UcxWire {
         Ok(())
     }
 
-    /// A flush that failed has ended: its connection is broken.
+    /// Returns true if all operations on a PE are complete. A flush that failed has ended, since
+    /// its connection is broken.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];

@@ -32,7 +32,7 @@ pub struct NetworkActivity {
 }
 
 impl NetworkActivity {
-    /// The counts by their names.
+    /// Returns the counts by their names.
     pub fn by_name(self) -> [(&'static str, u64); 5] {
         let NetworkActivity { polls, sleeps, service_sleeps, retries, most_in_flight } = self;
         [

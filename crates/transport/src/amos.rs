@@ -14,12 +14,12 @@ pub enum Amos {
 }
 
 impl Amos {
-    /// The way of a name, which is a value of `SHMEM_AMOS`.
+    /// Returns the way of a name, which is a value of `SHMEM_AMOS`.
     pub fn named(name: &str) -> Option<Amos> {
         [Amos::Software, Amos::Network].into_iter().find(|amos| amos.name() == name)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Amos::Software => "software",

@@ -24,7 +24,7 @@ const FIRST: i32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub struct PerPeer(pub u64);
 
-/// The soft limit to set, where `limit` is too low and may be raised.
+/// Returns the soft limit to set, where `limit` is too low and may be raised.
 fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
     let soft = limit.current?;
     let new = limit.maximum.map_or(needed, |hard| hard.min(needed));
@@ -70,7 +70,7 @@ impl PerPeer {
         }
     }
 
-    /// The message that no descriptors are left, with the remedy.
+    /// Returns the message that no descriptors are left, with the remedy.
     pub fn exhausted(self) -> String {
         let limit = soft_limit();
         format!("this PE has {limit} files open and may have no more; {}", self.remedy())
@@ -83,8 +83,8 @@ impl PerPeer {
         )
     }
 
-    /// The message for an error of the kernel, with the remedy if descriptors or memory have run
-    /// out.
+    /// Returns the message for an error of the kernel, with the remedy if descriptors or memory
+    /// have run out.
     pub fn explain(self, error: &io::Error) -> String {
         match error.raw_os_error() {
             Some(libc::EMFILE) => self.exhausted(),

@@ -10,13 +10,14 @@ use std::path::Path;
 /// first, Slingshot is in the second.
 const CLASSES: [&str; 2] = ["infiniband", "cxi"];
 
-/// The names of the hardware devices with an active port, sorted. Devices in software, such as
-/// Soft-RoCE, belong to no bus and do not count.
+/// Returns the names of the hardware devices with an active port, sorted. Devices in software, such
+/// as Soft-RoCE, belong to no bus and do not count.
 pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
-/// The active ports of the InfiniBand class, such as `mlx5_0:1`, sorted. Devices in software count.
+/// Returns the active ports of the InfiniBand class, such as `mlx5_0:1`, sorted. Devices in
+/// software count.
 pub fn active_ports() -> Vec<String> {
     active_ports_in(Path::new("/sys/class"))
 }

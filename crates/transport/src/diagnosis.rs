@@ -33,7 +33,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// A diagnosis without a remedy.
+    /// Returns a diagnosis without a remedy.
     pub fn new(name: impl Into<String>, verdict: Verdict, reason: impl Into<String>) -> Diagnosis {
         let (name, reason) = (name.into(), reason.into());
         Diagnosis { name, verdict, reason, remedy: None, is_for_many_pairs: false }

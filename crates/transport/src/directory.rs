@@ -27,7 +27,7 @@ const PARTS: usize = 1 + Segment::COUNT;
 pub struct Directory(Box<dyn AsRef<[u8]> + Send + Sync>);
 
 impl Directory {
-    /// The bytes of the table of these PEs, in their order.
+    /// Returns the bytes of the table of these PEs, in their order.
     ///
     /// # Panics
     /// When they would exceed 4 GiB.
@@ -46,13 +46,14 @@ impl Directory {
         bytes
     }
 
-    /// Most bytes of the table of `n_pes` PEs, each of which announced `each` bytes at most.
+    /// Returns the maximum number of bytes of the table of `n_pes` PEs, each of which announced at
+    /// most `each` bytes.
     pub fn most_bytes(n_pes: u32, each: usize) -> usize {
         NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + each)
     }
 
-    /// The table in these bytes, which [`encode`](Directory::encode) made and which no longer
-    /// change.
+    /// Returns the table in these bytes, which [`encode`](Directory::encode) made and which no
+    /// longer change.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Directory {
         Directory(Box::new(bytes))
     }
@@ -81,7 +82,7 @@ impl Directory {
     }
 }
 
-/// The number at index `which` of the numbers at the start of these bytes.
+/// Returns the number at index `which` of the numbers at the start of these bytes.
 fn number(bytes: &[u8], which: usize) -> Option<usize> {
     let number = bytes.get(which * NUMBER..)?.first_chunk()?;
     Some(u32::from_le_bytes(*number) as usize)

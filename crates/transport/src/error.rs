@@ -22,9 +22,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// The message for memory that a library or its network refused to register: the reason, the
-    /// likely cause and the remedy. `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` if it
-    /// has none.
+    /// Returns the message for memory that a library or its network refused to register: the
+    /// reason, the likely cause and the remedy. `limit` is the process's RLIMIT_MEMLOCK in bytes,
+    /// `None` if it has none.
     pub fn refused_memory(
         library: &str,
         segment: Segment,

@@ -42,13 +42,13 @@ impl Fault {
     /// [`at_ends`](Fault::at_ends) less than one.
     pub const LONG: usize = 64 << 10;
 
-    /// Memory that the kernel or a library could not access.
+    /// Returns memory that the kernel or a library could not access.
     pub fn new(access: LocalAccess, memory: LocalBuf) -> Fault {
         Fault { access, base: memory.base.addr(), nbytes: memory.nbytes }
     }
 
-    /// The fault of this memory if its first or last byte cannot be accessed. It takes a short
-    /// system call for each page of the two, and changes nothing.
+    /// Returns the fault of this memory if its first or last byte cannot be accessed. It takes a
+    /// short system call for each page of the two, and changes nothing.
     pub fn at_ends(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
         let (first, last) = (memory.base, memory.base.wrapping_add(memory.nbytes.checked_sub(1)?));
         let on_one_page = first.addr() / PAGE == last.addr() / PAGE;
@@ -56,9 +56,9 @@ impl Fault {
         fails.then(|| Fault::new(access, memory))
     }
 
-    /// The fault of this memory if any of it cannot be accessed: for an operation that has failed,
-    /// since it takes a system call for each page, and puts memory behind each page that is to be
-    /// written.
+    /// Returns the fault of this memory if any of it cannot be accessed: for an operation that has
+    /// failed, since it takes a system call for each page, and puts memory behind each page that is
+    /// to be written.
     pub fn within(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
         let pages = || {
             let mut pages = (0..memory.nbytes).step_by(PAGE);
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 
-    /// Three pages: one that can be written, one that can be read, and one of neither.
+    /// Returns three pages: one that can be written, one that can be read, and one of neither.
     fn pages() -> *mut u8 {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let (nowhere, nbytes) = (std::ptr::null_mut(), 3 * PAGE);

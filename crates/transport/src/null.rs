@@ -26,7 +26,7 @@ pub const PROVIDER: Provider = Provider {
     open: |_| Ok(with_endpoints(usize::MAX)),
 };
 
-/// A transport of the template that has at most `most` endpoints, for tests.
+/// Returns a transport of the template that has at most `most` endpoints, for tests.
 pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
     Box::new(Null { endpoints: AtomicUsize::new(most) })
 }

@@ -11,7 +11,7 @@ pub struct Pe(pub u32);
 pub struct TeamPe(pub u32);
 
 impl Pe {
-    /// As an index of a table with one entry per PE.
+    /// Returns it as an index of a table with one entry per PE.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -19,7 +19,7 @@ impl Pe {
 }
 
 impl TeamPe {
-    /// As an index of a table with one entry per member.
+    /// Returns it as an index of a table with one entry per member.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize

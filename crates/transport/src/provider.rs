@@ -109,7 +109,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// The PE itself.
+    /// Returns the PE itself.
     pub fn itself(pe: Pe) -> Proxy {
         Proxy { pe, place: 0 }
     }
@@ -125,15 +125,15 @@ pub const MANY_PAIRS: u64 = 4096;
 /// at any time while the transport exists. An implementation must not call the transport and must
 /// not block.
 pub trait Host: Send + Sync {
-    /// The value of an environment variable, most often one of the provider's own settings.
+    /// Returns the value of an environment variable, most often one of the provider's own settings.
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
         None
     }
 
-    /// The NIC of this machine that the PE should prefer if there are several: one near it, shared
-    /// with as few PEs as possible. `None` if there is no choice, or if the user leaves it to the
-    /// provider (`SHMEM_NIC=any`).
+    /// Returns the NIC of this machine that the PE should prefer if there are several: one near it,
+    /// shared with as few PEs as possible. `None` if there is no choice, or if the user leaves it
+    /// to the provider (`SHMEM_NIC=any`).
     fn nic(&self) -> Option<NicName> {
         None
     }
@@ -151,12 +151,12 @@ pub trait Host: Send + Sync {
         Duration::from_secs(10)
     }
 
-    /// The CPU of this PE has changed its memory for a peer: wakes threads that wait for such a
-    /// change.
+    /// Wakes threads that wait for a change of memory, after the CPU of this PE has changed its
+    /// memory for a peer.
     fn arrived(&self) {}
 
-    /// The CPU of this PE has changed the heap of a PE of its node for a peer: wakes threads of
-    /// that PE that wait for such a change. A [`Proxy`] has its number, `place`.
+    /// Wakes threads of a PE of this node that wait for a change of memory, after the CPU of this
+    /// PE has changed that PE's heap for a peer. A [`Proxy`] has its number, `place`.
     fn arrived_at(&self, place: u8) {
         let _ = place;
     }
@@ -172,22 +172,22 @@ pub trait Host: Send + Sync {
         Proxy::itself(pe)
     }
 
-    /// The heap of a PE of this PE's node, by its number in a [`Proxy`].
+    /// Returns the heap of a PE of this PE's node, by its number in a [`Proxy`].
     fn node_heap(&self, place: u8) -> Option<&Segments> {
         let _ = place;
         None
     }
 
-    /// The calling thread has waited long for the completion of operations on these PEs, of which
-    /// this number is `in_flight`; again with others while it goes on to wait.
+    /// Reports that the calling thread has waited long for operations on these PEs, of which
+    /// `in_flight` have not completed. Called again with other PEs while the wait goes on.
     fn waits(&self, peers: &[Pe], in_flight: u64) {
         let _ = (peers, in_flight);
     }
 
-    /// A wait of the calling thread that was reported by [`waits`](Host::waits) has ended.
+    /// Reports the end of a wait that was reported by [`waits`](Host::waits).
     fn ends_wait(&self) {}
 
-    /// A PE was lost; every verb fails from now on. Called once.
+    /// Reports the loss of a PE, after which every verb fails. Called once.
     fn lost(&self, error: &Error) {
         let _ = error;
     }
@@ -238,7 +238,7 @@ impl Caps {
 ///
 /// Endpoints are dropped before the transport. Dropping the transport ends its threads.
 pub trait Transport: Send + Sync {
-    /// Its capabilities.
+    /// Returns its capabilities.
     fn caps(&self) -> Caps;
 
     /// Makes a segment of this PE reachable; the key goes to every peer that connects. The last
@@ -271,8 +271,8 @@ pub trait Transport: Send + Sync {
         Ok(())
     }
 
-    /// This PE's address, for its peers. It must not depend on the segments, which are registered
-    /// later.
+    /// Returns this PE's address, for its peers. It must not depend on the segments, which are
+    /// registered later.
     fn address(&self) -> Vec<u8>;
 
     /// Makes every PE of the job reachable by its address and the keys of its segments. Checks that
@@ -282,16 +282,16 @@ pub trait Transport: Send + Sync {
     /// When there is no path to one of them.
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error>;
 
-    /// A new endpoint, one per context. One thread at a time uses it.
+    /// Returns a new endpoint, one per context. One thread at a time uses it.
     ///
     /// # Errors
     /// When the network has no more; then contexts share endpoints, and perhaps the runtime's.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
-    /// The endpoint of the runtime itself. The runtime announces what it transfers by signals, and
-    /// no other thread or PE accesses the data before, on either side, so that its words need not
-    /// be whole. A provider that makes use of this has an endpoint for every context: where
-    /// [`endpoint`](Transport::endpoint) fails, a context may share this one.
+    /// Returns the endpoint of the runtime itself. The runtime announces what it transfers by
+    /// signals, and no other thread or PE accesses the data before, on either side, so that its
+    /// words need not be whole. A provider that makes use of this has an endpoint for every
+    /// context: where [`endpoint`](Transport::endpoint) fails, a context may share this one.
     ///
     /// # Errors
     /// As [`endpoint`](Transport::endpoint).
@@ -324,8 +324,8 @@ pub trait Transport: Send + Sync {
         NetworkActivity::default()
     }
 
-    /// The calling thread, which has polled so far, will sleep elsewhere: the service thread takes
-    /// over at once.
+    /// Tells the service thread to take over at once, since the calling thread stops polling and
+    /// sleeps elsewhere.
     fn stop_polling(&self) {}
 
     /// Gives a PE up that has not answered for too long, as `why` says: every call that waits

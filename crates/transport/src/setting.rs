@@ -19,13 +19,13 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The name under which it is set, and its value. `lookup` reads a variable.
+    /// Returns the name under which it is set, and its value. `lookup` reads a variable.
     pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
         named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
     }
 
-    /// The number above 0 that a provider's setting is set to, if it is set.
+    /// Returns the number above 0 that a provider's setting is set to, if it is set.
     ///
     /// # Errors
     /// If it is set to anything else.
@@ -40,7 +40,7 @@ impl Setting {
         }
     }
 
-    /// Its names, the deprecated ones in parentheses.
+    /// Returns its names, the deprecated ones in parentheses.
     pub fn names(&self) -> String {
         match self.old_names {
             [] => self.name.to_owned(),
@@ -56,8 +56,8 @@ impl Setting {
         }
     }
 
-    /// Its value and where that comes from; `None` if it has none. `by_oshrun` holds the names of
-    /// variables that `oshrun` has set, separated by spaces.
+    /// Returns its value and where that comes from; `None` if it has none. `by_oshrun` holds the
+    /// names of variables that `oshrun` has set, separated by spaces.
     pub fn now(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -134,8 +134,8 @@ pub fn is_blank(value: &str) -> bool {
     value.split(',').all(|name| name.trim().is_empty())
 }
 
-/// A variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are not
-/// UTF-8 are replaced, so that the message about such a value can show it.
+/// Returns a variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are
+/// not UTF-8 are replaced, so that the message about such a value can show it.
 pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }

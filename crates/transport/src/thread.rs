@@ -21,7 +21,7 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The message that the kernel refused a thread, with the remedy.
+/// Returns the message that the kernel refused a thread, with the remedy.
 pub fn refused(error: &io::Error) -> String {
     format!(
         "the kernel refused a thread: {error}; raise `ulimit -u` or pids.max of the control group, \

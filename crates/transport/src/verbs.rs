@@ -20,7 +20,7 @@ impl Segment {
     /// All of them, by their numbers.
     pub const ALL: [Segment; 3] = [Segment::Heap, Segment::Internal, Segment::Static];
 
-    /// The segment of a number on a wire, which is `segment as u8`.
+    /// Returns the segment of a number on a wire, which is `segment as u8`.
     #[inline]
     pub fn from_number(number: u8) -> Option<Segment> {
         Self::ALL.get(usize::from(number)).copied()
@@ -54,20 +54,20 @@ impl LocalBuf {
     /// No memory at all.
     pub const EMPTY: LocalBuf = LocalBuf { base: std::ptr::null_mut(), nbytes: 0 };
 
-    /// Memory that is only read.
+    /// Returns memory that is only read.
     #[inline]
     pub fn source(base: *const u8, nbytes: usize) -> LocalBuf {
         LocalBuf { base: base.cast_mut(), nbytes }
     }
 
-    /// Without its first `nbytes` bytes.
+    /// Returns the range without its first `nbytes` bytes.
     #[inline]
     pub fn skip(self, nbytes: usize) -> LocalBuf {
         debug_assert!(nbytes <= self.nbytes, "a part of the range");
         LocalBuf { base: self.base.wrapping_add(nbytes), nbytes: self.nbytes - nbytes }
     }
 
-    /// Its first bytes, `max_bytes` at most.
+    /// Returns at most `max_bytes` bytes from its start.
     #[inline]
     pub fn first(self, max_bytes: usize) -> LocalBuf {
         LocalBuf { nbytes: self.nbytes.min(max_bytes), ..self }
@@ -123,18 +123,19 @@ pub struct StridedBlocks {
 }
 
 impl StridedBlocks {
-    /// Bytes from the first to the end of the last block at the PE; what overflows fits no segment.
+    /// Returns the number of bytes from the first to the end of the last block at the PE; what
+    /// overflows fits no segment.
     pub fn remote_nbytes(&self) -> usize {
         self.remote_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes)
     }
 
-    /// The range here from the first to the end of the last block.
+    /// Returns the range here from the first to the end of the last block.
     pub fn local_range(&self) -> LocalBuf {
         let nbytes = self.local_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes);
         LocalBuf { nbytes, ..self.local }
     }
 
-    /// Each block, at the PE and here.
+    /// Returns each block as a remote and a local address.
     pub fn each(self) -> impl Iterator<Item = (RemoteAddr, LocalBuf)> {
         (0..self.n).map(move |i| self.block(i))
     }
@@ -207,7 +208,7 @@ pub struct SignalUpdate {
 }
 
 impl SignalUpdate {
-    /// The signal as an atomic operation.
+    /// Returns the signal as an atomic operation.
     #[inline]
     pub fn amo(self) -> AmoRequest {
         let SignalUpdate { dest, op, value, .. } = self;
@@ -261,7 +262,7 @@ impl AmoOp {
         AmoOp::Xor,
     ];
 
-    /// The operation of a number on a wire, which is `op as u8`.
+    /// Returns the operation of a number on a wire, which is `op as u8`.
     #[inline]
     pub fn from_number(number: u8) -> Option<AmoOp> {
         AmoOp::ALL.get(usize::from(number)).copied()
@@ -278,7 +279,7 @@ pub enum AmoWidth {
 }
 
 impl AmoWidth {
-    /// The width of a word of `nbytes` bytes.
+    /// Returns the width of a word of `nbytes` bytes.
     #[inline]
     pub fn from_nbytes(nbytes: u8) -> Option<AmoWidth> {
         match nbytes {
@@ -288,7 +289,7 @@ impl AmoWidth {
         }
     }
 
-    /// Its number of bytes.
+    /// Returns its number of bytes.
     #[inline]
     pub fn nbytes(self) -> usize {
         match self {

@@ -52,7 +52,7 @@ fn load() -> Result<Hwloc, String> {
     }
 }
 
-/// The first function that the library has not: the methods of [`Hwloc`] panic on those.
+/// Returns the first function that the library has not: the methods of [`Hwloc`] panic on those.
 fn missing(hwloc: &Hwloc) -> Option<&'static str> {
     macro_rules! first_missing {
         ($($name:ident)*) => {

@@ -26,7 +26,7 @@ pub const API_VERSION: u32 = version(1, 11);
 /// The oldest library that has it.
 pub const OLDEST: u32 = API_VERSION;
 
-/// A version as libfabric has it.
+/// Returns a version as libfabric has it.
 pub const fn version(major: u32, minor: u32) -> u32 {
     major << 16 | minor
 }
@@ -82,7 +82,7 @@ impl Libfabric {
         })
     }
 
-    /// The library's version, as [`version`] makes it.
+    /// Returns the library's version, as [`version`] makes it.
     pub fn version(&self) -> u32 {
         // SAFETY: it takes and reads nothing.
         unsafe { (self.version)() }
@@ -153,7 +153,8 @@ unsafe fn reopened(handle: *mut c_void) -> libloading::Library {
     unsafe { libloading::os::unix::Library::from_raw(handle) }.into()
 }
 
-/// A function whose argument's layout has versions: that of the bindings, else the library's own.
+/// Returns a function whose argument's layout has versions: that of the bindings, else the
+/// library's own.
 fn sized<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, String> {
     // SAFETY: an open library and two strings that end with zeros.
     let found = unsafe { libc::dlvsym(handle, name.as_ptr(), LAYOUT.as_ptr().cast()) };
@@ -172,7 +173,7 @@ fn symbol<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, Str
     }
 }
 
-/// A symbol's address as the function that it is by libfabric's headers.
+/// Returns a symbol's address as the function that it is by libfabric's headers.
 fn function<F: Copy>(address: *mut c_void) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: of a pointer's size, and the callers name the type that the headers give to the

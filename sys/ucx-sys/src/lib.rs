@@ -32,7 +32,7 @@ pub fn open() -> Result<&'static Ucp, String> {
     OPENED.get_or_init(load).as_ref().map_err(String::clone)
 }
 
-/// The version of an opened UCX: major, minor, release.
+/// Returns the version of an opened UCX: major, minor, release.
 pub fn version(ucp: &Ucp) -> (u32, u32, u32) {
     let (mut major, mut minor, mut release) = (0, 0, 0);
     if let Ok(version) = &ucp.ucp_get_version {
@@ -64,7 +64,7 @@ fn load() -> Result<Ucp, String> {
     }
 }
 
-/// The first function that the library has not: the methods of [`Ucp`] panic on those.
+/// Returns the first function that the library has not: the methods of [`Ucp`] panic on those.
 fn missing(ucp: &Ucp) -> Option<&'static str> {
     macro_rules! first_missing {
         ($($name:ident)*) => {

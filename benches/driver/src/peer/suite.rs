@@ -54,7 +54,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The row of the run with `pes` PEs.
+    /// Returns the row of the run with `pes` PEs.
     pub fn row(&self, pes: usize) -> String {
         format!("{}_{pes}", self.name)
     }

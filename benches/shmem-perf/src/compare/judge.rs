@@ -181,7 +181,7 @@ fn is_same(a: &Series, b: &Series) -> bool {
         == (b.measure, &b.operation, b.is_floor, &b.shape)
 }
 
-/// `after` over `before`, also where both are nothing or without limit.
+/// Returns `after` over `before`, also where both are nothing or without limit.
 fn ratio(before: f64, after: f64) -> f64 {
     if before == after { 1.0 } else { after / before }
 }

@@ -13,7 +13,8 @@ use crate::fixture;
 use crate::record::{Measure, Point, Record};
 use crate::units;
 
-/// Two runs with all that makes a page hard: warnings, markup in names, long names, missing values.
+/// Returns two runs with all that makes a page hard: warnings, markup in names, long names, missing
+/// values.
 fn runs() -> Vec<NamedRun> {
     let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
     after.warnings.push("The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & others scatter.".into());

@@ -103,7 +103,7 @@ fn calls_of(setting: &Setting, call: i64) -> u64 {
     calls
 }
 
-/// A job in which this call fails at this turn, and how often it was made.
+/// Returns a job in which this call fails at this turn, and how often it was made.
 fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) {
     let dir = TempDir::new().expect("a temporary directory");
     let (report, temporary) = (dir.path().join("calls"), dir.path().join("of-the-job"));

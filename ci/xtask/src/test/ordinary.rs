@@ -70,7 +70,8 @@ impl PublicDir {
         Ok(place)
     }
 
-    /// `program` as the ordinary user: nobody when this is root, else the user of this process.
+    /// Returns `program` as the ordinary user: nobody when this is root, else the user of this
+    /// process.
     fn command(&self, limit: Duration, program: impl AsRef<OsStr>) -> Command {
         let mut command = if needs::is_root() {
             let mut command = process::limited(limit, "setpriv");

@@ -170,7 +170,7 @@ pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// A thread that `start` starts gets no signal: they are the program's.
+/// Blocks all signals in the threads that `start` starts, since signals are for the program.
 pub(super) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: writes a set, which every bit pattern of its size is.

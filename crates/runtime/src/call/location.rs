@@ -157,7 +157,7 @@ fn from_here(place: &str) -> String {
     inside.map_or_else(|| place.to_owned(), |inside| inside.display().to_string())
 }
 
-/// `FILE:LINE` of `FILE:LINE:COLUMN`; not all compilers write columns.
+/// Returns `FILE:LINE` of `FILE:LINE:COLUMN`; not all compilers write columns.
 fn without_column(place: &str) -> &str {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match place.rsplit_once(':') {

@@ -44,7 +44,8 @@ static CALLED_AT: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES
 pub(crate) struct StackPlace(usize);
 
 impl StackPlace {
-    /// The place of a local of the caller, in an initialization of the library by this number.
+    /// Returns the place of a local of the caller, in an initialization of the library by this
+    /// number.
     #[inline(always)]
     pub(crate) fn of<T>(local: &T, initialization: u32) -> StackPlace {
         let at = std::hint::black_box(std::ptr::from_ref(local)).addr();

@@ -7,7 +7,7 @@ pub(crate) fn digest(numbers: &[u64]) -> u64 {
     of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
 }
 
-/// A digest of a text, which is not 0.
+/// Returns a digest of a text, which is not 0.
 pub(crate) fn of_text(text: &str) -> u64 {
     of_bytes(text.bytes()).max(1)
 }

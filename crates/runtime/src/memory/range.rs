@@ -174,7 +174,7 @@ impl SymmetricRange {
     }
 }
 
-/// This PE's copy of the symmetric bytes on which a collective works.
+/// Returns this PE's copy of the symmetric bytes on which a collective works.
 pub(crate) fn symmetric(
     call: Call,
     argument: &'static str,

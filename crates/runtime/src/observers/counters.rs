@@ -172,7 +172,7 @@ fn timed(action: Action) -> Option<CallKind> {
     })
 }
 
-/// An event begins.
+/// Records the start of an event.
 pub(super) fn begin(event: &Event) -> ObserverState {
     let Some(counters) = get() else { return ObserverState::default() };
     match event.action {

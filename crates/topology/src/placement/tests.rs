@@ -4,8 +4,8 @@ use super::*;
 use crate::model::Numa;
 use proptest::prelude::*;
 
-/// Two sockets with a NUMA node each, 2 cores in each, 2 threads per core, numbered as usual:
-/// second threads last.
+/// Returns two sockets with a NUMA node each, 2 cores in each, 2 threads per core, numbered as
+/// usual: second threads last.
 fn machine() -> Topology {
     let set = |list| CpuSet::parse(list).expect("a list");
     let numa = |(index, list)| Numa { index, nbytes: 0, cpus: set(list) };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::info::FabricNic;
 
-/// That of a job on several machines whose user has set nothing.
+/// Returns the request of a job on several machines whose user has set nothing.
 fn request() -> Request {
     Request {
         provider: String::new(),
@@ -56,7 +56,7 @@ fn cards_without_connections_go_first_in_jobs_of_many() {
     assert_eq!(sorted(&offers, &request(MANY_PAIRS + 1)), ["irdma0", "mlx5_0", "eth0", "eth1"]);
 }
 
-/// An entry whose NIC libfabric names, and whether it says that the NIC is on a bus.
+/// Returns an entry whose NIC libfabric names, and whether it says that the NIC is on a bus.
 fn with_nic(provider: &str, domain: &str, on_pci: bool) -> FiInfo {
     let nic = Some(FabricNic { on_pci, name: domain.to_owned() });
     FiInfo { nic, ..info(provider, domain) }

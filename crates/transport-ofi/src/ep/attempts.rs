@@ -28,7 +28,8 @@ impl RefusedAttempts {
         RefusedAttempts { by_pe: Vec::new(), limit }
     }
 
-    /// An attempt at a PE was refused; whether there is to be another one.
+    /// Records that an attempt to reach a PE was refused. Returns true if another attempt is to be
+    /// made.
     fn refused(&mut self, pe: u32, now: Instant) -> bool {
         let known = self.by_pe.iter().position(|(of, _)| *of == pe);
         let known = known.unwrap_or_else(|| {
@@ -53,13 +54,14 @@ impl RefusedAttempts {
         self.by_pe.retain(|(of, _)| *of != pe);
     }
 
-    /// An operation on a PE was refused with this code; whether there is to be another attempt.
+    /// Records that an operation on a PE was refused with this code. Returns true if another
+    /// attempt is to be made.
     pub(super) fn go_on(&mut self, pe: u32, code: i32) -> bool {
         NOT_CONNECTED.contains(&-code) && self.refused(pe, Instant::now())
     }
 
-    /// The message that connects to a PE has failed with this code; whether there is to be another
-    /// one.
+    /// Records that the message that connects to a PE has failed with this code. Returns true if
+    /// another one is to be sent.
     pub(super) fn may_connect(&mut self, pe: u32, code: i32) -> bool {
         means_not_connected(code) && self.refused(pe, Instant::now())
     }

@@ -79,7 +79,8 @@ impl FiEndpoint {
         report(pe, &which, "connected to it");
     }
 
-    /// The message that connects, in the cell `op`, has failed with this code.
+    /// Handles the failure, with this code, of the message that connects, which is in the cell
+    /// `op`.
     ///
     /// # Errors
     /// When the PE was tried for long, or the code means that it is in vain.
@@ -99,7 +100,8 @@ impl FiEndpoint {
         }
     }
 
-    /// An attempt to connect has failed with this code; whether there is to be another one.
+    /// Records that an attempt to connect has failed with this code. Returns true if another
+    /// attempt is to be made.
     fn connects_again(&mut self, pe: u32, code: i32, why: &str) -> bool {
         let again = self.attempts.may_connect(pe, code);
         if again {

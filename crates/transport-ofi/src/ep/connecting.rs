@@ -70,7 +70,7 @@ impl Connecting {
         self.begun.push(connection);
     }
 
-    /// A PE waits for a permit; whether that is new.
+    /// Records that a PE waits for a permit. Returns true if it did not wait before.
     pub(super) fn begins_to_wait(&mut self) -> bool {
         !std::mem::replace(&mut self.waits, true)
     }

@@ -75,12 +75,13 @@ impl FiEndpoint {
         })
     }
 
-    /// The descriptor of the cells.
+    /// Returns the descriptor of the cells.
     pub(super) fn staging_desc(&self) -> *mut core::ffi::c_void {
         desc(self.staging_mr.as_ref())
     }
 
-    /// A descriptor for memory of the caller's, and its registration where there must be one.
+    /// Returns a descriptor for memory of the caller's, and its registration where there must be
+    /// one.
     ///
     /// # Safety
     /// The range is valid for reads and writes until the registration is dropped.
@@ -124,7 +125,7 @@ impl Drop for FiEndpoint {
     }
 }
 
-/// A registration's descriptor, null for none.
+/// Returns a registration's descriptor, null for none.
 fn desc(mr: Option<&Fid<fi::fid_mr>>) -> *mut core::ffi::c_void {
     // SAFETY: an open registration.
     mr.map_or(null_mut(), |mr| unsafe { (*mr.raw()).mem_desc })

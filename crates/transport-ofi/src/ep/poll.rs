@@ -103,8 +103,8 @@ impl FiEndpoint {
         self.receiving -= 1;
     }
 
-    /// The error that the queue reports; `None` if it cannot be read for now, as in `unread`
-    /// attempts before.
+    /// Returns the error that the queue reports; `None` if it cannot be read for now, as in
+    /// `unread` attempts before.
     #[cold]
     fn read_error(&mut self, unread: u32) -> Result<Option<fi::fi_cq_err_entry>, EpFailure> {
         // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
@@ -123,7 +123,7 @@ impl FiEndpoint {
         }
     }
 
-    /// An operation failed: say which and why.
+    /// Describes the operation that failed and the reason.
     #[cold]
     fn failed(
         &mut self,

@@ -32,8 +32,8 @@ impl FiEndpoint {
         }
     }
 
-    /// An injected write was refused: if the provider does not do this at all, none is injected any
-    /// more when it is tried again.
+    /// Handles the refusal of an injected write. If the provider never injects, the next attempt
+    /// does not inject.
     #[cold]
     #[inline(never)]
     fn injects_not(&mut self, code: i32) -> Result<PostStatus, i32> {
@@ -208,7 +208,7 @@ impl FiEndpoint {
     }
 }
 
-/// The provider does not do this at all.
+/// Returns true if the provider does not support the operation at all.
 fn is_refusal(code: i32) -> bool {
     let flags = fi::FI_EBADFLAGS as i32;
     [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags].contains(&-code)

@@ -117,7 +117,7 @@ fn acked(endpoint: &TestEndpoint) -> (u32, u32) {
     lock(&endpoint.issuer().origin).acked(Pe(0))
 }
 
-/// A long put to PE 1 that completes with the next quiet.
+/// Returns a long put to PE 1 that completes with the next quiet.
 fn long_put() -> Put {
     let source = vec![1u64; LONG / 8].leak();
     let source = LocalBuf::source(source.as_ptr().cast(), LONG);

@@ -62,7 +62,7 @@ fn an_answer_leaves_between_the_data() {
     drop(data);
 }
 
-/// A connection to a peer that is a socket of the test's own.
+/// Returns a connection to a peer that is a socket of the test's own.
 fn connected() -> (Connection, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
@@ -271,7 +271,7 @@ fn a_damaged_batch_ends_the_connection() {
 const ACCESSIBLE: usize = 1 << 20;
 const PAGE: usize = 4096;
 
-/// Memory whose last page cannot be accessed. The mapping is never undone.
+/// Returns memory whose last page cannot be accessed. The mapping is never undone.
 fn with_a_bad_page() -> LocalBuf {
     let (none, private) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let (nbytes, access) = (ACCESSIBLE + PAGE, libc::PROT_READ | libc::PROT_WRITE);

@@ -237,8 +237,8 @@ impl TcpEndpoint {
         }
     }
 
-    /// After an error: what is batched is not sent, and batches that were sent are requests of
-    /// this endpoint.
+    /// Drops batched operations that were not sent, after an error. Batches that were sent are
+    /// requests of this endpoint.
     pub(super) fn forget_batched(&mut self) {
         if let Some(session) = &self.session {
             let mut batches = session.lock();

@@ -17,13 +17,13 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// As bytes; no more than 16 sockets of it.
+    /// Encodes the address, with at most 16 of its sockets.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let sockets = self.sockets.iter().take(MAX_ADDRESSES).copied().collect();
         encode(TCP_ADDRESS, &Address { host: self.host.clone(), sockets })
     }
 
-    /// From bytes.
+    /// Decodes an address.
     ///
     /// # Errors
     /// When they are no address.

@@ -16,7 +16,7 @@ pub(crate) const AMO_BODY: usize = 16;
 pub(crate) trait Head: Copy {
     /// Reads it.
     fn decode(bytes: &[u8; HEAD]) -> Result<Self, Violation>;
-    /// Bytes of the body that follows.
+    /// Returns the number of bytes of the body that follows.
     fn body(&self) -> usize;
 }
 
@@ -71,7 +71,8 @@ const VALUE: u8 = REPLY | 2;
 const ACK: u8 = REPLY | 3;
 const FETCH: u8 = 0x80;
 
-/// Kind, three small fields, the number of bytes that follow or are requested, an 8-byte field.
+/// Encodes a head: kind, three small fields, the number of bytes that follow or are requested, and
+/// an 8-byte field.
 fn head(kind: u8, small: [u8; 3], nbytes: u32, long: u64) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[0] = kind;
@@ -99,7 +100,7 @@ fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
 }
 
 impl RequestFrame {
-    /// The head as bytes.
+    /// Returns the head as bytes.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
             RequestFrame::Put { dest, nbytes, in_parts } => {
@@ -159,7 +160,7 @@ impl Head for RequestFrame {
 }
 
 impl ReplyFrame {
-    /// The head as bytes.
+    /// Returns the head as bytes.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
             ReplyFrame::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
@@ -189,12 +190,12 @@ impl Head for ReplyFrame {
 }
 
 impl Frame {
-    /// The head of a batch as bytes.
+    /// Returns the head of a batch as bytes.
     pub(crate) fn batch(nbytes: u32) -> [u8; HEAD] {
         head(BATCH, [0; 3], nbytes, 0)
     }
 
-    /// The farewell as bytes.
+    /// Returns the farewell as bytes.
     pub(crate) fn bye() -> [u8; HEAD] {
         head(BYE, [0; 3], 0, 0)
     }
@@ -211,7 +212,7 @@ impl Frame {
         }
     }
 
-    /// Bytes of its body.
+    /// Returns the number of bytes of its body.
     #[cold]
     #[inline(never)]
     fn seldom_body(&self) -> usize {

@@ -33,7 +33,7 @@ struct ProofInput {
 }
 
 impl ProofInput {
-    /// The message authentication code by which `side` proves itself.
+    /// Returns the message authentication code by which `side` proves itself.
     fn mac(&self, side: &[u8]) -> Hmac<Sha256> {
         let mut mac =
             <Hmac<Sha256> as KeyInit>::new_from_slice(&self.secret).expect("HMAC takes any key");
@@ -111,7 +111,7 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// For PE `me` of `n_pes`; `nonce` is random.
+    /// Returns the target's side of a handshake for PE `me` of `n_pes`; `nonce` is random.
     pub(crate) fn new(secret: [u8; 32], me: u32, n_pes: u32, nonce: [u8; NONCE]) -> Acceptor {
         let facts = ProofInput {
             secret,
@@ -145,7 +145,7 @@ impl Acceptor {
         Ok(origin)
     }
 
-    /// An answer to the claim that was checked, as bytes.
+    /// Returns an answer to the claim that was checked, as bytes.
     pub(crate) fn answer(&self, answer: HandshakeAnswer) -> [u8; WELCOME] {
         self.facts.prove(answer.label())
     }
@@ -157,7 +157,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// For PE `me` on its way to `target`; `nonce` is random.
+    /// Returns the origin's side of a handshake of PE `me` with `target`; `nonce` is random.
     pub(crate) fn new(secret: [u8; 32], me: u32, target: u32, nonce: [u8; NONCE]) -> Connector {
         let facts = ProofInput {
             secret,

@@ -57,7 +57,7 @@ pub(crate) struct Reader<H> {
 }
 
 impl<H: Head> Reader<H> {
-    /// At the start of a stream.
+    /// Returns a reader at the start of a stream.
     pub(crate) fn new() -> Reader<H> {
         Reader { carry: [0; HEAD + SMALL], have: 0, body: None }
     }
@@ -128,13 +128,14 @@ impl<H: Head> Reader<H> {
         &input[take..]
     }
 
-    /// The large frame whose body comes next in the stream, and how much of it is done: who can may
-    /// read the rest straight to where it belongs, and then [`advance`](Reader::advance).
+    /// Returns the large frame whose body comes next in the stream, and how much of it is done: who
+    /// can may read the rest straight to where it belongs, and then [`advance`](Reader::advance).
     pub(crate) fn body(&self) -> Option<(H, usize)> {
         self.body
     }
 
-    /// The next `nbytes` bytes of the body were received elsewhere.
+    /// Skips the next `nbytes` bytes of the body, which were received directly to their
+    /// destination.
     pub(crate) fn advance(&mut self, nbytes: usize) {
         if let Some((head, done)) = &mut self.body {
             *done += nbytes;

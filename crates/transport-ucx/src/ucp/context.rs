@@ -59,8 +59,8 @@ const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 /// UCX's transports inside a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
 
-/// The transports and their devices in what UCX prints of a context, in lines such as
-/// `#      resource 1  :  md 1  dev 1  flags -- tcp/lo`.
+/// Returns the transports and their devices in what UCX prints of a context, in lines such as `#   
+/// resource 1  :  md 1  dev 1  flags -- tcp/lo`.
 fn resources_of(printed: &str) -> Vec<(String, String)> {
     let resources = printed.lines().filter(|line| line.contains(" resource "));
     let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
@@ -164,7 +164,7 @@ impl UcpContext {
         })
     }
 
-    /// The transports that UCX may use here, each with its device.
+    /// Returns the transports that UCX may use here, each with its device.
     pub(crate) fn resources(&self) -> Vec<(String, String)> {
         resources_of(&sys::printed(|stream| {
             // SAFETY: a live context and the stream that it is given.
@@ -249,8 +249,8 @@ impl Drop for UcpMemory {
     }
 }
 
-/// The variables that workers read for these transports, as `NAME=value`. UCX warns of variables of
-/// transports that it may not use.
+/// Returns the variables that workers read for these transports, as `NAME=value`. UCX warns of
+/// variables of transports that it may not use.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
     // Both, unless the user sets one of them.

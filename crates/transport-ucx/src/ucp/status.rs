@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use ucx_sys::{Ucp, ucs_status_t};
 
-/// A status in UCX's words.
+/// Returns a status in UCX's words.
 pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };

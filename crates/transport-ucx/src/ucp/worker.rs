@@ -24,8 +24,8 @@ use ucx_sys::{
     ucp_worker_params_t, ucs_status_t,
 };
 
-/// The transports and their devices in what UCX prints of a worker, in a line such as
-/// `#  atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
+/// Returns the transports and their devices in what UCX prints of a worker, in a line such as `#
+/// atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
 fn atomics_of(printed: &str) -> Vec<(String, String)> {
     let line = printed.lines().find_map(|line| line.split_once(" atomics: "));
     let listed = line.map_or("", |(_, listed)| listed).split(", ");
@@ -78,7 +78,7 @@ impl Worker {
         self.context.copies
     }
 
-    /// The longest put that UCX is given at once.
+    /// Returns the longest put that UCX is given at once.
     pub(crate) fn longest_put(&self) -> usize {
         self.context.longest_put
     }
@@ -98,7 +98,7 @@ impl Worker {
         unsafe { BorrowedFd::borrow_raw(self.efd) }
     }
 
-    /// Its address, for peers.
+    /// Returns its address, for peers.
     pub(crate) fn address(&self) -> Result<Vec<u8>, String> {
         let (mut address, mut nbytes) = (null_mut(), 0);
         let ucp = self.ucp();
@@ -113,8 +113,8 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// The transports by which UCX carries out atomic operations, each with its device; none where
-    /// it sends messages to the target's CPU.
+    /// Returns the transports by which UCX carries out atomic operations, each with its device;
+    /// none where it sends messages to the target's CPU.
     pub(crate) fn atomics(&self) -> Vec<(String, String)> {
         atomics_of(&sys::printed(|stream| {
             // SAFETY: a live worker and the stream that it is given.

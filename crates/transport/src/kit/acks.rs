@@ -52,7 +52,7 @@ impl AckCounts {
         Ok(())
     }
 
-    /// As if `count` requests had been acknowledged before.
+    /// Returns acknowledgments that start as if `count` requests had been acknowledged.
     #[cfg(test)]
     pub(super) fn start_at(&self, pe: Pe, count: u32) {
         self.by_pe.get_or_default(pe).expect("a PE").store(count, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Acks {
         self.unsent.n_pes()
     }
 
-    /// One more origin: its number, and the counts that it receives.
+    /// Adds an origin. Returns its number and the counts that it receives.
     pub fn origin(&self) -> (u32, Arc<AckCounts>) {
         let by_pe = SharedPeMap::new(self.n_pes());
         let counts = Arc::new(AckCounts { by_pe, all: AtomicU32::new(0) });
@@ -89,9 +89,9 @@ impl Acks {
         (origins.len() as u32 - 1, counts)
     }
 
-    /// This PE has carried out `count` requests of a stream: the next message to its PE
-    /// acknowledges them. If another stream of that PE waits for the same, it is acknowledged when
-    /// it asks.
+    /// Records that this PE has carried out `count` requests of a stream: the next message to its
+    /// PE acknowledges them. If another stream of that PE waits for the same, it is acknowledged
+    /// when it asks.
     pub fn carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
         if let Some(unsent) = self.unsent.get_or_default(pe) {
             let ack = (u64::from(origin) + 1) << 32 | u64::from(count);
@@ -99,7 +99,7 @@ impl Acks {
         }
     }
 
-    /// The acknowledgment that a message to a PE takes along.
+    /// Returns the acknowledgment that a message to a PE takes along.
     #[inline]
     pub fn for_message_to(&self, pe: Pe) -> Option<Ack> {
         let unsent = self.unsent.get(pe)?;

@@ -17,12 +17,13 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// None so far.
+    /// Returns a record without attempts.
     pub fn new(now: Instant) -> Attempts {
         Attempts { first: now, n: 0, pause: FIRST_PAUSE, next: now }
     }
 
-    /// An attempt was refused; whether there is to be another one within `limit` of the first.
+    /// Records that an attempt was refused. Returns true if another one is to be made within
+    /// `limit` of the first.
     pub fn refused(&mut self, now: Instant, limit: Duration) -> bool {
         self.n += 1;
         self.next = now + self.pause;

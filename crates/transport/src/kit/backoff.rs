@@ -92,7 +92,8 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// A wait that begins. It spins this often unless CPUs are `oversubscribed`: others need one.
+    /// Returns a wait that begins. It spins this often unless CPUs are `oversubscribed`: others
+    /// need one.
     #[inline]
     pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
         let (spins, yields) = match oversubscribed {
@@ -131,7 +132,7 @@ impl Backoff {
         self.polls = 0;
     }
 
-    /// The time since the first sleep of the wait; zero if it never slept.
+    /// Returns the time since the first sleep of the wait; zero if it never slept.
     pub fn since_first_sleep(&self) -> Duration {
         self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -189,8 +190,8 @@ impl ServiceBackoff {
         self.time = FLUSH_DELAY;
     }
 
-    /// The length of the next sleep while others wait: they polled this many times during the last
-    /// sleep, or some are `sleeping`.
+    /// Returns the length of the next sleep while others wait: they polled this many times during
+    /// the last sleep, or some are `sleeping`.
     pub fn while_others_poll(&mut self, polls: u64, sleeping: bool) -> Duration {
         let polled = self.often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
         let polls_often = polls >= self.min_polls && polled >= self.time;
@@ -203,7 +204,7 @@ impl ServiceBackoff {
         self.time
     }
 
-    /// The length of the next sleep: that of the last one, but not longer than `at_most`.
+    /// Returns the length of the next sleep: that of the last one, but not longer than `at_most`.
     pub fn limit(&mut self, at_most: Duration) -> Duration {
         self.time = at_most.min(self.time);
         self.time

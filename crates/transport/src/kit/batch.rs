@@ -123,8 +123,8 @@ pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetche
     }
 }
 
-/// The next operation and the place of its PE, which leave the batch; `None` at its end, or if no
-/// PE wrote these bytes.
+/// Returns the next operation and the place of its PE, which leave the batch; `None` at its end, or
+/// if no PE wrote these bytes.
 #[inline(always)]
 pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;
@@ -261,7 +261,7 @@ impl BatchEntry<'_> {
 }
 
 impl BlocksAt {
-    /// The address of each block; `None` once it overflows.
+    /// Returns the address of each block; `None` once it overflows.
     fn addresses(self) -> impl Iterator<Item = Option<RemoteAddr>> {
         let BlocksAt { first, stride, .. } = self;
         (0..).map(move |i: u64| {

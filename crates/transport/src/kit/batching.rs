@@ -98,7 +98,7 @@ pub fn blocks_within(limit: usize, nbytes: usize) -> usize {
 }
 
 impl SmallOperation {
-    /// A batch of this put alone, for the PE itself.
+    /// Returns a batch of this put alone, for the PE itself.
     ///
     /// # Safety
     /// The source is valid for reads.
@@ -111,7 +111,7 @@ impl SmallOperation {
         open.batch
     }
 
-    /// The bytes that it takes in a batch, and in the answers to it.
+    /// Returns the bytes that it takes in a batch, and in the answers to it.
     #[inline]
     fn nbytes(&self) -> (usize, usize) {
         match *self {
@@ -208,12 +208,12 @@ impl Batcher {
         }
     }
 
-    /// Most bytes of a batch now.
+    /// Returns the current maximum number of bytes of a batch.
     fn limit(&self) -> usize {
         if self.in_session() { self.limits.1 } else { self.limits.0 }
     }
 
-    /// The PEs for which something is batched.
+    /// Returns the PEs for which something is batched.
     #[inline]
     pub fn pes(&self) -> &[Pe] {
         &self.pes
@@ -343,7 +343,7 @@ impl ReplyDestinations {
         self.dests.is_empty()
     }
 
-    /// The bytes of all of them.
+    /// Returns the bytes of all of them.
     pub fn nbytes(&self) -> usize {
         self.nbytes
     }

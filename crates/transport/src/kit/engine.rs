@@ -28,7 +28,7 @@ pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 
 /// The work that a provider does for the service thread of a PE.
 pub trait Driver: Send + Sync + 'static {
-    /// The state that the service thread shares with threads that wait.
+    /// Returns the state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
     /// Completes what calls left unfinished, except what another thread is working on. Returns
@@ -43,8 +43,8 @@ pub trait Driver: Send + Sync + 'static {
     /// left something (`is_left`).
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>);
 
-    /// The longest time for which the service thread may back off now. It is short while data are
-    /// in flight that move only when they are polled.
+    /// Returns the longest time for which the service thread may back off now. It is short while
+    /// data are in flight that move only when they are polled.
     fn longest_backoff(&self) -> Duration {
         Duration::MAX
     }

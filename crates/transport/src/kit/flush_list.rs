@@ -61,8 +61,8 @@ impl<T> FlushList<T> {
         self.is_partial(&list) || list.iter().any(is_one)
     }
 
-    /// The results of `what` for all entries; `None` if another thread is finishing some of them.
-    /// It is called under the lock.
+    /// Returns the results of `what` for all entries; `None` if another thread is finishing some of
+    /// them. It is called under the lock.
     pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let list = lock(&self.list);
         (!self.is_partial(&list)).then(|| list.iter().map(what).collect())

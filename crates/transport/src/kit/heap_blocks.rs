@@ -43,7 +43,7 @@ impl BlockSizes {
     /// They grow without limit.
     const UNLIMITED: BlockSizes = BlockSizes(u64::BITS - 1);
 
-    /// The block of an offset.
+    /// Returns the block of an offset.
     fn block(self, offset: u64) -> HeapBlock {
         let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= FIRST_SHIFT) else {
             return HeapBlock { index: 0, start: 0, end: FIRST as u64 };
@@ -82,7 +82,7 @@ impl<T> Default for HeapBlocks<T> {
 }
 
 impl<T> HeapBlocks<T> {
-    /// The block of an offset.
+    /// Returns the block of an offset.
     pub fn block(&self, offset: u64) -> HeapBlock {
         BlockSizes(self.sizes.load(Ordering::Acquire)).block(offset)
     }
@@ -180,7 +180,8 @@ impl<T> Default for OwnHeap<T> {
 }
 
 impl<T> OwnHeap<T> {
-    /// The heap has this many bytes; how many of them the first block has, which is registered now.
+    /// Sets the size of the heap. Returns the number of bytes of the first block, which is
+    /// registered now.
     pub fn begin(&self, nbytes: usize) -> usize {
         let registered = nbytes.min(FIRST);
         *lock(&self.extent) = Extent { registered, nbytes };
@@ -235,15 +236,15 @@ impl<T> OwnHeap<T> {
         Ok(())
     }
 
-    /// The network refused the block at an offset. If it was larger than the one before, blocks
-    /// remain as large as that; otherwise their size is not the reason.
+    /// Handles the network's refusal of the block at an offset. If it was larger than the one
+    /// before, blocks remain as large as that; otherwise their size is not the reason.
     fn stops_growing(&self, start: u64) -> bool {
         let doubling = start.ilog2();
         let grows = start > FIRST as u64 && start.is_power_of_two();
         grows && self.blocks.sizes.fetch_min(doubling - 1, Ordering::AcqRel) >= doubling
     }
 
-    /// The entry of a block with this key.
+    /// Returns the entry of a block with this key.
     fn entry(&self, Key(key): &Key) -> Result<[u8; ENTRY], Error> {
         let mut entry = [0; ENTRY];
         entry[0] = self.blocks.sizes.load(Ordering::Acquire) as u8;

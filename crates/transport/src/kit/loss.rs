@@ -19,7 +19,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// No loss yet. `me` and `own_host`, the name of this machine, are for messages.
+    /// Returns a record without a loss. `me` and `own_host`, the name of this machine, are for
+    /// messages.
     pub fn new(me: Pe, own_host: String, host: Arc<dyn Host>) -> Loss {
         Loss { me, own_host, host, first: OnceLock::new(), leaving: AtomicBool::new(false) }
     }
@@ -98,8 +99,8 @@ impl Loss {
         }
     }
 
-    /// This PE leaves the job: from now on no loss is reported to the host. A transport calls this
-    /// first when it is dropped.
+    /// Records that this PE leaves the job: no loss is reported to the host any more. A transport
+    /// calls this first when it is dropped.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Release);
     }

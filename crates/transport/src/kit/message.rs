@@ -50,7 +50,7 @@ pub struct Reply {
 }
 
 impl Request {
-    /// The request as bytes.
+    /// Returns the request as bytes.
     pub fn encode(&self) -> [u8; REQUEST] {
         let Request { stream, place, ack, slot, update, dest } = *self;
         let asks = if place.asks { ASKS } else { 0 };
@@ -69,7 +69,7 @@ impl Request {
         bytes(&numbers, &[operand, condition, offset, dest.offset])
     }
 
-    /// The request of these bytes.
+    /// Returns the request of these bytes.
     ///
     /// # Errors
     /// When no PE wrote them.
@@ -149,14 +149,14 @@ pub enum Body<'a> {
 }
 
 impl Reply {
-    /// The reply as bytes.
+    /// Returns the reply as bytes.
     pub fn encode(&self) -> [u8; REPLY] {
         let Reply { pe, ack: Ack { origin, count }, old } = *self;
         let (slot, old) = old.unwrap_or((NONE, 0));
         bytes(&[pe.0, origin, count, slot], &[old])
     }
 
-    /// The reply of these bytes.
+    /// Returns the reply of these bytes.
     ///
     /// # Errors
     /// When no PE wrote them.
@@ -183,7 +183,7 @@ fn bytes<const N: usize>(numbers: &[u32], words: &[u64]) -> [u8; N] {
     bytes
 }
 
-/// The numbers and words of a message.
+/// Returns the numbers and words of a message.
 fn fields<const NUMBERS: usize, const WORDS: usize>(
     bytes: &[u8],
 ) -> ([u32; NUMBERS], [u64; WORDS]) {

@@ -28,8 +28,8 @@ pub struct NetworkPe<X = ()> {
 }
 
 impl<X> NetworkPe<X> {
-    /// That of a transport that is opened with these arguments, on a machine of this name. Its
-    /// threads wait as `limits` says.
+    /// Returns the state of a transport that is opened with these arguments, on a machine of this
+    /// name. Its threads wait as `limits` says.
     ///
     /// # Errors
     /// If the kernel refuses a timer.

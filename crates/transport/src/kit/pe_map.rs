@@ -14,7 +14,7 @@ pub struct PeMap<T> {
 }
 
 impl<T: Default> PeMap<T> {
-    /// The table of a job of `n_pes` PEs.
+    /// Returns the table of a job of `n_pes` PEs.
     pub fn new(n_pes: usize) -> PeMap<T> {
         PeMap { places: vec![0; n_pes], made: vec![(Pe(u32::MAX), T::default())] }
     }
@@ -24,21 +24,21 @@ impl<T: Default> PeMap<T> {
         self.places.len()
     }
 
-    /// The entry of a PE, if it was made.
+    /// Returns the entry of a PE, if it was made.
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
         let place = *self.places.get(pe.index())?;
         (place != 0).then(|| &self.made[place as usize].1)
     }
 
-    /// The entry of a PE, if it was made, to be changed.
+    /// Returns the entry of a PE, if it was made, to be changed.
     #[inline]
     pub fn get_mut(&mut self, pe: Pe) -> Option<&mut T> {
         let place = *self.places.get(pe.index())?;
         (place != 0).then(|| &mut self.made[place as usize].1)
     }
 
-    /// The entry of a PE of the job, made by `make` if this is its first use.
+    /// Returns the entry of a PE of the job, made by `make` if this is its first use.
     #[inline]
     pub fn get_or_insert_with(&mut self, pe: Pe, make: impl FnOnce() -> T) -> &mut T {
         let place = &mut self.places[pe.index()];
@@ -49,12 +49,12 @@ impl<T: Default> PeMap<T> {
         &mut self.made[*place as usize].1
     }
 
-    /// The entries that were made.
+    /// Returns the entries that were made.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         self.made[1..].iter().map(|(pe, entry)| (*pe, entry))
     }
 
-    /// The entries that were made, to be changed.
+    /// Returns the entries that were made, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.made[1..].iter_mut().map(|(_, entry)| entry)
     }

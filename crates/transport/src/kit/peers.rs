@@ -21,7 +21,7 @@ pub struct Peers<T> {
 }
 
 impl<T: Send + Sync> Peers<T> {
-    /// The table of a job of `n_pes` PEs, none of which is known.
+    /// Returns the table of a job of `n_pes` PEs, none of which is known.
     pub fn new(n_pes: u32) -> Peers<T> {
         let (connected, making) = (OnceLock::new(), Mutex::default());
         Peers { entries: SharedPeMap::new(n_pes as usize), connected, making }
@@ -45,12 +45,12 @@ impl<T: Send + Sync> Peers<T> {
         self.connected.set((directory, Box::new(find))).map_err(again)
     }
 
-    /// The record of a PE.
+    /// Returns the record of a PE.
     pub fn record(&self, pe: Pe) -> Option<PeRecord<'_>> {
         self.connected.get().and_then(|(directory, _)| directory.of(pe))
     }
 
-    /// The entry of a PE, which is made if this is its first use.
+    /// Returns the entry of a PE, which is made if this is its first use.
     ///
     /// # Errors
     /// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
@@ -63,7 +63,7 @@ impl<T: Send + Sync> Peers<T> {
         }
     }
 
-    /// The entry of a PE that was used.
+    /// Returns the entry of a PE that was used.
     #[inline]
     pub fn known(&self, pe: Pe) -> Option<&T> {
         self.entries.get(pe)
@@ -83,7 +83,7 @@ impl<T: Send + Sync> Peers<T> {
         self.entries.insert(pe, [made]).ok_or_else(unreachable)
     }
 
-    /// The PEs that were used.
+    /// Returns the PEs that were used.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         self.entries.iter()
     }
@@ -133,7 +133,7 @@ fn misaligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Error {
     ))
 }
 
-/// The error for an address or a key of PE `pe` that no PE of this build would send.
+/// Returns the error for an address or a key of PE `pe` that no PE of this build would send.
 pub fn damaged(pe: Pe, what: &str) -> Error {
     Error::Invalid(format!("the {what} of PE {pe} is damaged"))
 }

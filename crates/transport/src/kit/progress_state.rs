@@ -41,7 +41,8 @@ pub struct ProgressState {
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl ProgressState {
-    /// The state before the service thread starts. `cpus_per_pe` is 0 if PEs outnumber the CPUs.
+    /// Returns the state before the service thread starts. `cpus_per_pe` is 0 if PEs outnumber the
+    /// CPUs.
     ///
     /// # Errors
     /// If the kernel refuses a timer.
@@ -85,7 +86,7 @@ impl ProgressState {
         self.polls.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Until [`leave_wait`](ProgressState::leave_wait) the calling thread counts as waiting,
+    /// Counts the calling thread as waiting until [`leave_wait`](ProgressState::leave_wait),
     /// however long a poll takes.
     pub fn enter_wait(&self) {
         self.waiters.fetch_add(1, Ordering::Relaxed);
@@ -115,7 +116,7 @@ impl ProgressState {
         }
     }
 
-    /// The calling thread will sleep until an event of its network.
+    /// Records that the calling thread will sleep until an event of its network.
     pub fn begin_sleep(&self) {
         self.count_sleep();
         self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
@@ -146,8 +147,8 @@ impl ProgressState {
         self.sleeping_waiters.load(Ordering::SeqCst) > 0
     }
 
-    /// The calling thread stops polling: the service thread takes over at once, rather than after
-    /// its current sleep.
+    /// Records that the calling thread stops polling: the service thread takes over at once, rather
+    /// than after its current sleep.
     pub fn stop_polling(&self) {
         self.wakeup.stop_polling(|| self.timer.ring());
     }
@@ -163,7 +164,7 @@ impl ProgressState {
         self.timer.ring();
     }
 
-    /// The number of polls by threads that wait.
+    /// Returns the number of polls by threads that wait.
     pub fn polls(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
     }
@@ -196,7 +197,7 @@ impl ProgressState {
         &self.wakeup
     }
 
-    /// The timer, for those who watch the limit of descriptors.
+    /// Returns the timer, for those who watch the limit of descriptors.
     pub fn timer(&self) -> &Timer {
         &self.timer
     }

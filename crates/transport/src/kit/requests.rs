@@ -75,7 +75,7 @@ impl IssuedRequests {
         (self.by_pe.get_or_insert_with(pe, || Issued::after(acked)), acked)
     }
 
-    /// The stream to which requests of PE `me` belong.
+    /// Returns the stream to which requests of PE `me` belong.
     pub fn stream(&self, me: Pe) -> Stream {
         Stream { pe: me, origin: self.origin }
     }
@@ -118,9 +118,9 @@ impl IssuedRequests {
         }
     }
 
-    /// The place of the next request to a PE: after those before the last fence, or after all
-    /// others if it is `ordered` or `asks`. It asks anyway if half of the window is in use and no
-    /// acknowledgment is on its way.
+    /// Returns the place of the next request to a PE: after those before the last fence, or after
+    /// all others if it is `ordered` or `asks`. It asks anyway if half of the window is in use and
+    /// no acknowledgment is on its way.
     #[inline]
     pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
@@ -167,12 +167,12 @@ impl IssuedRequests {
         self.by_pe.get(pe).is_some_and(|issued| issued.awaits_ack)
     }
 
-    /// The PEs that may owe an acknowledgment.
+    /// Returns the PEs that may owe an acknowledgment.
     pub fn awaiting_ack(&self) -> &[Pe] {
         &self.awaiting_ack
     }
 
-    /// A PE has acknowledged all requests, as the caller has seen.
+    /// Records that a PE has acknowledged all requests, as the caller has seen.
     pub fn mark_acked(&mut self, pe: Pe) {
         if std::mem::take(&mut self.of(pe).0.awaits_ack)
             && let Some(at) = self.awaiting_ack.iter().rposition(|other| *other == pe)

@@ -46,13 +46,13 @@ impl<T> Segments<T> {
         self.0[segment as usize].set(RegisteredSegment { memory, extra }).map_err(again)
     }
 
-    /// Bytes of a segment; 0 before it is registered.
+    /// Returns the number of bytes of a segment; 0 before it is registered.
     pub fn nbytes(&self, segment: Segment) -> u64 {
         self.0[segment as usize].get().map_or(0, |of| of.memory.nbytes as u64)
     }
 
-    /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads
-    /// and writes.
+    /// Returns the `nbytes` bytes at an address if they lie within the segment: they are valid for
+    /// reads and writes.
     #[inline]
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
         let memory = self.0[at.segment as usize].get()?.memory;
@@ -60,15 +60,16 @@ impl<T> Segments<T> {
         (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
     }
 
-    /// The word at an address, if it lies within the segment and is aligned: it is valid for atomic
-    /// accesses.
+    /// Returns the word at an address, if it lies within the segment and is aligned: it is valid
+    /// for atomic accesses.
     #[inline]
     pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
         let word = self.bytes(at, width.nbytes())?.base;
         word.addr().is_multiple_of(width.nbytes()).then_some(word)
     }
 
-    /// The address of local memory that lies in a segment, and what the provider knows of that.
+    /// Returns the address of local memory that lies in a segment, and what the provider knows of
+    /// that.
     pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
         Segment::ALL.into_iter().find_map(|segment| {
             let of = self.0[segment as usize].get()?;

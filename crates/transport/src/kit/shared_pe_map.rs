@@ -23,7 +23,7 @@ unsafe impl<T: Send + Sync, const BLOCK: usize> Send for SharedPeMap<T, BLOCK> {
 unsafe impl<T: Send + Sync, const BLOCK: usize> Sync for SharedPeMap<T, BLOCK> {}
 
 impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
-    /// The table of a job of `n_pes` PEs.
+    /// Returns the table of a job of `n_pes` PEs.
     pub fn new(n_pes: usize) -> SharedPeMap<T, BLOCK> {
         let layout = Self::layout(n_pes);
         // SAFETY: the size is at least that of one pointer.
@@ -53,7 +53,7 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         Some(unsafe { block.as_ref() })
     }
 
-    /// The entry of a PE, if it was made.
+    /// Returns the entry of a PE, if it was made.
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
         let block = self.block(pe)?.load(Ordering::Acquire);
@@ -61,8 +61,8 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
     }
 
-    /// The entry of a PE, whose block is `made` unless another thread has made it. `None` if there
-    /// is no such PE.
+    /// Returns the entry of a PE, whose block is `made` unless another thread has made it. `None`
+    /// if there is no such PE.
     pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
         let block = self.block(pe)?;
         let made = Box::into_raw(Box::new(made));
@@ -74,14 +74,15 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         self.get(pe)
     }
 
-    /// The entries that were made.
+    /// Returns the entries that were made.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         (0..self.n_pes as u32).map(Pe).filter_map(|pe| Some((pe, self.get(pe)?)))
     }
 }
 
 impl<T: Default, const BLOCK: usize> SharedPeMap<T, BLOCK> {
-    /// The entry of a PE, with the default value if it is new. `None` if there is no such PE.
+    /// Returns the entry of a PE, with the default value if it is new. `None` if there is no such
+    /// PE.
     #[inline]
     pub fn get_or_default(&self, pe: Pe) -> Option<&T> {
         match self.get(pe) {

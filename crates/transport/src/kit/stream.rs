@@ -49,13 +49,13 @@ pub struct Update {
 }
 
 impl Update {
-    /// That of an operation.
+    /// Returns the update that an operation makes.
     pub fn of(request: &AmoRequest) -> Update {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         Update { op, width, dest, operand, condition }
     }
 
-    /// The operation, at its target.
+    /// Returns the operation, at its target.
     pub fn at_target(self) -> AmoRequest {
         let Update { op, width, dest, operand, condition } = self;
         AmoRequest { dest, width, op, operand, condition, old: OldValue::Returned }

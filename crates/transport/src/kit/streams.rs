@@ -16,12 +16,13 @@ pub struct Streams<T> {
 }
 
 impl<T> Streams<T> {
-    /// None so far.
+    /// Returns a table without streams.
     pub fn new(me: Pe) -> Streams<T> {
         Streams { me, carried: HashMap::new() }
     }
 
-    /// A request has arrived: takes its acknowledgment, and returns what to do with it.
+    /// Takes the acknowledgment of a request that has arrived, and returns what to do with the
+    /// request.
     ///
     /// # Errors
     /// When no origin sends it at this point.
@@ -41,13 +42,14 @@ impl<T> Streams<T> {
         self.carried.entry(request.stream).or_default().keep(request.place, early);
     }
 
-    /// A request of a stream that came early, whose turn has come.
+    /// Removes and returns a request of a stream that arrived early and may be carried out now.
     pub fn take_ready(&mut self, stream: Stream) -> Option<T> {
         self.carried.get_mut(&stream)?.take_ready()
     }
 
-    /// A request was carried out, which found this old value. Returns the reply, if it asks or the
-    /// old value is due; otherwise the next message to its PE acknowledges it.
+    /// Records that a request was carried out, which found this old value. Returns the reply if the
+    /// request asks for one or for the old value; otherwise the next message to its PE acknowledges
+    /// it.
     pub fn carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
         let &Request { stream, place, slot, .. } = request;
         let carried = self.carried.entry(stream).or_default();
@@ -68,7 +70,7 @@ mod tests {
     use crate::kit::stream::StreamPosition;
     use crate::{RemoteAddr, Segment};
 
-    /// A request that does nothing.
+    /// Returns a request that does nothing.
     fn request(stream: Stream, number: u32, after: u32) -> Request {
         Request {
             stream,

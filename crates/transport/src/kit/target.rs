@@ -20,13 +20,13 @@ pub trait Serving {
     /// The provider's data on a segment.
     type Extra;
 
-    /// The memory that peers may use.
+    /// Returns the memory that peers may use.
     fn segments(&self) -> &Segments<Self::Extra>;
 
-    /// The interface to the runtime.
+    /// Returns the interface to the runtime.
     fn host(&self) -> &dyn Host;
 
-    /// The acknowledgments of this PE.
+    /// Returns the acknowledgments of this PE.
     fn acks(&self) -> &Acks;
 
     /// Sends a reply, with the answers to a batch.
@@ -90,7 +90,7 @@ impl<R> EarlyData<R> {
 pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
 impl<T: Copy, R> RequestTarget<T, R> {
-    /// Nothing so far, of PE `me`.
+    /// Returns the target of PE `me`.
     pub fn new(me: Pe) -> RequestTarget<T, R> {
         RequestTarget(RefCell::new(Streams::new(me)))
     }

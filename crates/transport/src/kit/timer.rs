@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// A timer that is not set.
+    /// Returns a timer that is not set.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -53,7 +53,7 @@ pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
     let _ = poll(fds, Some(&timespec(at_most)));
 }
 
-/// A duration for the kernel.
+/// Returns a duration for the kernel.
 pub fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }

@@ -29,8 +29,8 @@ pub fn set(ours: &[&'static CStr]) {
     }
 }
 
-/// The entries of an environment and those of ours whose names are not in it, with a null at the
-/// end; `None` if all names are.
+/// Returns the entries of an environment and those of ours whose names are not in it, with a null
+/// at the end; `None` if all names are.
 ///
 /// # Safety
 /// `environ` is null or such a list of strings.

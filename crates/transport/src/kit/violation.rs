@@ -50,12 +50,12 @@ pub struct RefusedMessage {
 }
 
 impl RefusedMessage {
-    /// One of a PE.
+    /// Returns a violation by a PE.
     pub fn of(pe: Pe, why: impl fmt::Display) -> RefusedMessage {
         RefusedMessage { from: Some(pe), why: why.to_string() }
     }
 
-    /// One whose sender is unknown.
+    /// Returns a violation whose sender is unknown.
     pub fn of_nobody(why: impl fmt::Display) -> RefusedMessage {
         RefusedMessage { from: None, why: why.to_string() }
     }

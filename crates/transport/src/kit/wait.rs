@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// An object that waits for operations: an endpoint, or the origin by which it issues.
 pub trait Waiter {
-    /// The state that the service thread shares with threads that wait.
+    /// Returns the state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
     /// Lets the network and peers progress after an attempt that was not the last one, which
@@ -24,10 +24,10 @@ pub trait Waiter {
     /// Returns how many of its operations are in flight.
     fn in_flight(&self) -> u64;
 
-    /// The host, which learns of a wait that lasts long.
+    /// Returns the host, which learns of a wait that lasts long.
     fn host(&self) -> &dyn Host;
 
-    /// The PEs that are waited for.
+    /// Returns the PEs that are waited for.
     fn awaited(&self) -> Vec<Pe>;
 }
 

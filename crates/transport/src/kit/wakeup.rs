@@ -18,8 +18,8 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    /// Called by a thread that stops polling. Calls `ring` if the service thread sleeps because of
-    /// it.
+    /// Calls `ring` if the service thread sleeps because of the calling thread, which stops
+    /// polling.
     pub fn stop_polling(&self, ring: impl FnOnce()) {
         self.stopped_polling.store(true, Ordering::Relaxed);
         // Either this thread sees `backed_off`, or the service thread sees `stopped_polling`.
@@ -29,8 +29,8 @@ impl Wakeup {
         }
     }
 
-    /// Called by the service thread before it sleeps on its timer alone. Returns whether it may:
-    /// not if a thread has stopped polling since the last call.
+    /// Returns true if the service thread, which calls this, may sleep on its timer alone: not if a
+    /// thread has stopped polling since the last call.
     pub fn back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -46,7 +46,7 @@ impl Wakeup {
         self.backed_off.store(false, Ordering::Relaxed);
     }
 
-    /// Called after something unfinished was added. Calls `set_timer` unless a wakeup is pending.
+    /// Calls `set_timer` unless a wakeup is pending. Called after something unfinished was added.
     pub fn request(&self, set_timer: impl FnOnce()) {
         // Either this thread sees that none is pending, or the service thread sees what was added.
         fence(Ordering::SeqCst);
@@ -56,13 +56,14 @@ impl Wakeup {
         }
     }
 
-    /// Called by the service thread if it will flush soon: calls need not set the timer.
+    /// Records that the service thread, which calls this, will flush soon: calls need not set the
+    /// timer.
     pub fn set_pending(&self) {
         self.pending.store(true, Ordering::Relaxed);
     }
 
-    /// Called by the service thread before it flushes for the last time before a sleep: calls that
-    /// add something later set the timer.
+    /// Records that a later addition must set the timer. The service thread calls this before the
+    /// last flush before a sleep.
     pub fn clear_pending(&self) {
         self.pending.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -26,7 +26,7 @@ mod sealed {
 pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
     /// True if the type is signed.
     const SIGNED: bool;
-    /// Its bits, zero-extended.
+    /// Returns its bits, zero-extended.
     fn word_bits(self) -> u64;
     /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
@@ -46,9 +46,9 @@ pub trait Amo: Sealed + Element + 'static {
     const WIDTH: AmoWidth;
     /// True if the type is a floating-point number.
     const IS_FLOAT: bool;
-    /// Its bits, zero-extended, as they cross the wire.
+    /// Returns its bits, zero-extended, as they cross the wire.
     fn to_bits(self) -> u64;
-    /// The value of such bits.
+    /// Returns the value of such bits.
     fn from_bits(bits: u64) -> Self;
     /// Reads atomically.
     ///
@@ -85,17 +85,17 @@ pub trait ArithmeticAmo: Amo {
 
 /// A type of the bitwise AMO types.
 pub trait BitwiseAmo: Amo {
-    /// Bitwise and with `value`; returns the old value.
+    /// Combines the word with `value` by a bitwise and. Returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_and(dest: *mut Self, value: Self) -> Self;
-    /// Bitwise or with `value`; returns the old value.
+    /// Combines the word with `value` by a bitwise or. Returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_or(dest: *mut Self, value: Self) -> Self;
-    /// Bitwise exclusive or with `value`; returns the old value.
+    /// Combines the word with `value` by a bitwise exclusive or. Returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].

@@ -31,7 +31,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// A context of this origin begins or ends a session.
+    /// Begins or ends a session of one of its contexts.
     pub(super) fn session(&mut self, network: &W::Network, is_open: bool) -> Result<(), Error> {
         self.quiet(network)?;
         if self.caps.sessions {
@@ -92,8 +92,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// While the owner is elsewhere: issues what is batched for any PE, as far as that needs no
-    /// wait.
+    /// Issues what is batched for any PE, as far as that needs no wait, while the owner is not in a
+    /// call.
     pub(super) fn try_send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
         for i in (0..self.batcher.pes().len()).rev() {
             self.try_send_batch(network, self.batcher.pes()[i])?;

@@ -42,7 +42,7 @@ pub struct WireEndpoint<P: Issuing> {
 }
 
 impl<P: Issuing> WireEndpoint<P> {
-    /// An endpoint that issues by an issuer of which it is a user already.
+    /// Returns an endpoint that issues by an issuer of which it is a user already.
     pub fn new(progress: Arc<P>, issuer: Arc<Issuer<P::Wire>>) -> WireEndpoint<P> {
         WireEndpoint { progress, issuer, in_session: false }
     }
@@ -70,7 +70,7 @@ impl<P: Issuing> WireEndpoint<P> {
         pe == local.me && local.amos == Amos::Software
     }
 
-    /// The result of an access of this PE to its own memory.
+    /// Returns the result of an access of this PE to its own memory.
     fn within(&self, is_within: bool) -> Result<(), Error> {
         let local = self.network().local();
         if is_within {

@@ -73,20 +73,20 @@ impl<W: Wire> Issuer<W> {
         self.users.load(Ordering::Acquire)
     }
 
-    /// An endpoint uses it no more.
+    /// Removes an endpoint from its users.
     pub(super) fn remove_user(&self) {
         self.users.fetch_sub(1, Ordering::Release);
     }
 
-    /// It carries out one more verb. The caller has the lock of the origin, as every other code
-    /// that changes this has.
+    /// Counts a verb that it carries out. The caller holds the lock of the origin, as all code that
+    /// changes this does.
     fn is_used(&self) {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Its owner leaves it with something unfinished, or with acknowledgments that are owed: it is
-    /// among what is unfinished from now on. Returns whether that is new. The caller has the lock
-    /// of the origin.
+    /// Adds it to the unfinished issuers, since its owner leaves operations unfinished or owes
+    /// acknowledgments. Returns true if it was not among them. The caller holds the lock of the
+    /// origin.
     fn leave(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
         if self.idle.load(Ordering::Relaxed) == is_unfinished {
             self.idle.store(!is_unfinished, Ordering::Relaxed);
@@ -282,7 +282,7 @@ impl<W: Wire> Issuers<W> {
             .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
-    /// The issuers that are unfinished; `None` if another thread is finishing some of them.
+    /// Returns the issuers that are unfinished; `None` if another thread is finishing some of them.
     pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
         self.unfinished.map(|left| Arc::clone(&left.issuer))
     }

@@ -282,9 +282,9 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// While its owner is elsewhere: sends what is batched, lets it work and completes what is in
-    /// flight, but for writes if it shall not `flush` them. Waits for nothing. Returns whether
-    /// there was anything to do.
+    /// Sends what is batched and completes what is in flight, but for writes if it shall not
+    /// `flush` them, while the owner is not in a call. Waits for nothing. Returns true if there was
+    /// anything to do.
     pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
         self.try_send_open_batches(network)?;
         let worked = self.progress(network)?;

@@ -115,7 +115,7 @@ impl<W: Wire> Origin<W> {
         (batch, ticket)
     }
 
-    /// The next request to a PE.
+    /// Returns the next request to a PE.
     fn issue(
         &mut self,
         network: &W::Network,
@@ -157,8 +157,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.send(network, pe, parts) }.map(|_| ())
     }
 
-    /// While its owner is elsewhere: issues what is batched for a PE, if there may be one more
-    /// request. It is sent when there is room.
+    /// Issues what is batched for a PE, if there may be one more request, while the owner is not in
+    /// a call. It is sent when there is room.
     pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let is_full = self.in_flight() >= self.caps.max_in_flight
             || self.issued.is_full(pe)

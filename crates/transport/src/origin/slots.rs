@@ -37,7 +37,7 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// The number by which a request names the slot.
+    /// Returns the number by which a request names the slot.
     pub(super) fn number(self) -> u32 {
         self.slot
     }

@@ -56,7 +56,7 @@ pub(super) struct Route {
 }
 
 impl<W: Wire> Origin<W> {
-    /// Nothing so far, over a wire of a PE.
+    /// Returns an origin over a wire of a PE.
     pub fn new(wire: W, network: &W::Network) -> Origin<W> {
         let acks = &network.local().acks;
         let (caps, n_pes) = (wire.caps(), acks.n_pes());
@@ -75,12 +75,12 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// The wire.
+    /// Returns the wire.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire
     }
 
-    /// Its number, and how many requests a PE has acknowledged.
+    /// Returns the number of this origin, and that of the requests that a PE has acknowledged.
     pub fn acked(&self, pe: Pe) -> (u32, u32) {
         (self.issued.stream(pe).origin, self.issued.acked(pe))
     }
@@ -113,7 +113,7 @@ impl<W: Wire> Origin<W> {
         self.wire.in_flight() > 0 || self.waits_to_send()
     }
 
-    /// Everything that has not ended.
+    /// Returns the number of operations and requests that have not ended.
     #[inline]
     pub(super) fn in_flight(&self) -> usize {
         self.wire.in_flight() + self.slots.n_unanswered()
@@ -141,7 +141,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// The wire may have something to do towards a PE.
+    /// Records that the wire may have something to do towards a PE.
     #[inline]
     pub(super) fn activate(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].active, true) {
@@ -149,8 +149,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// A call has waited for its operation with a PE: if there is nothing else to do towards it, no
-    /// other thread need look.
+    /// Removes a PE from the list to poll if nothing is left to do towards it, after a call has
+    /// waited for its operation.
     #[inline]
     pub(super) fn forget_idle(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
@@ -188,8 +188,8 @@ impl<W: Wire> Origin<W> {
         network.local().loss.check().map(|()| worked)
     }
 
-    /// After a loss: ends what is in flight, so that the network uses no memory of callers any
-    /// more.
+    /// Ends the operations in flight after a loss, so that the network uses no memory of callers
+    /// any more.
     ///
     /// # Errors
     /// Why it may still use some.

@@ -259,7 +259,7 @@ pub trait Wire: Send + Sized {
     /// it `expects` the reply of a PE. Returns whether there was work.
     fn serve(&self, network: &Self::Network, polls: u32, expects: bool) -> Result<bool, Error>;
 
-    /// After a long wait without an event: finds out whether a PE is still there.
+    /// Checks whether a PE still exists, after a long wait without an event.
     fn confirm(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
         let _ = (network, pe);
         Ok(())
@@ -275,8 +275,8 @@ pub trait Wire: Send + Sized {
     /// Frees buffers that only long batches need.
     fn end_session(&mut self) {}
 
-    /// After a loss: ends what is in flight, so that the network uses no memory of callers any
-    /// more.
+    /// Ends the operations in flight after a loss, so that the network uses no memory of callers
+    /// any more.
     ///
     /// # Errors
     /// Why it may still use some.

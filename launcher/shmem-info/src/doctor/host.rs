@@ -133,7 +133,7 @@ fn memory() -> Finding {
     Finding::ok("memory", format!("{} of {} are available", size(available), size(all)))
 }
 
-/// The memory of a node is a memfd, whose size RLIMIT_FSIZE limits.
+/// Checks the memory of a node, a memfd, whose size RLIMIT_FSIZE limits.
 fn node_memory() -> Finding {
     let name = "shared memory";
     if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < SMALL_JOB) {

@@ -12,7 +12,7 @@ use super::finding::{Finding, Grade, Section};
 /// The transport that chooses its provider by the number of connections.
 const OFI: &str = "ofi";
 
-/// A section for each transport.
+/// Returns a section for each transport.
 pub fn sections() -> Result<Vec<Section>, String> {
     let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let requested = settings.transport.as_deref();

@@ -108,8 +108,9 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     })
 }
 
-/// The parts of a provider that fit on all PEs, best first as on PE 0, and for each the ways over
-/// which it does. `offers` has for each PE and way the parts that fit there, or why none does.
+/// Returns the parts of a provider that fit on all PEs, best first as on PE 0, and for each the
+/// ways over which it does. `offers` has for each PE and way the parts that fit there, or why none
+/// does.
 ///
 /// # Errors
 /// When no part fits on all PEs; why, for each way.

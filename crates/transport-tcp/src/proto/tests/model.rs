@@ -37,7 +37,7 @@ fn answer(want: ExpectedReply, seq: u64) -> ReplyFrame {
     }
 }
 
-/// An answer that does not fit.
+/// Returns an answer that does not fit.
 fn lie(want: ExpectedReply, seq: u64) -> ReplyFrame {
     match want {
         ExpectedReply::Data(nbytes) => ReplyFrame::Data { seq, nbytes: nbytes + 1 },

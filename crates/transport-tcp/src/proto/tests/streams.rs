@@ -24,7 +24,7 @@ pub(super) fn width() -> impl Strategy<Value = AmoWidth> {
     prop_oneof![Just(AmoWidth::Four), Just(AmoWidth::Eight)]
 }
 
-/// A request and its body.
+/// Returns a request and its body.
 fn request() -> impl Strategy<Value = (RequestFrame, Vec<u8>)> {
     let body = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..70),

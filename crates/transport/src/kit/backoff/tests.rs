@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The numbers of spins, yields and sleeps in this order among `n` pauses.
+/// Returns the numbers of spins, yields and sleeps in this order among `n` pauses.
 fn pauses(backoff: &mut Backoff, n: usize) -> [usize; 3] {
     let pauses: Vec<Pause> = (0..n).map(|_| backoff.pause()).collect();
     assert!(pauses.is_sorted_by_key(|pause| *pause as u8), "{pauses:?}");

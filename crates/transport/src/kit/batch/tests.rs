@@ -48,7 +48,7 @@ fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks {
 /// The bytes of two blocks.
 const DATA: [u8; 16] = *b"block 1.block 2.";
 
-/// An operation of each kind.
+/// Returns an operation of each kind.
 fn each() -> Vec<u8> {
     let mut batch = Vec::new();
     append_put(&mut batch, (RemoteAddr { segment: Segment::Static, offset: u64::MAX }, 0), 0);
@@ -61,7 +61,7 @@ fn each() -> Vec<u8> {
     batch
 }
 
-/// Memory of `N` words of `value`, and the segments whose heap it is.
+/// Returns the memory of `N` words of `value`, and the segments whose heap it is.
 fn memory<const N: usize>(value: u64) -> (Box<[u64; N]>, Segments) {
     let mut memory = Box::new([value; N]);
     let segments = Segments::default();

@@ -113,7 +113,7 @@ impl Driver for Busy {
     }
 }
 
-/// The recorded times, once there are many.
+/// Returns the recorded times, once there are many.
 fn next_sleeps(
     limits: &'static WaitLimits,
     prepare: impl FnOnce(&ProgressState),

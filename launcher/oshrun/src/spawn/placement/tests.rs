@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two NUMA nodes of two CPUs, each with a NIC.
+/// Returns two NUMA nodes of two CPUs, each with a NIC.
 fn machine() -> Topology {
     let set = |list| CpuSet::parse(list).expect("a list");
     let numa = |(index, list)| topology::Numa { index, nbytes: 0, cpus: set(list) };

@@ -122,7 +122,7 @@ fn table() -> Option<&'static Known> {
     unsafe { own::get().as_ref() }
 }
 
-/// Returns the index of the eight bytes of an address, and what an entry has of it.
+/// Returns the index of the eight bytes of an address, and an entry's bits for it.
 #[inline(always)]
 fn locate(addr: usize) -> (usize, u64) {
     let upper = addr >> (3 + ENTRY_BITS);
@@ -183,8 +183,7 @@ pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
     Some(&table()?.sites[slot])
 }
 
-/// Returns the accesses of the calling thread, and of those that have ended, that were not counted
-/// yet.
+/// Returns the uncounted accesses of the calling thread, and of those that have ended.
 pub fn take_uncounted() -> u64 {
     COUNTED.swap(0, Relaxed) + table().map_or(0, |known| known.uncounted.replace(0))
 }

@@ -50,7 +50,7 @@ impl<T> Drop for Fid<T> {
     }
 }
 
-/// Returns a code of libfabric's as a result.
+/// Converts a code of libfabric's to a result.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }

@@ -166,8 +166,7 @@ pub(crate) fn connect(
             limit = LONGEST_ATTEMPT.min(limit * 2);
             continue;
         }
-        // One that hangs up is there. It may lack descriptors, and says so itself if that does not
-        // change.
+        // A PE that hangs up exists. It may lack descriptors, and reports that itself if it lasts.
         let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
         let tried = begun.elapsed();
         if tried >= longest {

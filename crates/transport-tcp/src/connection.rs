@@ -226,8 +226,7 @@ impl Connection {
         })
     }
 
-    /// Receives to the rest of the [direct](Connection::direct) destination first and then into a
-    /// buffer.
+    /// Receives to the rest of the [direct](Connection::direct) destination, then into a buffer.
     fn receive_once(
         &mut self,
         segments: &Segments,

@@ -4,8 +4,7 @@ use crate::found;
 use crate::settings::INTERFACE;
 use rushmem_transport::{Diagnosis, Open, Verdict};
 
-/// Returns each address of each interface that is up, in the order in which peers try those that
-/// are used.
+/// Returns the addresses of each interface that is up, in the order in which peers try them.
 pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let chosen = with.host.variable(INTERFACE);
     let near = with.host.nic().and_then(|nic| nic.interface);

@@ -413,7 +413,7 @@ impl Endpoint for TcpEndpoint {
             OldValue::Returned => {
                 let mut old = 0u64;
                 let to = (&raw mut old).cast();
-                // SAFETY: a local that lives until the answer has come or, on an error, the link is
+                // SAFETY: a local that lives until the answer arrives or, on an error, the link is
                 // closed.
                 let append = |link: &mut Connection| unsafe {
                     link.origin.fetch(&request, to, AmoWidth::Eight)

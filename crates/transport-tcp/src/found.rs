@@ -1,5 +1,4 @@
-//! Which addresses this machine has: on which of them a PE listens, and in which order a peer tries
-//! them.
+//! The addresses of this machine on which a PE listens, and the order in which a peer tries them.
 
 use crate::no_address;
 use if_addrs::Interface;

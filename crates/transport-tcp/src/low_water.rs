@@ -23,8 +23,7 @@ impl Default for LowWater {
 }
 
 impl LowWater {
-    /// Updates the low-water mark after a receive by this thread: `rest` bytes of a body are still
-    /// to arrive.
+    /// Updates the low-water mark after a receive by this thread, with `rest` bytes to follow.
     pub(crate) fn follow(&mut self, socket: impl AsFd, rest: usize) -> io::Result<()> {
         let next = self.next(rest, is_service());
         if next != self.0 {

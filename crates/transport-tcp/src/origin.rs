@@ -29,8 +29,7 @@ enum To {
     Nowhere,
 }
 
-// SAFETY: plain addresses; the caller that issued the request keeps the memory valid until it is
-// answered.
+// SAFETY: plain addresses; the caller keeps the memory valid until the request is answered.
 unsafe impl Send for To {}
 
 /// The state of this PE's requests to the peer.
@@ -174,7 +173,7 @@ impl TcpOrigin {
         self.ledger.expect(want, To::Batch)
     }
 
-    /// Returns the next bytes of the answers to a batch, which has as many as they want.
+    /// Takes the next bytes of the answers to a batch, which has as many as they need.
     fn take_answers(&mut self, nbytes: usize, bytes: &[u8]) -> Result<(), Violation> {
         let answers = &mut self.answers;
         let taken = self.answered.take(nbytes, bytes, |answered| {

@@ -31,8 +31,7 @@ impl Progress {
         Progress { shared, service: Mutex::new(service) }
     }
 
-    /// Sends what was held back and serves peers, if no other thread does; returns whether there
-    /// was work.
+    /// Sends held-back data and serves peers, if no other thread does. Returns true if it worked.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         let shared = &self.shared;
         shared.state.polled();

@@ -111,8 +111,7 @@ impl SendQueue {
     /// # Safety
     /// The range is valid for such reads.
     pub(crate) unsafe fn push_copy<L: mem::Loads>(&mut self, range: LocalBuf) {
-        // A long copy reads whole words of memory that others may change only where both sides are
-        // aligned alike.
+        // A long copy reads whole words only where both sides have the same alignment.
         if L::ATOMIC && range.nbytes > 1 && self.own.len() % WORD != range.base.addr() % WORD {
             let mut copy = vec![0; range.base.addr() % WORD];
             // SAFETY: the same contract.
@@ -224,8 +223,7 @@ impl SendQueue {
             Unsent::Memory(range) => range,
             Unsent::Shared(_) => copy,
         });
-        // SAFETY: own bytes live in `own`, a copy in `copy`; memory is valid by the contract of
-        // `push_memory`.
+        // SAFETY: `own` and `copy` hold bytes; memory is valid by the contract of `push_memory`.
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 

@@ -138,8 +138,8 @@ impl Service {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(e) => {
-                    // Out of descriptors or memory, which the kernel says whether or not a PE
-                    // is there.
+                    // Out of descriptors or memory, which the kernel also reports without a new
+                    // peer.
                     if !is_waiting(&self.listeners[number as usize]) {
                         self.refusing = None;
                         return;

@@ -62,8 +62,7 @@ pub struct Tuning {
     pub refuse_limit: Duration,
     /// The time for which connecting to a peer may take.
     pub connect_limit: Duration,
-    /// The time for which a peer is tried whose host refuses: where many PEs connect at once, some
-    /// attempts fail.
+    /// The time for which attempts go on at a host that refuses, as one with many new peers does.
     pub refusal_limit: Duration,
     /// The time for which a peer's host may be silent when it owes an answer.
     pub silence_limit: Duration,

@@ -30,8 +30,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The time for which a PE whose connection was deferred waits for that of the peer before it
-/// connects again.
+/// The time for which a deferred PE waits for the peer's connection before it connects again.
 const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
@@ -273,8 +272,8 @@ impl SharedState {
         error
     }
 
-    /// Follows up work on a link: wakes threads that wait for arrived data, and schedules the data
-    /// left to send.
+    /// Wakes threads that wait for data that arrived on a link, and schedules the data left to
+    /// send.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.has_changed_memory() {
             self.host.arrived();
@@ -336,8 +335,7 @@ impl SharedState {
         self.state.request_flush();
     }
 
-    /// Returns true if all that is left to send is batched in sessions, to which more is being
-    /// added.
+    /// Returns true if all unsent data are batched in sessions, to which more are being added.
     pub(crate) fn only_batches_left(&self) -> bool {
         !self.unfinished.any(|_| true)
     }
@@ -398,8 +396,7 @@ impl SharedState {
         self.events.record(&self.state);
     }
 
-    /// Sleeps until something arrives or there are more events than `seen`, for `at_most` at the
-    /// longest.
+    /// Sleeps for at most `at_most`, until data arrive or there are more events than `seen`.
     pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
         self.events.sleep(&self.state, &self.epoll, seen, at_most);
     }

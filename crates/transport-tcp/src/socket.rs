@@ -1,5 +1,4 @@
-//! Options of the socket of a connection, the kinds of its errors, and random bytes for its
-//! handshake.
+//! The options of a connection's socket, the kinds of its errors, and random bytes for handshakes.
 
 use crate::settings::Tuning;
 use rustix::net::sockopt;
@@ -77,8 +76,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketType};
     use std::net::{SocketAddr, TcpListener};
 
-    /// Returns a connection from one loopback address to another one, which lasts as long as who
-    /// listens.
+    /// Returns a connection between loopback addresses, which lasts as long as the listener.
     fn connection(from: [u8; 4], to: [u8; 4]) -> (TcpListener, TcpStream) {
         let listener = TcpListener::bind(SocketAddr::from((to, 0))).expect("a port");
         let socket =

@@ -38,8 +38,7 @@ fn count(result: isize) -> io::Result<usize> {
 /// Ranges that one send takes.
 pub(crate) const VECTORS: usize = 32;
 
-/// Sends the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no
-/// signal.
+/// Sends the first [`VECTORS`] ranges as far as there is room; never blocks, raises no signal.
 ///
 /// It goes to the kernel directly, which has read what it has taken before any peer has it. A race
 /// detector would believe of the C library's function that the calling thread reads after the call.
@@ -74,8 +73,7 @@ pub(crate) unsafe fn receive(
     let mut vectors = [NONE; 2];
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: an open descriptor and vectors that live; the memory is valid by contract, the buffer
-    // as a slice.
+    // SAFETY: an open descriptor and live vectors; memory valid by contract, the buffer as a slice.
     let nbytes = count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })?;
     order::received();
     Ok(nbytes)
@@ -88,8 +86,7 @@ pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> 
     Ok(nbytes)
 }
 
-/// Returns whether something can be received, which is not taken: `None` if nothing came, `false`
-/// at the end.
+/// Peeks: returns true if data can be received, false at the end, `None` if nothing arrived.
 pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     let peek = || rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK);
     match rustix::io::retry_on_intr(peek) {
@@ -99,8 +96,7 @@ pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     }
 }
 
-/// Sends bytes of the caller's own, or as many as there is room for; never blocks, raises no
-/// signal.
+/// Sends bytes of the caller as far as there is room; never blocks, raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     order::sending();
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)

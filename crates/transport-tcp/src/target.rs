@@ -16,8 +16,7 @@ use std::sync::atomic::{Ordering, fence};
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
-/// Data that an answer always copies: each range that is sent by reference takes a system call of
-/// its own.
+/// Data that an answer always copies: a range sent by reference takes a system call of its own.
 const COPY_ALWAYS: usize = 64;
 
 /// The most bytes that wait for room with the answers to a peer: more than those to all requests

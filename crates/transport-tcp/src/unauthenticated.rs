@@ -53,8 +53,7 @@ impl Unauthenticated {
             }
         }
         match self.acceptor.check(&self.claim) {
-            // One that has given up waiting may have another claim on its way, which counts
-            // instead.
+            // A peer that stopped waiting may have sent another claim, which counts instead.
             Ok(pe) if !matches!(sys::look(&self.socket), Ok(Some(false)) | Err(_)) => {
                 Claim::Peer(pe)
             }

@@ -16,8 +16,7 @@ pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
-/// Returns the active ports of the InfiniBand class, such as `mlx5_0:1`, sorted. Devices in
-/// software count.
+/// Returns the active ports of the InfiniBand class, such as `mlx5_0:1`, sorted, also in software.
 pub fn active_ports() -> Vec<String> {
     active_ports_in(Path::new("/sys/class"))
 }

@@ -46,8 +46,7 @@ impl Directory {
         bytes
     }
 
-    /// Returns the maximum number of bytes of the table of `n_pes` PEs, each of which announced at
-    /// most `each` bytes.
+    /// Returns the maximum length of the table of `n_pes` PEs that announced at most `each` bytes.
     pub fn most_bytes(n_pes: u32, each: usize) -> usize {
         NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + each)
     }

@@ -324,7 +324,7 @@ pub trait Transport: Send + Sync {
         NetworkActivity::default()
     }
 
-    /// Tells the service thread to take over at once, since the calling thread stops polling and
+    /// Makes the service thread take over at once, since the calling thread stops polling and
     /// sleeps elsewhere.
     fn stop_polling(&self) {}
 

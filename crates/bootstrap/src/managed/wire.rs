@@ -129,8 +129,7 @@ fn of_words(line: &str) -> PmiMessage {
     PmiMessage(line.split_whitespace().filter_map(pair).collect())
 }
 
-/// Parses the pairs of a message. A semicolon ends a pair; two of them are one that belongs to a
-/// value.
+/// Parses the pairs of a message. A semicolon ends a pair; two are one within a value.
 fn of_body(body: &str) -> PmiMessage {
     let mut pairs = Vec::new();
     let mut current = String::new();

@@ -45,8 +45,8 @@ impl Messages {
         pending.map(|joined| joined.warning(self.n_pes)).collect()
     }
 
-    /// Records a PE's warning. Returns the text to print once all PEs have given the same warning,
-    /// or if there is no room for it.
+    /// Records a PE's warning. Returns the text to print once all PEs have given the same one, or
+    /// if there is no room for it.
     pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
         let known = self.warnings.iter_mut().position(|joined| joined.joins(pe, message));
         let known = known.unwrap_or(self.warnings.len());
@@ -61,8 +61,7 @@ impl Messages {
         is_complete.then(|| joined.warning(self.n_pes))
     }
 
-    /// Records the message with which a PE ends the job. Returns true if all PEs have sent the same
-    /// message.
+    /// Records the last message of a PE. Returns true if all PEs have sent the same one.
     pub(super) fn aborted(&mut self, pe: u32, status: i32, message: &str) -> bool {
         let (_, joined) =
             self.aborting.get_or_insert_with(|| (status, JoinedMessage::new(pe, message)));

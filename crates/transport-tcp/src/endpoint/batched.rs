@@ -1,5 +1,4 @@
-//! The functions with which an endpoint batches operations in a session. No other endpoint calls
-//! them.
+//! The functions with which an endpoint batches the operations of a session.
 //!
 //! Each of the first functions batches the operation of a verb, if it is small and no thread waits
 //! for it, and otherwise sends what is to leave ahead of it; it returns whether it did the former.

@@ -49,8 +49,7 @@ pub(crate) enum ReplyFrame {
 pub(crate) enum Frame {
     Request(RequestFrame),
     Reply(ReplyFrame),
-    /// Carry out the operations of the body (`kit::batch`), as one request. Answer if they return
-    /// anything.
+    /// A batch (`kit::batch`) as one request, which is answered if its operations return anything.
     Batch {
         nbytes: u32,
     },

@@ -134,8 +134,7 @@ impl<H: Head> Reader<H> {
         self.body
     }
 
-    /// Skips the next `nbytes` bytes of the body, which were received directly to their
-    /// destination.
+    /// Skips `nbytes` bytes of the body, which were received at their destination.
     pub(crate) fn advance(&mut self, nbytes: usize) {
         if let Some((head, done)) = &mut self.body {
             *done += nbytes;

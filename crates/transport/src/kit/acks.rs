@@ -52,7 +52,7 @@ impl AckCounts {
         Ok(())
     }
 
-    /// Returns acknowledgments that start as if `count` requests had been acknowledged.
+    /// Sets the counts as if `count` requests had been acknowledged.
     #[cfg(test)]
     pub(super) fn start_at(&self, pe: Pe, count: u32) {
         self.by_pe.get_or_default(pe).expect("a PE").store(count, Ordering::Relaxed);

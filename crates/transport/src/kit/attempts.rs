@@ -22,8 +22,8 @@ impl Attempts {
         Attempts { first: now, n: 0, pause: FIRST_PAUSE, next: now }
     }
 
-    /// Records that an attempt was refused. Returns true if another one is to be made within
-    /// `limit` of the first.
+    /// Records a refusal. Returns true if another attempt is to be made within `limit` of the
+    /// first.
     pub fn refused(&mut self, now: Instant, limit: Duration) -> bool {
         self.n += 1;
         self.next = now + self.pause;

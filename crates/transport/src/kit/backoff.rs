@@ -92,8 +92,7 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// Returns a wait that begins. It spins this often unless CPUs are `oversubscribed`: others
-    /// need one.
+    /// Returns a wait that begins. It spins this often unless CPUs are `oversubscribed`.
     #[inline]
     pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
         let (spins, yields) = match oversubscribed {

@@ -180,8 +180,7 @@ impl<T> Default for OwnHeap<T> {
 }
 
 impl<T> OwnHeap<T> {
-    /// Sets the size of the heap. Returns the number of bytes of the first block, which is
-    /// registered now.
+    /// Sets the heap's size. Returns the length of the first block, which is registered now.
     pub fn begin(&self, nbytes: usize) -> usize {
         let registered = nbytes.min(FIRST);
         *lock(&self.extent) = Extent { registered, nbytes };

@@ -19,8 +19,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Returns a record without a loss. `me` and `own_host`, the name of this machine, are for
-    /// messages.
+    /// Returns a record without a loss. Messages name `me` and `own_host`, this machine.
     pub fn new(me: Pe, own_host: String, host: Arc<dyn Host>) -> Loss {
         Loss { me, own_host, host, first: OnceLock::new(), leaving: AtomicBool::new(false) }
     }

@@ -41,8 +41,7 @@ pub struct ProgressState {
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl ProgressState {
-    /// Returns the state before the service thread starts. `cpus_per_pe` is 0 if PEs outnumber the
-    /// CPUs.
+    /// Returns the state before the service thread starts; `cpus_per_pe` is 0 if oversubscribed.
     ///
     /// # Errors
     /// If the kernel refuses a timer.

@@ -68,8 +68,7 @@ impl<T> Segments<T> {
         word.addr().is_multiple_of(width.nbytes()).then_some(word)
     }
 
-    /// Returns the address of local memory that lies in a segment, and what the provider knows of
-    /// that.
+    /// Returns the address of local memory in a segment, and what the provider knows of it.
     pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
         Segment::ALL.into_iter().find_map(|segment| {
             let of = self.0[segment as usize].get()?;

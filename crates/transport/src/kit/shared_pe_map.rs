@@ -81,8 +81,7 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
 }
 
 impl<T: Default, const BLOCK: usize> SharedPeMap<T, BLOCK> {
-    /// Returns the entry of a PE, with the default value if it is new. `None` if there is no such
-    /// PE.
+    /// Returns the entry of a PE, by default if it is new. `None` if there is no such PE.
     #[inline]
     pub fn get_or_default(&self, pe: Pe) -> Option<&T> {
         match self.get(pe) {

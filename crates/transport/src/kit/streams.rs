@@ -21,8 +21,7 @@ impl<T> Streams<T> {
         Streams { me, carried: HashMap::new() }
     }
 
-    /// Takes the acknowledgment of a request that has arrived, and returns what to do with the
-    /// request.
+    /// Takes the acknowledgment of a request that has arrived. Returns what to do with it.
     ///
     /// # Errors
     /// When no origin sends it at this point.
@@ -48,8 +47,7 @@ impl<T> Streams<T> {
     }
 
     /// Records that a request was carried out, which found this old value. Returns the reply if the
-    /// request asks for one or for the old value; otherwise the next message to its PE acknowledges
-    /// it.
+    /// request asks for one or for the old value; otherwise the next message to its PE has it.
     pub fn carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
         let &Request { stream, place, slot, .. } = request;
         let carried = self.carried.entry(stream).or_default();

@@ -56,8 +56,7 @@ impl Wakeup {
         }
     }
 
-    /// Records that the service thread, which calls this, will flush soon: calls need not set the
-    /// timer.
+    /// Records that the service thread, the caller, will flush soon: calls need not set the timer.
     pub fn set_pending(&self) {
         self.pending.store(true, Ordering::Relaxed);
     }

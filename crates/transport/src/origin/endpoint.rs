@@ -70,7 +70,7 @@ impl<P: Issuing> WireEndpoint<P> {
         pe == local.me && local.amos == Amos::Software
     }
 
-    /// Returns the result of an access of this PE to its own memory.
+    /// Converts the result of an access of this PE to its own memory.
     fn within(&self, is_within: bool) -> Result<(), Error> {
         let local = self.network().local();
         if is_within {

@@ -134,7 +134,7 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
     Point { nbytes, summary, histogram, by_pe: None, samples: Vec::new() }
 }
 
-/// Around 1, a few percent, with a long tail above.
+/// Returns noise around 1, a few percent, with a long tail above.
 fn noise(rng: &mut Rng) -> f64 {
     let normal = (0..6).map(|_| rng.f64()).sum::<f64>() - 3.0;
     match rng.u32(0..100) {

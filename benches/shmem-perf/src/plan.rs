@@ -173,7 +173,7 @@ pub fn needs_blocks(options: &PerfOptions, table: &[Operation]) -> bool {
     wants(options, Measure::Collective) && table.iter().any(is_one)
 }
 
-/// `put_signal` also names `put_signal round trip`.
+/// Returns true if a name denotes an operation: `put_signal` also denotes `put_signal round trip`.
 fn is_called(operation: &Operation, name: &str) -> bool {
     let rest = operation.name.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))

@@ -26,7 +26,7 @@ pub(crate) struct Position {
     pub(crate) n_pes: u32,
 }
 
-/// This process's position, when it is a PE.
+/// Returns this process's position, if it is a PE.
 pub(crate) fn position() -> Option<Position> {
     let value = env::var(VARIABLE).ok()?;
     let (pe, n_pes) = value.split_once('/').expect("a position is pe/n_pes");

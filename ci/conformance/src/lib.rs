@@ -149,7 +149,7 @@ pub fn run(test: &str, open: Opener, case: Case) {
     }
 }
 
-/// One PE's part of a case.
+/// Runs one PE's part of a case.
 fn run_pe(position: job::Position, open: Opener, case: &Case) {
     let limit = patient(case.limit) + Duration::from_secs(10);
     std::thread::spawn(move || {

@@ -136,7 +136,7 @@ impl Member {
         self.transport.caps()
     }
 
-    /// Meet all others, outside the transport.
+    /// Meets all others, outside the transport.
     pub fn barrier(&self) {
         self.side.barrier();
     }
@@ -157,7 +157,7 @@ impl Member {
         self.side.compute_until_barrier(poll);
     }
 
-    /// Compute, without a call of the transport, until all others are at this line or in a barrier.
+    /// Computes without a call of the transport until all others are at this line or in a barrier.
     pub(crate) fn compute_until_barrier(&self) {
         let mut sum = 0u64;
         self.side.compute_until_barrier(|| {

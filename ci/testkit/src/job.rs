@@ -61,7 +61,7 @@ impl Job {
         self.launcher_options(["-n", &n.to_string()])
     }
 
-    /// Further options of oshrun.
+    /// Adds options of oshrun.
     pub fn launcher_options<'a>(mut self, options: impl IntoIterator<Item = &'a str>) -> Self {
         self.launcher_options.extend(options.into_iter().map(str::to_owned));
         self

@@ -217,7 +217,7 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
     Ok(())
 }
 
-/// Man pages and completions.
+/// Installs man pages and completions.
 fn documents(workspace: &Workspace, prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     for name in PROGRAMS.into_iter().chain([PERF]) {
         man_pages::of_program(prefix, name, tools)?;

@@ -195,7 +195,7 @@ impl Managed {
         self.manager.ender()
     }
 
-    /// Everybody's record, on the PEs that are to get them.
+    /// Returns the records of all PEs, on the PEs that are to get them.
     pub(crate) fn exchange(
         &mut self,
         to: Receivers,
@@ -266,7 +266,7 @@ impl Managed {
         self.watch.finalized();
     }
 
-    /// Initialization is entered again.
+    /// Records that initialization is entered again.
     pub(crate) fn resumed(&self) {
         self.watch.resumed();
     }

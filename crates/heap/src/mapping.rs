@@ -16,7 +16,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// New private memory, which takes none until it is touched.
+    /// Returns new private memory, which occupies none until it is accessed.
     ///
     /// # Errors
     /// When the kernel refuses.

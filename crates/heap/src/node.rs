@@ -123,12 +123,12 @@ impl NodeMemory {
         &self.layout
     }
 
-    /// Start of this PE's heap, `layout().heap_bytes()` long.
+    /// Returns the start of this PE's heap, `layout().heap_bytes()` long.
     pub fn heap(&self) -> *mut u8 {
         self.slice()
     }
 
-    /// Start of this PE's internal area, `layout().internal_bytes()` long.
+    /// Returns the start of this PE's internal area, `layout().internal_bytes()` long.
     pub fn internal(&self) -> *mut u8 {
         self.slice().wrapping_add(self.layout.internal_offset())
     }

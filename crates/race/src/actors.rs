@@ -153,7 +153,7 @@ const FENCES: usize = 8;
 const MAX_SIGNALS: usize = 64;
 
 impl ContextFlights {
-    /// Nothing on the context of this place.
+    /// Returns the state of context `ctx`, without operations in flight.
     pub fn new(ctx: u64) -> ContextFlights {
         ContextFlights { is_default: ctx == 0, ..ContextFlights::default() }
     }

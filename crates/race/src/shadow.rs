@@ -77,7 +77,7 @@ impl<'a> Shadow<'a> {
         Shadow { heads, parts }
     }
 
-    /// Page number `index`.
+    /// Returns page number `index`.
     pub fn page(self, index: usize) -> Page<'a> {
         let head = &self.heads[index * HEAD_WORDS..][..HEAD_WORDS];
         Page { head, parts: &self.parts[index * PART_WORDS..][..PART_WORDS] }

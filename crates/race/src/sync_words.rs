@@ -73,7 +73,7 @@ pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
     }
 }
 
-/// `clock` knows what those knew who have released the key.
+/// Merges the clocks of the actors that have released the key into `clock`.
 pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
     with(areas, key, false, |shared| shared.join_into(areas.arena, clock));
 }

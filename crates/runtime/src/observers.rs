@@ -144,7 +144,7 @@ pub(crate) fn report(describe: impl FnOnce() -> Event) {
     }
 }
 
-/// Bytes that a collective moves between this PE and `pe`.
+/// Records the bytes that a collective moves between this PE and `pe`.
 #[inline]
 pub(crate) fn moved(pe: usize, nbytes: usize) {
     if nbytes > 0 {

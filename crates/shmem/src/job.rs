@@ -40,7 +40,7 @@ const fn is_of_one_thread(level: i32) -> bool {
     level < SHMEM_THREAD_SERIALIZED
 }
 
-/// Locked while handles come and go.
+/// Locks the thread that has handles and their number.
 fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
     SINGLE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -205,7 +205,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 }
 
-/// Both vectors, of this length.
+/// Returns both vectors, of this length.
 #[track_caller]
 fn vectors<T: Pod>(
     call: Call,

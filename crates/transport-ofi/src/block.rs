@@ -16,7 +16,7 @@ pub(crate) struct CellBlock {
 unsafe impl Send for CellBlock {}
 
 impl CellBlock {
-    /// `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
+    /// Returns `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
     pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
         let cell = cell.next_power_of_two().max(64);
         // The alignment that the system's allocator has by itself: for more it would write all the
@@ -42,7 +42,7 @@ impl CellBlock {
         LocalBuf { base: self.base.wrapping_add(at), nbytes: 1 << self.shift }
     }
 
-    /// Which cell an address is in; `None` for one outside.
+    /// Returns the cell that an address is in; `None` for an address outside.
     #[inline]
     pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
         let at = address.addr().checked_sub(self.base.addr())?;

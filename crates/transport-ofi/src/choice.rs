@@ -82,7 +82,7 @@ impl Request {
         }
     }
 
-    /// Why an entry that libfabric offers for what a job requires is not taken.
+    /// Returns the reason why an entry that libfabric offers for a job's requirements is not used.
     fn why_not(&self, info: &FiInfo) -> Option<String> {
         // Not every provider looks at the domain and the fabric that are requested.
         let names = [
@@ -265,7 +265,7 @@ fn fitting(
     Ok(fitting)
 }
 
-/// As [`fitting`], but never nothing.
+/// Works as [`fitting`], but fails if nothing fits.
 ///
 /// # Errors
 /// When nothing fits; the text says why not, and what to do.
@@ -300,7 +300,7 @@ fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     Found { rdma: device.is_some(), hardware_amos, description }
 }
 
-/// Why nothing fits, and what to do: for a start that fails.
+/// Returns the reason why nothing fits, and the remedy, for a start that fails.
 fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
     let provider = &request.provider;
     let refused = refusals(library, request, &[]);
@@ -367,7 +367,7 @@ fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> 
     all
 }
 
-/// Why a provider, which has something here, does not fit.
+/// Returns the reason why a provider, which has something here, does not fit.
 fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagnosis {
     let requested = &request.provider;
     if !requested.is_empty() && requested != name {
@@ -491,8 +491,9 @@ fn flags(names: &[(&str, u64)], value: u64) -> String {
     set.map(|(name, _)| *name).collect::<Vec<_>>().join(" and ")
 }
 
-/// Why a provider refuses `hints`; `offer` is what it offers for other ones, if anything. Nothing
-/// if it refuses even when all is dropped. libfabric itself only says that it has nothing.
+/// Returns the reason why a provider refuses `hints`; `offer` is what it offers for other ones, if
+/// anything. Nothing if it refuses even when all is dropped. libfabric itself only says that it has
+/// nothing.
 fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> Option<String> {
     let without = |dropped: &[&Relaxation]| {
         let mut left = hints.clone();

@@ -140,7 +140,7 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// PE `pe` by what it published, which was checked.
+    /// Returns PE `pe` from what it published, which was checked.
     ///
     /// # Errors
     /// When libfabric refuses.

@@ -221,7 +221,7 @@ impl FiEndpoint {
         self.attempts.pauses(pe)
     }
 
-    /// libfabric's words for a code with which an operation on a PE was refused at last.
+    /// Returns libfabric's text for a code with which an operation on a PE finally failed.
     pub(crate) fn why_refused(&self, pe: u32, code: i32) -> String {
         self.after_attempts(pe, code, self.strerror(code))
     }

@@ -85,7 +85,7 @@ pub(crate) struct FabricNic {
 }
 
 impl FiInfo {
-    /// Nothing is required.
+    /// Returns requirements that any provider meets.
     pub(crate) fn any() -> FiInfo {
         FiInfo { mode: u64::MAX, mr_mode: ANY_REGISTRATION, ..FiInfo::default() }
     }
@@ -172,7 +172,7 @@ impl FiInfo {
         quirks::has(&self.provider, quirk)
     }
 
-    /// It reaches any number of peers without connections, and not by the kernel.
+    /// Returns true if it reaches any number of peers without connections and without the kernel.
     pub(crate) fn scales(&self) -> bool {
         !self.connects && !self.has(Quirk::ByKernel)
     }
@@ -195,7 +195,7 @@ impl FiInfo {
         self.asks(fi::FI_MR_ALLOCATED)
     }
 
-    /// CPUs move the data: libfabric names no device on a bus.
+    /// Returns true if CPUs move the data: libfabric names no device on a bus.
     pub(crate) fn copies(&self) -> bool {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
@@ -206,7 +206,7 @@ impl FiInfo {
         self.sockets && self.takes_data() && self.ranges >= 2
     }
 
-    /// Data of more than a few words come with their signal in one message.
+    /// Returns true if data of more than a few words travel with their signal in one message.
     pub(crate) fn takes_data(&self) -> bool {
         self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
     }

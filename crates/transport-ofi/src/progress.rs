@@ -76,7 +76,7 @@ impl Progress {
         self.poll().map(|worked| worked || signaled)
     }
 
-    /// The caller sleeps elsewhere from now on.
+    /// Records that the caller stops polling and sleeps elsewhere.
     pub(crate) fn stop_polling(&self) {
         self.shared.stopped_polling.store(true, Ordering::Relaxed);
         self.shared.local.state.stop_polling();

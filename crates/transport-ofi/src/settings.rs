@@ -162,7 +162,7 @@ impl Tuning {
         self.longest_batch_message - HEAD
     }
 
-    /// So small that everything waits for everything, and without trust, for tests.
+    /// Returns limits so small that every operation has to wait, without trust, for tests.
     pub fn tiny() -> Tuning {
         Tuning {
             depth: 4,

@@ -138,7 +138,7 @@ impl SharedState {
         try_lock(&self.service).is_some_and(|service| service.has_backlog())
     }
 
-    /// Something failed: from now on everything does. Returns the first loss.
+    /// Records a failure, after which every operation fails. Returns the first loss.
     pub(crate) fn fail(&self, failure: &EpFailure) -> Error {
         let provider = &self.address.provider;
         match failure.pe {

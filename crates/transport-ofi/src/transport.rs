@@ -181,7 +181,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     Ok(Ofi { progress, thread })
 }
 
-/// Why memory could not be registered, and what helps.
+/// Returns the reason why memory could not be registered, and the remedy.
 fn refusal(info: &FiInfo, segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
     let library = format!("libfabric ({})", info.provider);

@@ -200,7 +200,8 @@ impl OfiWire {
         self.posted(shared, pe, true, attempt)
     }
 
-    /// Nothing can be started towards a PE: libfabric's number, or `None` if the ep was given up.
+    /// Returns the failure of operations that cannot be started on a PE: libfabric's number, or
+    /// `None` if the ep was given up.
     #[cold]
     fn refused(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
         let refused = self.ep.as_ref().zip(code);

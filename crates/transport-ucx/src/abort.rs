@@ -25,7 +25,7 @@ struct Last {
 
 static LAST: OnceLock<Last> = OnceLock::new();
 
-/// Has UCX make progress, in which it may abort.
+/// Makes UCX progress, in which it may abort.
 #[inline]
 pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     WITHIN.set(true);
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Has another process send the signal to this one.
+    /// Makes another process send the signal to this one.
     fn send(pid: u32) -> ! {
         let status = Command::new("kill").args(["-s", "ABRT", &pid.to_string()]).status();
         panic!("the signal has not ended the process: {status:?}")

@@ -85,7 +85,7 @@ impl CallbackState {
         Rc::clone(slot)
     }
 
-    /// A slot's operation ended, or never began: UCX reads no more what is kept there.
+    /// Releases a slot whose operation ended or never began: UCX no longer reads its contents.
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(null_mut());
@@ -127,7 +127,7 @@ impl CallbackState {
         }
     }
 
-    /// Old values are wanted no more: after a loss callers do not keep the words that they go to.
+    /// Drops the destinations of old values: after a loss callers do not keep these words.
     pub(crate) fn forget_fetched(&self) {
         self.slots.borrow().iter().for_each(|slot| slot.fetched.set(null_mut()));
     }
@@ -187,7 +187,7 @@ impl CallbackSlot {
         }
     }
 
-    /// This use of the slot.
+    /// Returns the number of this use of the slot.
     pub(crate) fn generation(&self) -> u32 {
         self.generation.get()
     }
@@ -233,7 +233,7 @@ impl CallbackSlot {
         (words.cast_const().cast(), reply.cast())
     }
 
-    /// UCX carried the operation out: the old value is in the second word.
+    /// Stores the old value, which is in the second word, of an operation that UCX carried out.
     pub(crate) fn fetched(&self, callbacks: &CallbackState) {
         let reply = self.words.get().cast::<u64>().wrapping_add(1);
         let old = match self.width.get() {
@@ -256,7 +256,7 @@ impl CallbackSlot {
     }
 }
 
-/// An operation ended that [`ConnectionState::began`] took note of.
+/// Records the end of an operation that [`ConnectionState::began`] counted.
 ///
 /// # Safety
 /// `user_data` is a [`ConnectionState`].
@@ -270,7 +270,7 @@ pub(crate) unsafe extern "C" fn transferred(
     ended(connection, request, status);
 }
 
-/// An atomic operation ended that UCX carried out.
+/// Records the end of an atomic operation that UCX carried out.
 ///
 /// # Safety
 /// `user_data` is a busy [`CallbackSlot`].
@@ -300,7 +300,7 @@ fn ended(connection: &ConnectionState, request: *mut c_void, status: ucs_status_
     }
 }
 
-/// A request was sent that [`ConnectionState::sends`] took note of.
+/// Records the end of a send that [`ConnectionState::sends`] counted.
 ///
 /// # Safety
 /// `user_data` is a busy [`CallbackSlot`].
@@ -317,7 +317,7 @@ pub(crate) unsafe extern "C" fn sent(
     ended(connection, request, status);
 }
 
-/// The connection to a PE broke.
+/// Records that the connection to a PE broke.
 ///
 /// # Safety
 /// `arg` is a [`ConnectionState`].

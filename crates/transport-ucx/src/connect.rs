@@ -44,7 +44,7 @@ pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<Memo
 }
 
 impl Peer {
-    /// From what `pe` record.
+    /// Returns a peer from its record.
     ///
     /// # Errors
     /// When no PE of this build would publish that.

@@ -22,7 +22,7 @@ const CONNECTIONLESS: [&str; 5] = ["dc", "ud", "posix", "sysv", "cma"];
 /// The transport that reaches the own process alone.
 const ITSELF: &str = "self";
 
-/// UCX, and each transport that it may use.
+/// Describes UCX and each transport that it may use.
 pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let version = match library() {
         Ok(ucp) => ucx_sys::version(ucp),
@@ -54,7 +54,7 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     found
 }
 
-/// UCX for a job of `n_pes` PEs.
+/// Opens UCX for a job of `n_pes` PEs.
 ///
 /// # Errors
 /// Why UCX cannot be initialized, and without which restriction it could.

@@ -77,7 +77,7 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, 
         .collect()
 }
 
-/// UCX's name of a NIC; it finds those without ports by itself.
+/// Returns UCX's name of a NIC; it finds NICs without ports by itself.
 fn name_of(nic: &NicName) -> Option<String> {
     Some(format!("{}:{}", nic.name, nic.port?))
 }

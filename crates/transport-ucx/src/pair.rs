@@ -49,7 +49,7 @@ pub(crate) struct TestPair {
     pub(crate) heap: LocalBuf,
 }
 
-/// Over some of UCX's transports; `None` where UCX does not have them.
+/// Returns a pair over some of UCX's transports; `None` where UCX lacks them.
 pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair> {
     pair_on(1, transports, abandon_limit)
 }

@@ -55,7 +55,7 @@ enum ProbeFault {
     Endless(String),
 }
 
-/// Every operation on the first of three words that are never freed.
+/// Tests every operation on the first of three words that are never freed.
 fn try_all(
     context: &UcpContext,
     (from, to): (&Worker, &Worker),

@@ -107,7 +107,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// So small that everything waits for everything, for tests.
+    /// Returns limits so small that every operation has to wait, for tests.
     pub fn tiny() -> Tuning {
         Tuning { max_in_flight: 2, max_workers: 2, heap_in_blocks: true, ..Tuning::default() }
     }

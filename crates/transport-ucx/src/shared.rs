@@ -60,8 +60,8 @@ impl SharedState {
         connect::address(pe, record).ok().map(|address| address.host)
     }
 
-    /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so
-    /// its devices are named.
+    /// Gives up a PE that has not answered for too long, as `why` says. UCX's addresses are not for
+    /// people, so its devices are named.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
         let used: Vec<String> =

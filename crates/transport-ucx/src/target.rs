@@ -87,8 +87,8 @@ impl UcxTarget {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and
-    /// would wait for it forever; one that is acknowledged may have left.
+    /// Records that a reply was sent, or could not be. A peer that waits for an old value has not
+    /// left, and would wait for it forever; one that is acknowledged may have left.
     fn is_sent(&self, answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
             let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
@@ -279,7 +279,7 @@ unsafe fn came(
     }
 }
 
-/// The data of a request is in place.
+/// Handles a request whose data are in place.
 ///
 /// # Safety
 /// `user_data` is a [`Deferred`].

@@ -79,7 +79,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     Ok((Progress::new(shared), address))
 }
 
-/// Why the network refused memory, and the remedy.
+/// Returns the reason why the network refused memory, and the remedy.
 fn refusal(segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
     Error::refused_memory("UCX", segment, nbytes, why, limit)

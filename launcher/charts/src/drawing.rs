@@ -36,12 +36,12 @@ pub fn px(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }
 
-/// Text that starts, ends or has its middle (`anchor`) at a place.
+/// Returns text that starts, ends or has its middle (`anchor`) at a place.
 pub fn label((x, y): (f64, f64), anchor: &str, color: &str, text: &str) -> Markup {
     html! { text x=(px(x)) y=(px(y)) text-anchor=(anchor) fill=(color) { (text) } }
 }
 
-/// Text that reads upwards and has its middle at a place.
+/// Returns text that reads upwards and has its middle at a place.
 pub fn upright_label((x, y): (f64, f64), text: &str) -> Markup {
     let placed = format!("translate({} {}) rotate(-90)", px(x), px(y));
     html! { text text-anchor="middle" fill=(SOFT) transform=(placed) { (text) } }
@@ -89,7 +89,7 @@ pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
     steps.collect()
 }
 
-/// Text in at most `letters` letters; an ellipsis stands for what was cut off.
+/// Returns text of at most `letters` letters; an ellipsis replaces the part that was cut off.
 pub fn shortened(text: &str, letters: usize) -> String {
     match text.chars().count() <= letters {
         true => text.to_owned(),

@@ -45,7 +45,7 @@ pub struct JobInput {
 }
 
 impl JobInput {
-    /// Input for a PE 0 that inherits its own.
+    /// Returns the input of a PE 0 that inherits its own.
     pub fn none() -> JobInput {
         JobInput { pieces: None }
     }

@@ -317,8 +317,8 @@ impl Job {
         }
     }
 
-    /// If the job ends because a PE or a host was lost: asks what the others are doing before they
-    /// are ended. This does not delay the end.
+    /// Asks what the other PEs are doing before they are ended, if the job ends because a PE or a
+    /// host was lost. This does not delay the end.
     fn ask_about_loss(&mut self, decision: Option<&Decision>) {
         if let Some(Decision::EndJob { .. }) = decision
             && let Some(inquiry) = self.explainer.begin(Purpose::Loss, &self.server)

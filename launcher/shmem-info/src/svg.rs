@@ -105,7 +105,7 @@ fn nic(nic: &NicBox) -> Drawn {
     Drawn { width: WIDTH, height: HEIGHT, body }
 }
 
-/// NICs in rows no wider than what is above them.
+/// Draws NICs in rows no wider than the objects above them.
 fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
     let nics: Vec<Drawn> = nics.iter().map(nic).collect();
     let own = nics.first()?.width + GAP;

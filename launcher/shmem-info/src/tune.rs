@@ -27,7 +27,7 @@ use rows::MeasuredRow;
 /// The number of measurements of each algorithm at a size; the best time counts.
 const PASSES: usize = 5;
 
-/// Is a PE of the job that measures.
+/// Runs a PE of the job that measures.
 pub fn run(flags: &TuneFlags) {
     setup::init(CALL, rushmem_providers::ALL);
     let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);

@@ -29,8 +29,8 @@ pub fn least_p_value(n_a: usize, n_b: usize) -> f64 {
     (2.0 / ways).min(1.0)
 }
 
-/// Twice the rank of each value among all, those of `a` first. Equal values share the mean of their
-/// ranks, of which twice is whole.
+/// Returns twice the rank of each value among all, those of `a` first. Equal values share the mean
+/// of their ranks, of which twice is whole.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let values: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..values.len()).collect();

@@ -186,7 +186,7 @@ impl NetworkRoute for UcxRoute {
     }
 }
 
-/// UCX with the transports that the job's variables name, and with these devices.
+/// Opens UCX with the transports that the job's variables name, and with these devices.
 fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
     // SAFETY: no prefix and no file; it writes a handle when it succeeds.

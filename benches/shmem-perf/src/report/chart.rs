@@ -96,7 +96,7 @@ impl Plot {
         }
     }
 
-    /// Neighboring values that have a place; a missing one ends a piece.
+    /// Returns runs of neighboring values on the axis; a missing value ends a run.
     fn pieces<'a>(&self, curve: &'a Trace) -> impl Iterator<Item = &'a [Spot]> {
         let pieces = curve.spots.split(|spot| !self.ys.has(spot.value));
         pieces.filter(|piece| !piece.is_empty())

@@ -98,7 +98,7 @@ pub fn legend(entries: &[Entry]) -> Markup {
     }
 }
 
-/// File names for figures: their titles in lower case, with numbers where titles are the same.
+/// Returns file names for figures: their titles in lower case, with numbers where titles are equal.
 pub fn file_names(figures: &[&Figure]) -> Vec<String> {
     let letter = |c: char| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' };
     let mut names: Vec<String> = Vec::new();

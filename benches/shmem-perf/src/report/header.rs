@@ -171,7 +171,7 @@ fn places(runs: &[NamedRun]) -> Markup {
     folded("Where the PEs ran", &table(&head, &rows, usize::MAX))
 }
 
-/// Content that is hidden until the reader opens it.
+/// Returns content that is hidden until the reader opens it.
 pub fn folded(title: &str, content: &Markup) -> Markup {
     html! { details { summary { (title) } (content) } }
 }

@@ -33,7 +33,7 @@ impl fmt::Debug for NodeKey {
 }
 
 impl NodeKey {
-    /// Has all PEs of the job agree on a secret; each calls it. It is one fence.
+    /// Makes all PEs of the job agree on a secret; each calls it. It is one fence.
     pub(super) fn agree(manager: &mut dyn Manager) -> Result<NodeKey, Error> {
         if manager.pe() == 0 {
             let mut secret = [0; 32];

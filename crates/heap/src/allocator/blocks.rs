@@ -125,7 +125,7 @@ impl BlockList {
         self.allocated.remove(&start)
     }
 
-    /// Remember a block that was removed.
+    /// Remembers a block that was removed.
     pub(super) fn remember(&mut self, block: Block, freed_by: &'static str) {
         self.freed.truncate(REMEMBERED - 1);
         self.freed.push_front((block, freed_by));

@@ -113,7 +113,7 @@ impl StaticsCopy {
         }
     }
 
-    /// Has the kernel make many pages at once, instead of one at each fault.
+    /// Makes the kernel create many pages at once, instead of one at each fault.
     fn populate(&self, run: Range<usize>) {
         if run.is_empty() {
             return;

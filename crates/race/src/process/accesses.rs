@@ -47,7 +47,7 @@ fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     }
 }
 
-/// Own memory, within eight bytes, which is not remembered in this epoch.
+/// Checks an access to own memory, within eight bytes, that is not remembered in this epoch.
 #[inline(never)]
 fn access_own(
     addr: usize,

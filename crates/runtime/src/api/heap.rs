@@ -64,7 +64,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     zeroed(call, ALIGNMENT, count.saturating_mul(nbytes))
 }
 
-/// `nbytes` zero bytes, aligned to a power of two; null and no barrier for none.
+/// Allocates `nbytes` zero bytes, aligned to a power of two; null and no barrier for none.
 pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     let job = job::require(call);
     if nbytes == 0 {
@@ -169,7 +169,7 @@ fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool)
     });
 }
 
-/// There is no room.
+/// Handles an allocation for which there is no room.
 #[cold]
 fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     let in_use = || with_allocator(job, |a| a.in_use());

@@ -132,7 +132,7 @@ pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value:
     }
 }
 
-/// [`p`] to an element that is not aligned, or not mapped here.
+/// Executes [`p`] to an element that is not aligned, or not mapped here.
 #[cold]
 #[inline(never)]
 fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
@@ -165,7 +165,7 @@ pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe
     }
 }
 
-/// [`g`] of an element that is not aligned, or not mapped here, or where polls are counted.
+/// Executes [`g`] of an element that is not aligned, not mapped here, or where polls are counted.
 #[cold]
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {

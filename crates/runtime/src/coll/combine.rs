@@ -212,7 +212,7 @@ macro_rules! floats {
             fn is_nan(self) -> bool {
                 self.re.is_nan() | self.im.is_nan()
             }
-            /// Neither is NaN.
+            /// Returns true if `self` is less than `other`; neither is NaN.
             fn is_less_than(self, other: Self) -> bool {
                 // A branch is faster than a vector of two numbers; loops over smaller ones are
                 // vectorized.

@@ -222,7 +222,7 @@ impl<'a> CollectiveEntry<'a> {
         Vectors { source, dest, op }
     }
 
-    /// With `SHMEM_CHECK`, check that two arrays do not overlap.
+    /// Checks with `SHMEM_CHECK` that two arrays do not overlap.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
         check::require_disjoint_or_in_place(
             self.collective.call,

@@ -300,7 +300,7 @@ impl PlanArrays<'_> {
         direct::combine_with(pe, source, (own, is_left), dest, self.operator());
     }
 
-    /// `count` parts of both vectors.
+    /// Returns `count` parts of both vectors.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         self.contiguous((self.source, from), (self.dest, to), count)

@@ -111,7 +111,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 }
 
 impl Reporter {
-    /// Has the message printed by this PE, or waits until another one has.
+    /// Prints the message, or waits until another PE has printed it.
     fn report(&self, signal: c_int, context: *mut c_void) {
         let (area, word) = (flags::area(), flags::area().areas().crashes());
         if area.is_first_at(self.first, word) {
@@ -127,7 +127,7 @@ impl Reporter {
     }
 }
 
-/// Has a copy of this process print the message, and waits for its end.
+/// Makes a copy of this process print the message, and waits for its end.
 fn print(signal: c_int, context: *mut c_void, checks: bool) {
     // SAFETY: as `fork`, without what the C library does besides; its end sends no signal.
     let copy = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };

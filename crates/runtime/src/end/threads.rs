@@ -78,7 +78,7 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
-/// While `waits` is true, exits when all threads of the program except this one have ended.
+/// Exits when all threads of the program except this one have ended, as long as `waits` is true.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {

@@ -235,7 +235,7 @@ pub(crate) fn close() {
     }
 }
 
-/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, if it is mapped here.
+/// Returns PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, if it is mapped here.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.deltas)
@@ -327,7 +327,7 @@ pub(crate) fn observed(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8>
     Some(here.wrapping_byte_offset(MAP.heap.delta(pe)?))
 }
 
-/// PE `pe`'s copy of bytes that [`require_place`] has found and checked, if it is mapped here.
+/// Returns PE `pe`'s copy of bytes that [`require_place`] has checked, if it is mapped here.
 pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Option<*mut u8> {
     OBSERVED.locate(addr, 1)?;
     let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);

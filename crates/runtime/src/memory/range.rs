@@ -66,7 +66,7 @@ impl SymmetricRange {
         f(SymmetricRange { segment: None, offset: 0, start: scratch.as_mut_ptr().cast(), nbytes })
     }
 
-    /// Private memory, to read from or write to as long as it exists.
+    /// Returns a range of private memory, which may be accessed as long as it exists.
     pub(crate) fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 
 static FIRST: OnceLock<String> = OnceLock::new();
 
-/// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the allocated
-/// bytes of the heap.
+/// Records that `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the
+/// allocated bytes of the heap.
 #[cold]
 pub(crate) fn record(
     call: Call,

@@ -10,7 +10,7 @@ use crate::memory::{address, blocks};
 use core::ffi::c_int;
 use rushmem_transport::{LocalAccess, LocalBuf};
 
-/// An event begins. What is wrong ends the job with an error.
+/// Checks an event that begins. A mistake ends the job with an error.
 pub(super) fn begin(event: &Event) {
     let Event { call, action, pe, remote, .. } = *event;
     match action {

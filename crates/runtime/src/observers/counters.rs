@@ -196,7 +196,7 @@ pub(super) fn count(event: &Event) {
     }
 }
 
-/// An event is done.
+/// Records the end of an event.
 pub(super) fn end(event: &Event, [since, writes, reads]: ObserverState) {
     let Some(counters) = get() else { return };
     if let Some(kind) = timed(event.action) {

@@ -28,7 +28,7 @@ pub(crate) fn close() {
     }
 }
 
-/// An event begins.
+/// Records the start of an event.
 pub(super) fn begin(event: &Event) {
     let Some(detector) = detector() else { return };
     match event.action {
@@ -47,7 +47,7 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// It is done.
+/// Records the end of an event.
 pub(super) fn end(event: &Event) {
     let Some(detector) = detector() else { return };
     let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);

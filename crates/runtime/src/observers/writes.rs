@@ -35,7 +35,7 @@ pub(crate) fn start(ring: &'static [AtomicU64]) {
     RING.get_or_init(|| ring)[0].store(1, Release);
 }
 
-/// An access begins.
+/// Records the start of an access.
 #[inline(always)]
 pub(super) fn begin(event: &Event) {
     if let Action::Access(access) = event.action

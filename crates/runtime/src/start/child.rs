@@ -13,7 +13,7 @@ use crate::net::network;
 use crate::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Recognize children that are forked from now on.
+/// Recognizes children that are forked from now on.
 pub(super) fn watch(call: Call) {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     if WATCHING.swap(true, Ordering::AcqRel) {

@@ -23,7 +23,7 @@ pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
     }
 }
 
-/// Decide which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs
+/// Decides which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs
 /// `beside`. All of them come to the same result without communication, since they read the
 /// topology of the same machine.
 pub(super) fn choose_nic<'a>(

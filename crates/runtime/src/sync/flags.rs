@@ -316,7 +316,7 @@ impl FlagArea {
         unsafe { std::slice::from_raw_parts(start, RING_BYTES / size_of::<u64>()) }
     }
 
-    /// `nbytes` own bytes, for data.
+    /// Returns the range of `nbytes` own bytes, for data.
     pub(crate) fn range(&self, at: usize, nbytes: usize) -> SymmetricRange {
         // SAFETY: in the internal area, as `own` makes sure of.
         unsafe { SymmetricRange::new(Segment::Internal, at, self.own(at, nbytes), nbytes) }

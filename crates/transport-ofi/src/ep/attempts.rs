@@ -49,7 +49,7 @@ impl RefusedAttempts {
         self.by_pe.iter().find(|(of, _)| *of == pe).map(|(_, attempts)| attempts)
     }
 
-    /// A PE was reached.
+    /// Records that a PE was reached.
     pub(super) fn reached(&mut self, pe: u32) {
         self.by_pe.retain(|(of, _)| *of != pe);
     }

@@ -19,8 +19,8 @@ impl FiEndpoint {
         self.room[pe as usize] > 0 || !self.fabric.info.connects
     }
 
-    /// Nothing could begin towards a PE with this address: connects to it, unless a free cell is
-    /// what is missing, or it needs no connection and is used for the first time.
+    /// Handles that nothing could be started towards a PE with this address: connects to it, unless
+    /// a free cell is missing, or it needs no connection and is used for the first time.
     #[cold]
     #[inline(never)]
     pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<PostStatus, i32> {
@@ -68,7 +68,7 @@ impl FiEndpoint {
         }
     }
 
-    /// The message that connects, in the cell `op`, has left.
+    /// Records that the message that connects, in the cell `op`, was sent.
     #[cold]
     pub(super) fn connected(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;

@@ -64,7 +64,7 @@ impl Connecting {
         Some(known)
     }
 
-    /// The connection goes on being made.
+    /// Keeps the connection in progress.
     pub(super) fn keep(&mut self, connection: BegunConnection) {
         self.waits = false;
         self.begun.push(connection);

@@ -96,7 +96,7 @@ impl FiEndpoint {
         }
     }
 
-    /// A receive is over.
+    /// Handles the end of a receive.
     fn received(&mut self, op: u32) {
         self.ops[op as usize].use_ = BufferUse::None;
         self.free.push(op);

@@ -12,7 +12,7 @@ pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// `Ok` for `UCS_OK`.
+/// Converts a status to a result: `Ok` for `UCS_OK`.
 pub(crate) fn fine(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
     match status {
         ucx_sys::UCS_OK => Ok(()),

@@ -83,7 +83,7 @@ impl Worker {
         self.context.longest_put
     }
 
-    /// UCX's fence orders without waiting.
+    /// Returns true: UCX's fence orders without waiting.
     pub(crate) fn orders(&self) -> bool {
         self.context.orders
     }
@@ -141,7 +141,7 @@ impl Worker {
         fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
     }
 
-    /// Has `callback` called, with `arg`, for each message of a kind.
+    /// Registers `callback`, called with `arg`, for each message of a kind.
     ///
     /// # Safety
     /// Both fit each other, and `arg` is valid until the worker is dropped.

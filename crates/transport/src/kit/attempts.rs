@@ -31,7 +31,7 @@ impl Attempts {
         now.duration_since(self.first) < limit
     }
 
-    /// When the next attempt is to be made.
+    /// Returns the time of the next attempt.
     pub fn next(&self) -> Instant {
         self.next
     }
@@ -41,7 +41,7 @@ impl Attempts {
         self.n
     }
 
-    /// For how long attempts have been made.
+    /// Returns the time for which attempts have been made.
     pub fn elapsed(&self) -> Duration {
         self.first.elapsed()
     }

@@ -53,7 +53,7 @@ impl WaitLimits {
     /// Longest time for which the service thread backs off beside threads that poll.
     pub const LONGEST: Duration = Duration::from_millis(2);
 
-    /// Small numbers.
+    /// Returns small limits.
     #[cfg(test)]
     pub(crate) const fn for_tests() -> WaitLimits {
         WaitLimits {
@@ -126,7 +126,7 @@ impl Backoff {
         }
     }
 
-    /// A poll found work: the next polls have no pause again.
+    /// Restarts the backoff, since a poll found work: the next polls have no pause.
     pub fn renew(&mut self) {
         self.polls = 0;
     }
@@ -176,7 +176,7 @@ pub struct ServiceBackoff {
 }
 
 impl ServiceBackoff {
-    /// At the shortest sleep.
+    /// Returns a backoff at the shortest sleep.
     pub fn new(limits: &WaitLimits, oversubscribed: bool) -> ServiceBackoff {
         let &WaitLimits { often, often_oversubscribed, min_polls, longest_sleeping, .. } = limits;
         let (often, min_polls) =
@@ -184,7 +184,7 @@ impl ServiceBackoff {
         ServiceBackoff { often, min_polls, longest_sleeping, time: FLUSH_DELAY }
     }
 
-    /// The next sleep is the shortest one.
+    /// Makes the next sleep the shortest.
     pub fn reset(&mut self) {
         self.time = FLUSH_DELAY;
     }

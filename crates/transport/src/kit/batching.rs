@@ -178,7 +178,7 @@ impl Batcher {
         Batcher { by_pe, pes, n_operations, limits, n_sessions, grew, looks, until, spare }
     }
 
-    /// A context that shares this begins or ends a session. The memory of long batches is freed
+    /// Begins or ends a session of a context that shares this. The memory of long batches is freed
     /// with the last session.
     pub fn session(&mut self, is_open: bool) {
         self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
@@ -199,7 +199,7 @@ impl Batcher {
         self.in_session() && host.has_proxies()
     }
 
-    /// For whom an operation on these segments of a PE is batched.
+    /// Returns the PE or node for which an operation on these segments is batched.
     #[inline]
     pub fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
         match self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
@@ -255,7 +255,7 @@ impl Batcher {
         !self.looks.is_multiple_of(LOOKS)
     }
 
-    /// A lone operation or a batch has left: the next operation may be a lone one soon.
+    /// Records that an operation or a batch was sent: the next operation may soon be sent alone.
     #[inline]
     pub fn has_left(&mut self) {
         self.until = Instant::now().checked_add(IDLE_AFTER);
@@ -323,7 +323,7 @@ impl Batcher {
         self.spare = batch;
     }
 
-    /// After a loss: nothing of all this is sent, and no memory of callers is used any more.
+    /// Drops all batches after a loss: none is sent, and no memory of callers is used any more.
     pub fn forget(&mut self) {
         for pe in self.pes.drain(..) {
             self.by_pe[pe] = OpenBatch::default();

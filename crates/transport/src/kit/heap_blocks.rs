@@ -97,7 +97,7 @@ impl<T> HeapBlocks<T> {
         self.known.get().into_iter().flatten().filter_map(OnceLock::get)
     }
 
-    /// Something becomes known of a further block, unless another thread knew it first.
+    /// Records facts about a further block, unless another thread did so first.
     fn set(&self, block: HeapBlock, what: T) {
         let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
         if let Some(place) = block.index.checked_sub(1).and_then(|place| known.get(place)) {

@@ -23,7 +23,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// ssh, with options that prevent prompts.
+    /// Returns ssh with options that prevent prompts.
     pub fn ssh() -> Agent {
         let words = ["ssh", "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
         Agent::Remote(words.map(OsString::from).to_vec())

@@ -119,7 +119,7 @@ impl Explainer {
         }
     }
 
-    /// A wait has lasted too long.
+    /// Reports a wait that has lasted too long.
     pub fn overdue(&mut self, wait: WaitId) {
         self.is_due |= !self.explained.contains(&wait);
     }

@@ -23,7 +23,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Will find waits that are older than `limit`.
+    /// Returns a search for waits that are older than `limit`.
     pub fn new(collector: NodeCollector, limit: Duration) -> Watch {
         let mut looks = tokio::time::interval(INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

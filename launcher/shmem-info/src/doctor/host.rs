@@ -93,7 +93,7 @@ fn cpus(topology: &Topology) -> Finding {
 /// The name of the finding that other programs run.
 pub const LOAD: &str = "load";
 
-/// Other programs, which spoil what jobs measure.
+/// Reports the load of other programs, which distorts measurements.
 fn load() -> Option<Finding> {
     let load: f64 = read("/proc/loadavg")?.split(' ').next()?.parse().ok()?;
     let cpus = cpus_at_once();
@@ -102,7 +102,7 @@ fn load() -> Option<Finding> {
         .then(|| Finding::new(LOAD, Grade::Warning, text).remedy("times measure the scheduler"))
 }
 
-/// NICs of a fabric, with the CPUs near them.
+/// Reports the NICs of a fabric, with the CPUs near them.
 fn nics(topology: &Topology) -> Vec<Finding> {
     let active = device::active();
     let fabric = topology.nics.iter().filter(|nic| nic.kind == NicKind::Fabric);

@@ -73,7 +73,8 @@ fn sleeps(limit: Duration, is_over: &Receiver<()>) -> bool {
     true
 }
 
-/// Put, get, an atomic operation and what completes them, between this PE and `pe`.
+/// Transfers data between this PE and `pe` by a put, a get, an atomic operation and their
+/// completion.
 ///
 /// # Errors
 /// What failed, in words.

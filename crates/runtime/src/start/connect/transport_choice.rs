@@ -89,7 +89,7 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
     }
 }
 
-/// Why `auto` does not choose a provider of which the PEs found this.
+/// Returns the reason why `auto` does not choose a provider of which the PEs found this.
 fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     let absent: Vec<Result<(), String>> = seen
         .iter()
@@ -149,8 +149,8 @@ pub(super) fn parts(
     if agreed.is_empty() { Err(whys.join("; ")) } else { Ok(agreed) }
 }
 
-/// Which PEs met which obstacle, as text; `None` if none did. PEs with one obstacle are named
-/// together.
+/// Returns as text which PEs met which obstacle; `None` if none did. PEs with one obstacle are
+/// named together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
     let mut whys: Vec<&String> = Vec::new();
     for why in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
@@ -173,7 +173,7 @@ fn pes(are: impl Iterator<Item = bool>) -> Vec<u32> {
     are.zip(0..).filter(|(is, _)| *is).map(|(_, pe)| pe).collect()
 }
 
-/// PEs by their numbers, the first few of many, and the verb that follows.
+/// Returns PEs by their numbers, the first few of many, and the verb that follows.
 fn listed(pes: &[u32], one: &str, several: &str) -> String {
     const SHOWN: usize = 4;
     let named: Vec<String> = pes.iter().take(SHOWN).map(|pe| format!("PE {pe}")).collect();

@@ -9,7 +9,7 @@ use crate::bounce::BounceBuffers;
 use crate::heartbeat::PeerHeartbeat;
 use crate::low_water::LowWater;
 use crate::origin::TcpOrigin;
-use crate::proto::{Addressed, Frame, Head, Reader, ReplyFrame, RequestFrame};
+use crate::proto::{Frame, Piece, Reader, ReplyFrame, RequestFrame};
 use crate::send_queue::UpTo;
 use crate::settings::DESCRIPTORS;
 use crate::socket::is_of_peer;
@@ -86,7 +86,7 @@ pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     pub(crate) origin: TcpOrigin,
     target: Target,
-    reader: Reader<Frame>,
+    reader: Reader,
     low_water: LowWater,
     /// Replies are sent next, or are being sent; else requests.
     replies_turn: bool,
@@ -213,9 +213,7 @@ impl Connection {
     /// received: of a segment, or valid until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
-            Some((Frame::Request(_) | Frame::Batch { .. }, _)) if self.bye => {
-                return Err(AFTER_FAREWELL);
-            }
+            Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
             Some((Frame::Request(RequestFrame::Put { dest, nbytes, in_parts: true }), _)) => {
                 range(segments, dest, nbytes as usize)?
             }
@@ -265,22 +263,21 @@ impl Connection {
             match head {
                 Frame::Request(_) => self.target.placed(is_last),
                 Frame::Reply(reply) if is_last => self.origin.complete(reply)?,
-                Frame::Reply(_) | Frame::Batch { .. } | Frame::Bye => {}
+                Frame::Reply(_) => {}
             }
         }
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let answers_all = self.target.replies.is_empty();
         let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
-        self.reader.feed(bytes, |piece| match piece.addressed() {
-            Addressed::Target(_) | Addressed::Batch(..) if *bye => Err(AFTER_FAREWELL),
-            Addressed::Target(piece) => target.take(segments, piece),
-            Addressed::TcpOrigin(piece) => origin.take(piece),
-            Addressed::Batch(nbytes, bytes) => target.take_batch(segments, nbytes, bytes),
-            Addressed::Bye => {
+        self.reader.feed(bytes, |Piece { head, done, bytes }| match head {
+            Frame::Reply(reply) => origin.take(reply, done, bytes),
+            Frame::Request(_) if *bye => Err(AFTER_FAREWELL),
+            Frame::Request(RequestFrame::Bye) => {
                 *bye = true;
                 Ok(())
             }
+            Frame::Request(request) => target.take(segments, request, done, bytes),
         })?;
         if answers_all && self.target.replies.unsent() >= LONG {
             self.replies_turn = false;
@@ -294,7 +291,7 @@ impl Connection {
 
     /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
-        self.origin.requests.push(&Frame::bye());
+        self.origin.requests.push(&RequestFrame::Bye.encode());
         // A peer that this does not reach finds the connection closed.
         let _ = self.flush();
     }

@@ -1,15 +1,13 @@
 //! The addresses of this machine on which a PE listens, and the order in which a peer tries them.
 
 use crate::no_address;
+use crate::proto::MAX_ADDRESSES;
 use if_addrs::Interface;
 use rushmem_transport::Error;
 use rushmem_transport::descriptors::ran_out;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-/// The maximum number of addresses that a PE listens on.
-const MAX_ADDRESSES: usize = 16;
-
-/// Returns the addresses to listen on: loopback alone for a job on one machine, else those of the
+/// The addresses to listen on: loopback alone for a job on one machine, else those of the
 /// interfaces named in `chosen` (a list with commas), else all that other machines may reach, those
 /// of the interface `near` before the others: peers try them in this order.
 pub(crate) fn own(

@@ -2,12 +2,12 @@
 //! fuzzer's choice.
 //!
 //! Each allocation is exactly as long as the part of it that may be used, so that a sanitizer
-//! detects any access beyond.
+//! detects any access beyond. Unit tests, which have none, look at memory on either side.
 #![allow(unsafe_code)]
 
 use crate::proto::{
-    Acceptor, Address, Addressed, CLAIM, Connector, ExpectedReply, Frame, GREETING, Head, Ledger,
-    Piece, Reader, ReplyFrame, WELCOME,
+    Acceptor, Address, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, MAX_ADDRESSES,
+    Piece, Reader, ReplyFrame, RequestFrame, WELCOME,
 };
 use crate::target::{LoneHost, Target};
 use rushmem_transport::kit::segments::Segments;
@@ -15,10 +15,12 @@ use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{LocalBuf, Segment};
 use std::sync::Arc;
 
-/// Words of the segment.
+/// Words of the segment, and on either side of it.
 const WORDS: usize = 512;
-/// Bytes that say how a stream is cut.
+const GUARD: usize = if cfg!(test) { WORDS } else { 0 };
+/// Bytes that say how a stream is cut, and those that name what was requested.
 const CUTS: usize = 8;
+const REQUESTED: usize = 16;
 
 /// One input: what it is for, how it is cut, and the bytes themselves.
 pub fn run(input: &[u8]) {
@@ -26,44 +28,49 @@ pub fn run(input: &[u8]) {
         return;
     };
     match what % 4 {
-        0 | 1 => requests(input),
-        2 => replies(input),
+        0 | 1 => drop(requests(input)),
+        2 => drop(replies(input)),
         _ => unauthenticated(input),
     }
 }
 
-/// However a stream of requests is cut, it does the same to the target's memory.
-fn requests(input: &[u8]) {
+/// However a stream of requests is cut, it does the same to the target's memory. Returns whether all
+/// of it was carried out.
+fn requests(input: &[u8]) -> bool {
     let Some((cuts, stream)) = input.split_first_chunk::<CUTS>() else {
-        return;
+        return false;
     };
     let cut = target(cuts, stream);
     assert!(cut == target(&[u8::MAX; CUTS], stream), "a cut changed what was done");
+    cut.0.is_ok()
 }
 
 fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>) {
-    let mut memory = vec![0u64; WORDS];
+    let mut memory = vec![0u64; GUARD + WORDS + GUARD];
     let segments = Segments::default();
-    let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: WORDS * 8 };
+    let base = memory.as_mut_ptr().wrapping_add(GUARD).cast();
     // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
-    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+    unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes: WORDS * 8 }, ()) }
+        .expect("the first");
     let mut served = Target::new(Arc::new(LoneHost));
-    let fed = feed(cuts, stream, |piece: Piece<'_, Frame>| match piece.addressed() {
-        Addressed::Target(piece) => served.take(&segments, piece),
-        Addressed::Batch(nbytes, bytes) => served.take_batch(&segments, nbytes, bytes),
-        Addressed::TcpOrigin(_) | Addressed::Bye => Ok(()),
+    let fed = feed(cuts, stream, |Piece { head, done, bytes }| match head {
+        Frame::Request(RequestFrame::Bye) | Frame::Reply(_) => Ok(()),
+        Frame::Request(request) => served.take(&segments, request, done, bytes),
     });
     drop((served, segments));
+    let guards = memory[..GUARD].iter().chain(&memory[GUARD + WORDS..]);
+    assert!(guards.into_iter().all(|word| *word == 0), "memory beside the segment was changed");
     (fed, memory)
 }
 
 /// Replies to the requests that the first bytes name: nothing is accepted that was not requested.
-fn replies(input: &[u8]) {
+/// Returns whether all of them were.
+fn replies(input: &[u8]) -> bool {
     let Some((cuts, input)) = input.split_first_chunk::<CUTS>() else {
-        return;
+        return false;
     };
-    let Some((requested, stream)) = input.split_first_chunk::<16>() else {
-        return;
+    let Some((requested, stream)) = input.split_first_chunk::<REQUESTED>() else {
+        return false;
     };
     let mut ledger = Ledger::new();
     for &byte in requested {
@@ -77,39 +84,28 @@ fn replies(input: &[u8]) {
     }
     let mut answered = 0;
     // A piece that is refused ends a connection.
-    let _ = feed(cuts, stream, |piece| {
-        let before = ledger.n_unanswered();
-        take(&mut ledger, piece)?;
-        answered += before - ledger.n_unanswered();
-        assert!(ledger.acked() <= requested.len() as u64 && answered <= requested.len());
-        Ok(())
-    });
-}
-
-fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
-    match piece {
-        Piece::Part { head: head @ ReplyFrame::Data { seq, nbytes }, done, bytes } => {
+    let fed = feed(cuts, stream, |Piece { head, done, bytes }| {
+        let Frame::Reply(reply) = head else { return Err(Violation::Unrequested) };
+        let due = ledger.due();
+        if let ReplyFrame::Data { seq, nbytes } = reply {
             let room = ledger.data(seq, nbytes)?.len();
             assert!(done + bytes.len() <= room, "within what was requested");
-            if done + bytes.len() == room {
-                ledger.complete(head)?;
-            }
-            Ok(())
         }
-        Piece::Part { .. } => unreachable!("only data has a body"),
-        Piece::Whole(head, body) => {
-            let room = ledger.complete(head)?.len();
-            assert_eq!(body.len(), room, "what was requested");
-            Ok(())
+        if done + bytes.len() == head.body() {
+            assert_eq!(ledger.complete(reply)?.len(), head.body(), "what was requested");
         }
-    }
+        answered += due - ledger.due();
+        assert!(ledger.acked() <= REQUESTED as u64 && answered <= REQUESTED);
+        Ok(())
+    });
+    fed.is_ok()
 }
 
 /// Feeds a stream in parts, whose lengths are those in `cuts`, in turn.
-fn feed<H: Head>(
+fn feed(
     cuts: &[u8; CUTS],
     stream: &[u8],
-    mut take: impl FnMut(Piece<'_, H>) -> Result<(), Violation>,
+    mut take: impl FnMut(Piece<'_>) -> Result<(), Violation>,
 ) -> Result<(), Violation> {
     let mut reader = Reader::new();
     let mut rest = stream;
@@ -140,8 +136,11 @@ fn unauthenticated(input: &[u8]) {
         }
     }
     if let Ok(address) = Address::decode(input) {
-        assert!(address.sockets.len() <= 16);
+        assert!(address.sockets.len() <= MAX_ADDRESSES);
         let again = Address::decode(&address.encode()).expect("what was encoded");
         assert_eq!(again.sockets, address.sockets);
     }
 }
+
+#[cfg(test)]
+mod tests;

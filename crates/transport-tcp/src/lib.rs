@@ -27,8 +27,6 @@
 //! of `fork` that executes no other program inherits the sockets: it must not use the library, and
 //! while it lives only the launcher reports its parent's death to peers.
 
-#[cfg(test)]
-mod arbitrary;
 mod bounce;
 mod connect;
 mod connection;
@@ -38,7 +36,7 @@ mod establishment;
 mod events;
 mod expected;
 mod found;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod heartbeat;
 mod low_water;

@@ -1,7 +1,7 @@
 //! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
-use crate::proto::{AMO_BODY, ExpectedReply, Frame, Head, Ledger, Piece, ReplyFrame, RequestFrame};
+use crate::proto::{AMO_BODY, ExpectedReply, Ledger, ReplyFrame, RequestFrame};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
 use crate::whole_body::WholeBody;
@@ -163,7 +163,7 @@ impl TcpOrigin {
     /// What the answers go to is valid for writes until the batch is answered or the connection is
     /// closed.
     pub(crate) unsafe fn batch(&mut self, batch: &[u8], answers: ReplyDestinations) -> u64 {
-        self.requests.push(&Frame::batch(batch.len() as u32));
+        self.requests.push(&RequestFrame::Batch { nbytes: batch.len() as u32 }.encode());
         self.requests.push_all(batch);
         if answers.is_empty() {
             return self.ledger.issue();
@@ -210,10 +210,16 @@ impl TcpOrigin {
         self.ledger.complete(reply).map(|_| ())
     }
 
-    /// Puts an answer, or a part of one, where it belongs.
-    pub(crate) fn take(&mut self, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
-        match piece {
-            Piece::Part { head: head @ ReplyFrame::Data { seq, nbytes }, done, bytes } => {
+    /// Puts an answer, or the part of its body that follows the first `done` bytes, where it
+    /// belongs.
+    pub(crate) fn take(
+        &mut self,
+        reply: ReplyFrame,
+        done: usize,
+        bytes: &[u8],
+    ) -> Result<(), Violation> {
+        match reply {
+            ReplyFrame::Data { seq, nbytes } => {
                 match *self.ledger.data(seq, nbytes)? {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
@@ -221,24 +227,20 @@ impl TcpOrigin {
                     To::Batch => self.take_answers(nbytes as usize, bytes)?,
                     To::Word(..) | To::Nowhere => return Err(Violation::Unrequested),
                 }
-                if done + bytes.len() == head.body() {
-                    self.complete(head)?;
+                if done + bytes.len() < nbytes as usize {
+                    return Ok(());
                 }
+                self.complete(reply)
             }
-            Piece::Part { .. } => return Err(Violation::Unknown("reply")),
-            Piece::Whole(head, body) => match (head, self.ledger.complete(head)?) {
-                (ReplyFrame::Data { .. }, To::Private(dest) | To::Shared(dest)) => {
-                    store(dest, body)
-                }
-                (ReplyFrame::Data { .. }, To::Batch) => self.take_answers(body.len(), body)?,
-                (ReplyFrame::Value(value), To::Word(at, width)) => {
+            ReplyFrame::Value(value) => {
+                if let To::Word(at, width) = self.ledger.complete(reply)? {
                     // SAFETY: valid for a word of this width until now, by the contract of `amo`.
                     unsafe { width.write(at, value) };
                 }
-                _ => {}
-            },
+                Ok(())
+            }
+            ReplyFrame::Ack { .. } => self.complete(reply),
         }
-        Ok(())
     }
 }
 

@@ -15,13 +15,13 @@ mod handshake;
 mod ledger;
 mod reader;
 
-pub(crate) use address::Address;
-pub(crate) use frame::{AMO_BODY, Frame, Head, MAX_BATCH, MAX_BODY, ReplyFrame, RequestFrame};
+pub(crate) use address::{Address, MAX_ADDRESSES};
+pub(crate) use frame::{AMO_BODY, Frame, MAX_BATCH, MAX_BODY, ReplyFrame, RequestFrame};
 pub(crate) use handshake::{
     Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
 };
 pub(crate) use ledger::{ExpectedReply, Ledger};
-pub(crate) use reader::{Addressed, Piece, Reader};
+pub(crate) use reader::{Piece, Reader};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Carries out the requests of one peer by this CPU, and answers them in order.
 #![allow(unsafe_code)]
 
-use crate::proto::{Piece, ReplyFrame, RequestFrame};
+use crate::proto::{ReplyFrame, RequestFrame};
 use crate::send_queue::SendQueue;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
@@ -59,14 +59,17 @@ impl Target {
         }
     }
 
-    /// Carries out what came, which was not checked so far.
+    /// Carries out what came of a request, which was not checked so far: the bytes of its body that
+    /// follow the first `done`.
     pub(crate) fn take(
         &mut self,
         segments: &Segments,
-        piece: Piece<'_, RequestFrame>,
+        request: RequestFrame,
+        done: usize,
+        bytes: &[u8],
     ) -> Result<(), Violation> {
-        match piece {
-            Piece::Part { head: RequestFrame::Put { dest, nbytes, in_parts }, done, bytes } => {
+        match request {
+            RequestFrame::Put { dest, nbytes, in_parts } => {
                 let rest = range(segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
                     // SAFETY: as many bytes of a segment as there are.
@@ -75,11 +78,34 @@ impl Target {
                     self.write(rest, bytes);
                 }
                 self.placed(bytes.len() == rest.nbytes);
-                Ok(())
+                return Ok(());
             }
-            Piece::Part { .. } => Err(Violation::Unknown("request")),
-            Piece::Whole(request, body) => self.carry_out(segments, request, body),
+            RequestFrame::Batch { nbytes } => {
+                return self.take_batch(segments, nbytes as usize, bytes);
+            }
+            RequestFrame::Get { source, nbytes, in_parts } => {
+                let from = range(segments, source, nbytes as usize)?;
+                self.done += 1;
+                self.push_data(from, in_parts);
+            }
+            RequestFrame::Amo { dest, op, width, fetch } => {
+                self.done += 1;
+                let (operand, condition) = operands(bytes);
+                let old = OldValue::Ignored;
+                let request = AmoRequest { dest, width, op, operand, condition, old };
+                let old = segments.apply(&request).ok_or(Violation::Address(dest.offset))?;
+                self.changed = true;
+                if fetch {
+                    self.replies.push(&ReplyFrame::Value(old).encode());
+                }
+            }
+            RequestFrame::Sync => {
+                self.done += 1;
+                self.replies.push(&ReplyFrame::Ack { seq: self.done }.encode());
+            }
+            RequestFrame::Bye => {}
         }
+        Ok(())
     }
 
     /// Writes the next bytes of a put to the rest of its destination, a range of a segment.
@@ -96,51 +122,26 @@ impl Target {
         self.done += u64::from(is_last);
     }
 
-    fn carry_out(
-        &mut self,
-        segments: &Segments,
-        request: RequestFrame,
-        body: &[u8],
-    ) -> Result<(), Violation> {
-        self.done += 1;
-        match request {
-            RequestFrame::Put { dest, .. } => {
-                self.write(range(segments, dest, body.len())?, body);
-                self.changed = true;
-            }
-            RequestFrame::Get { source, nbytes, in_parts } => {
-                let from = range(segments, source, nbytes as usize)?;
-                self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
-                let few = self.replies.own_bytes() < MAX_COPIED;
-                if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
-                    // SAFETY: checked to be in the segment.
-                    unsafe { self.replies.push_copy::<AtomicLoads>(from) };
-                } else if in_parts {
-                    // SAFETY: checked to be in the segment, which outlives the connection.
-                    unsafe { self.replies.push_memory(from) };
-                } else {
-                    // SAFETY: checked to be in the segment, which outlives the connection.
-                    unsafe { self.replies.push_shared(from) };
-                }
-            }
-            RequestFrame::Amo { dest, op, width, fetch } => {
-                let (operand, condition) = operands(body);
-                let old = OldValue::Ignored;
-                let request = AmoRequest { dest, width, op, operand, condition, old };
-                let old = segments.apply(&request).ok_or(Violation::Address(dest.offset))?;
-                self.changed = true;
-                if fetch {
-                    self.replies.push(&ReplyFrame::Value(old).encode());
-                }
-            }
-            RequestFrame::Sync => self.replies.push(&ReplyFrame::Ack { seq: self.done }.encode()),
+    /// Answers a get.
+    fn push_data(&mut self, from: LocalBuf, in_parts: bool) {
+        let nbytes = from.nbytes as u32;
+        self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
+        let few = self.replies.own_bytes() < MAX_COPIED;
+        if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
+            // SAFETY: in a segment.
+            unsafe { self.replies.push_copy::<AtomicLoads>(from) };
+        } else if in_parts {
+            // SAFETY: in a segment, which outlives the connection.
+            unsafe { self.replies.push_memory(from) };
+        } else {
+            // SAFETY: in a segment, which outlives the connection.
+            unsafe { self.replies.push_shared(from) };
         }
-        Ok(())
     }
 
     /// Takes the next bytes of a batch, which were not checked before.
     #[inline(never)]
-    pub(crate) fn take_batch(
+    fn take_batch(
         &mut self,
         segments: &Segments,
         nbytes: usize,
@@ -212,10 +213,10 @@ mod tests {
         };
         let mut target = Target::new(Arc::new(LoneHost));
         for _ in 0..10_000 {
-            target.take(&segments, Piece::Whole(get(8), &[])).expect("within the segment");
+            target.take(&segments, get(8), 0, &[]).expect("within the segment");
         }
         assert_eq!((target.replies.n_unsent(), target.replies.own_bytes()), (1, 10_000 * 24));
-        target.take(&segments, Piece::Whole(get(4096), &[])).expect("within the segment");
+        target.take(&segments, get(4096), 0, &[]).expect("within the segment");
         assert_eq!(target.replies.n_unsent(), 2, "a large answer goes by reference then");
     }
 }

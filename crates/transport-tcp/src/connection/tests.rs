@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::proto::{MAX_BATCH, Piece, RequestFrame};
+use crate::proto::MAX_BATCH;
 use crate::target::LoneHost;
 use rushmem_transport::kit::batch::append_update;
 use rushmem_transport::kit::stream::Update;
@@ -36,20 +36,17 @@ fn an_answer_leaves_between_the_data() {
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
-    let request = Piece::Whole(RequestFrame::Sync, &[][..]);
-    connection.target.take(&Segments::default(), request).expect("it asks for an answer");
-    let (mut reader, mut buffer) = (Reader::<Frame>::new(), vec![0; 1 << 16]);
+    let asked = connection.target.take(&Segments::default(), RequestFrame::Sync, 0, &[]);
+    asked.expect("it asks for an answer");
+    let (mut reader, mut buffer) = (Reader::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
     while puts < 8 {
         connection.flush().expect("it is connected");
         let nbytes = peer.read(&mut buffer).expect("it is connected");
         let fed = reader.feed(&buffer[..nbytes], |piece| {
-            match piece.addressed() {
-                Addressed::Target(Piece::Part { done, bytes, .. }) => {
-                    puts += usize::from(done + bytes.len() == BYTES);
-                }
-                Addressed::TcpOrigin(_) => answered_after = Some(puts),
-                _ => unreachable!("nothing else was sent"),
+            match piece.head {
+                Frame::Request(_) => puts += usize::from(piece.done + piece.bytes.len() == BYTES),
+                Frame::Reply(_) => answered_after = Some(puts),
             }
             Ok(())
         });
@@ -92,16 +89,13 @@ fn a_get_reads_whole_words() {
         fill(0);
         let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
         // A byte more than words before it, so that the kernel's buffers end within words.
-        let odd = Piece::Whole(
-            RequestFrame::Get { source, nbytes: 1 + round % 7, in_parts: false },
-            &[][..],
-        );
-        connection.target.take(&segments, odd).expect("within the segment");
+        let odd = RequestFrame::Get { source, nbytes: 1 + round % 7, in_parts: false };
+        connection.target.take(&segments, odd, 0, &[]).expect("within the segment");
         // From and to any place within the first and the last word.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
         let source = RemoteAddr { offset: u64::from(round), ..source };
         let get = RequestFrame::Get { source, nbytes: nbytes as u32, in_parts: false };
-        connection.target.take(&segments, Piece::Whole(get, &[][..])).expect("within the segment");
+        connection.target.take(&segments, get, 0, &[]).expect("within the segment");
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
         while received.len() < before + nbytes {
@@ -195,8 +189,8 @@ fn a_request_after_the_farewell_is_refused() {
         (8, put(8, false)),
         (NBYTES, put(NBYTES, false)),
         (NBYTES, put(NBYTES, true)),
-        (8, Frame::batch(8)),
-        (MAX_BATCH, Frame::batch(MAX_BATCH as u32)),
+        (8, RequestFrame::Batch { nbytes: 8 }.encode()),
+        (MAX_BATCH, RequestFrame::Batch { nbytes: MAX_BATCH as u32 }.encode()),
     ] {
         let mut heap = vec![0u8; NBYTES];
         let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
@@ -204,7 +198,7 @@ fn a_request_after_the_farewell_is_refused() {
         // SAFETY: the vector outlives the segments.
         unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
         let (mut connection, mut peer) = connected();
-        peer.write_all(&Frame::bye()).expect("room for it");
+        peer.write_all(&RequestFrame::Bye.encode()).expect("room for it");
         peer.write_all(&head).expect("room for it");
         let buffers = BounceBuffers::default();
         let mut body = vec![1u8; nbytes].into_iter();
@@ -252,7 +246,8 @@ fn a_damaged_batch_ends_the_connection() {
     ];
     for (body, why) in cases {
         let (mut connection, mut peer) = connected();
-        peer.write_all(&Frame::batch(body.len() as u32)).expect("room for it");
+        let head = RequestFrame::Batch { nbytes: body.len() as u32 };
+        peer.write_all(&head.encode()).expect("room for it");
         peer.write_all(body).expect("room for it");
         peer.shutdown(Shutdown::Write).expect("a socket");
         let buffers = BounceBuffers::default();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// The maximum number of addresses of a PE.
-const MAX_ADDRESSES: usize = 16;
+pub(crate) const MAX_ADDRESSES: usize = 16;
 
 /// Host name and socket addresses of a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,16 +17,10 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Encodes the address, with at most 16 of its sockets.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let sockets = self.sockets.iter().take(MAX_ADDRESSES).copied().collect();
-        encode(TCP_ADDRESS, &Address { host: self.host.clone(), sockets })
+        encode(TCP_ADDRESS, self)
     }
 
-    /// Decodes an address.
-    ///
-    /// # Errors
-    /// When they are no address.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Address, Error> {
         let address: Address = decode(TCP_ADDRESS, bytes)?;
         match address.sockets.len() {

@@ -12,14 +12,6 @@ pub(crate) const MAX_BATCH: usize = 32 << 10;
 /// Bytes of the body of an atomic operation: operand and condition.
 pub(crate) const AMO_BODY: usize = 16;
 
-/// A head, which says how many bytes follow it.
-pub(crate) trait Head: Copy {
-    /// Reads it.
-    fn decode(bytes: &[u8; HEAD]) -> Result<Self, Violation>;
-    /// Returns the number of bytes of the body that follows.
-    fn body(&self) -> usize;
-}
-
 /// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFrame {
@@ -31,6 +23,11 @@ pub(crate) enum RequestFrame {
     Amo { dest: RemoteAddr, op: AmoOp, width: AmoWidth, fetch: bool },
     /// Answer when everything before is done.
     Sync,
+    /// Carry out the operations of the body (`kit::batch`), as one request. Answer if they return
+    /// anything.
+    Batch { nbytes: u32 },
+    /// The PE leaves the job.
+    Bye,
 }
 
 /// An answer of a target.
@@ -49,12 +46,6 @@ pub(crate) enum ReplyFrame {
 pub(crate) enum Frame {
     Request(RequestFrame),
     Reply(ReplyFrame),
-    /// A batch (`kit::batch`) as one request, which is answered if its operations return anything.
-    Batch {
-        nbytes: u32,
-    },
-    /// The PE leaves the job.
-    Bye,
 }
 
 const PUT: u8 = 1;
@@ -114,11 +105,11 @@ impl RequestFrame {
                 head(AMO, small, AMO_BODY as u32, dest.offset)
             }
             RequestFrame::Sync => head(SYNC, [0; 3], 0, 0),
+            RequestFrame::Batch { nbytes } => head(BATCH, [0; 3], nbytes, 0),
+            RequestFrame::Bye => head(BYE, [0; 3], 0, 0),
         }
     }
-}
 
-impl Head for RequestFrame {
     fn decode(bytes: &[u8; HEAD]) -> Result<RequestFrame, Violation> {
         let (kind, [segment, op, width], nbytes, offset) = fields(bytes);
         Ok(match kind {
@@ -145,15 +136,17 @@ impl Head for RequestFrame {
                 }
             }
             SYNC => RequestFrame::Sync,
+            BATCH => RequestFrame::Batch { nbytes: bounded(nbytes, MAX_BATCH)? },
+            BYE => RequestFrame::Bye,
             _ => return Err(Violation::Unknown("request")),
         })
     }
 
     fn body(&self) -> usize {
         match *self {
-            RequestFrame::Put { nbytes, .. } => nbytes as usize,
+            RequestFrame::Put { nbytes, .. } | RequestFrame::Batch { nbytes } => nbytes as usize,
             RequestFrame::Amo { .. } => AMO_BODY,
-            RequestFrame::Get { .. } | RequestFrame::Sync => 0,
+            RequestFrame::Get { .. } | RequestFrame::Sync | RequestFrame::Bye => 0,
         }
     }
 }
@@ -167,9 +160,7 @@ impl ReplyFrame {
             ReplyFrame::Ack { seq } => head(ACK, [0; 3], 0, seq),
         }
     }
-}
 
-impl Head for ReplyFrame {
     fn decode(bytes: &[u8; HEAD]) -> Result<ReplyFrame, Violation> {
         let (kind, _, nbytes, long) = fields(bytes);
         Ok(match kind {
@@ -189,53 +180,19 @@ impl Head for ReplyFrame {
 }
 
 impl Frame {
-    /// Returns the head of a batch as bytes.
-    pub(crate) fn batch(nbytes: u32) -> [u8; HEAD] {
-        head(BATCH, [0; 3], nbytes, 0)
-    }
-
-    /// Returns the farewell as bytes.
-    pub(crate) fn bye() -> [u8; HEAD] {
-        head(BYE, [0; 3], 0, 0)
-    }
-}
-
-impl Frame {
-    /// Returns what does not come once for each operation.
-    #[cold]
-    #[inline(never)]
-    fn seldom(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
-        match fields(bytes) {
-            (BATCH, _, nbytes, _) => Ok(Frame::Batch { nbytes: bounded(nbytes, MAX_BATCH)? }),
-            _ => Ok(Frame::Bye),
+    /// Reads a head.
+    pub(crate) fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
+        match bytes[0] & REPLY {
+            0 => RequestFrame::decode(bytes).map(Frame::Request),
+            _ => ReplyFrame::decode(bytes).map(Frame::Reply),
         }
     }
 
-    /// Returns the number of bytes of its body.
-    #[cold]
-    #[inline(never)]
-    fn seldom_body(&self) -> usize {
-        match self {
-            Frame::Batch { nbytes } => *nbytes as usize,
-            _ => 0,
-        }
-    }
-}
-
-impl Head for Frame {
-    fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
-        match bytes[0] {
-            BYE | BATCH => Frame::seldom(bytes),
-            kind if kind & REPLY != 0 => ReplyFrame::decode(bytes).map(Frame::Reply),
-            _ => RequestFrame::decode(bytes).map(Frame::Request),
-        }
-    }
-
-    fn body(&self) -> usize {
+    /// Bytes of the body that follows.
+    pub(crate) fn body(&self) -> usize {
         match self {
             Frame::Request(request) => request.body(),
             Frame::Reply(reply) => reply.body(),
-            Frame::Batch { .. } | Frame::Bye => self.seldom_body(),
         }
     }
 }

@@ -1,64 +1,31 @@
 //! From a stream of bytes, however it was cut, to frames.
 
-use super::frame::{Frame, HEAD, Head, ReplyFrame, RequestFrame};
+use super::frame::{Frame, HEAD};
 use rushmem_transport::kit::violation::Violation;
 
 /// A body up to this size is handed over whole, so that a word in it is never seen half-written.
 const SMALL: usize = 64;
 
-/// A part of the stream.
+/// A part of a frame's body: all of it unless it is long.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a, H> {
-    /// A frame with its whole body.
-    Whole(H, &'a [u8]),
-    /// Bytes of a larger frame's body, from its byte `done`; the last when they fill it.
-    Part { head: H, done: usize, bytes: &'a [u8] },
-}
-
-/// Whom a part of the stream is for.
-pub(crate) enum Addressed<'a> {
-    Target(Piece<'a, RequestFrame>),
-    TcpOrigin(Piece<'a, ReplyFrame>),
-    /// For the target: the next bytes of a batch that has this many.
-    Batch(usize, &'a [u8]),
-    /// The peer leaves.
-    Bye,
-}
-
-impl<'a> Piece<'a, Frame> {
-    /// Separates requests from replies.
-    pub(crate) fn addressed(self) -> Addressed<'a> {
-        match self {
-            Piece::Whole(Frame::Request(head), body) => Addressed::Target(Piece::Whole(head, body)),
-            Piece::Whole(Frame::Reply(head), body) => {
-                Addressed::TcpOrigin(Piece::Whole(head, body))
-            }
-            Piece::Part { head: Frame::Request(head), done, bytes } => {
-                Addressed::Target(Piece::Part { head, done, bytes })
-            }
-            Piece::Part { head: Frame::Reply(head), done, bytes } => {
-                Addressed::TcpOrigin(Piece::Part { head, done, bytes })
-            }
-            Piece::Whole(Frame::Batch { nbytes }, bytes)
-            | Piece::Part { head: Frame::Batch { nbytes }, bytes, .. } => {
-                Addressed::Batch(nbytes as usize, bytes)
-            }
-            Piece::Whole(Frame::Bye, _) | Piece::Part { head: Frame::Bye, .. } => Addressed::Bye,
-        }
-    }
+pub(crate) struct Piece<'a> {
+    pub(crate) head: Frame,
+    /// The bytes of the body that came before.
+    pub(crate) done: usize,
+    pub(crate) bytes: &'a [u8],
 }
 
 /// The state between two reads: never more than a head and a small body.
-pub(crate) struct Reader<H> {
+pub(crate) struct Reader {
     carry: [u8; HEAD + SMALL],
     have: usize,
     /// The large frame whose body is being received and how much of it is done.
-    body: Option<(H, usize)>,
+    body: Option<(Frame, usize)>,
 }
 
-impl<H: Head> Reader<H> {
-    /// Returns a reader at the start of a stream.
-    pub(crate) fn new() -> Reader<H> {
+impl Reader {
+    /// At the start of a stream.
+    pub(crate) fn new() -> Reader {
         Reader { carry: [0; HEAD + SMALL], have: 0, body: None }
     }
 
@@ -66,12 +33,12 @@ impl<H: Head> Reader<H> {
     pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
-        mut sink: impl FnMut(Piece<'_, H>) -> Result<(), Violation>,
+        mut sink: impl FnMut(Piece<'_>) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
         while !input.is_empty() {
             if let Some((head, done)) = self.body {
                 let bytes = &input[..input.len().min(head.body() - done)];
-                sink(Piece::Part { head, done, bytes })?;
+                sink(Piece { head, done, bytes })?;
                 self.advance(bytes.len());
                 input = &input[bytes.len()..];
                 continue;
@@ -79,14 +46,14 @@ impl<H: Head> Reader<H> {
             if self.have == 0
                 && let Some((bytes, rest)) = input.split_first_chunk()
             {
-                let head = H::decode(bytes)?;
+                let head = Frame::decode(bytes)?;
                 if head.body() > SMALL {
                     self.body = Some((head, 0));
                     input = rest;
                     continue;
                 }
                 if let Some((body, rest)) = rest.split_at_checked(head.body()) {
-                    sink(Piece::Whole(head, body))?;
+                    sink(Piece { head, done: 0, bytes: body })?;
                     input = rest;
                     continue;
                 }
@@ -100,13 +67,13 @@ impl<H: Head> Reader<H> {
     fn carry_on<'a>(
         &mut self,
         input: &'a [u8],
-        sink: &mut impl FnMut(Piece<'_, H>) -> Result<(), Violation>,
+        sink: &mut impl FnMut(Piece<'_>) -> Result<(), Violation>,
     ) -> Result<&'a [u8], Violation> {
         let input = self.fill(input, HEAD);
         let Some(bytes) = self.carry[..self.have].first_chunk() else {
             return Ok(input);
         };
-        let head = H::decode(bytes)?;
+        let head = Frame::decode(bytes)?;
         if head.body() > SMALL {
             self.body = Some((head, 0));
             self.have = 0;
@@ -116,7 +83,7 @@ impl<H: Head> Reader<H> {
         let input = self.fill(input, whole);
         if self.have == whole {
             self.have = 0;
-            sink(Piece::Whole(head, &self.carry[HEAD..whole]))?;
+            sink(Piece { head, done: 0, bytes: &self.carry[HEAD..whole] })?;
         }
         Ok(input)
     }
@@ -128,9 +95,9 @@ impl<H: Head> Reader<H> {
         &input[take..]
     }
 
-    /// Returns the large frame whose body comes next in the stream, and how much of it is done: who
-    /// can may read the rest straight to where it belongs, and then [`advance`](Reader::advance).
-    pub(crate) fn body(&self) -> Option<(H, usize)> {
+    /// The large frame whose body comes next in the stream, and how much of it is done: who can may
+    /// read the rest straight to where it belongs, and then [`advance`](Reader::advance).
+    pub(crate) fn body(&self) -> Option<(Frame, usize)> {
         self.body
     }
 

@@ -111,6 +111,17 @@ impl TcpEndpoint {
         check_aligned(pe, at, width)
     }
 
+    /// Works on the link to `pe`, which was reached.
+    fn with_link<T>(
+        &mut self,
+        pe: Pe,
+        work: impl FnOnce(&mut Connection, &SharedState) -> Result<T, ConnectionEnd>,
+    ) -> Result<T, Error> {
+        let shared = self.shared();
+        let done = shared.with_link(pe, |connection| work(connection, shared));
+        done.inspect_err(|_| self.abandon())
+    }
+
     /// Does `step` on the link to `pe` until it yields something; peers are served meanwhile.
     fn until<T>(
         &mut self,
@@ -205,17 +216,16 @@ impl TcpEndpoint {
         })
     }
 
-    /// Starts a put in pieces that a frame may carry, and with the last one the update that signals
-    /// it; returns the stream's position after it, or 0 if everything was copied.
+    /// Puts in pieces that a frame may carry, and with the last one the update that signals it.
     ///
     /// # Safety
-    /// The source is valid for reads until everything up to the position is sent.
-    unsafe fn start_put(
+    /// The source is valid for reads until the put is complete here.
+    unsafe fn put_and_signal(
         &mut self,
         pe: Pe,
         put: &Put,
         signal: Option<&AmoRequest>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(), Error> {
         let Put { dest, source, completion } = *put;
         self.check(pe, dest, source.nbytes)?;
         let copy = source.nbytes <= self.shared().tuning.copy_up_to;
@@ -238,7 +248,10 @@ impl TcpEndpoint {
                 signal.map_or(seq, |signal| origin.update(signal))
             })?;
         }
-        Ok(if copy { 0 } else { position })
+        match completion {
+            Completion::Now if !copy => self.sent(pe, position),
+            _ => Ok(()),
+        }
     }
 
     /// Puts blocks in as few requests as they fit into, outside a session; returns false if each is
@@ -269,26 +282,19 @@ impl TcpEndpoint {
         for i in 0..self.active.len() {
             let pe = self.active[i];
             let seq = self.routes[pe].last;
-            let flushed = self.shared().with_link(pe, |connection| {
+            self.with_link(pe, |connection, _| {
                 if connection.origin.acked() >= seq {
                     return Ok(());
                 }
                 connection.origin.ask_for_ack(seq);
                 connection.flush()
-            });
-            if let Err(error) = flushed {
-                self.abandon();
-                return Err(error);
-            }
+            })?;
         }
         Ok(())
     }
 
     /// Waits until the kernel has everything up to a position.
     fn sent(&mut self, pe: Pe, position: u64) -> Result<(), Error> {
-        if position == 0 {
-            return Ok(());
-        }
         self.until(pe, |connection, shared| {
             if connection.origin.positions().1 < position {
                 connection.flush()?;
@@ -347,11 +353,7 @@ impl Endpoint for TcpEndpoint {
         }
         // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
         // next quiet does.
-        let position = unsafe { self.start_put(pe, &put, None) }?;
-        match put.completion {
-            Completion::Now => self.sent(pe, position),
-            Completion::AtQuiet => Ok(()),
-        }
+        unsafe { self.put_and_signal(pe, &put, None) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
@@ -444,11 +446,7 @@ impl Endpoint for TcpEndpoint {
         }
         // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
         // next quiet does.
-        let position = unsafe { self.start_put(pe, &put, Some(&update)) }?;
-        match put.completion {
-            Completion::Now => self.sent(pe, position),
-            Completion::AtQuiet => Ok(()),
-        }
+        unsafe { self.put_and_signal(pe, &put, Some(&update)) }
     }
 
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
@@ -500,14 +498,10 @@ impl Endpoint for TcpEndpoint {
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
             self.routes[pe].is_held = false;
-            let sent = self.shared().with_link(pe, |connection| match connection.has_unsent() {
+            self.with_link(pe, |connection, _| match connection.has_unsent() {
                 true => connection.flush(),
                 false => Ok(()),
-            });
-            if let Err(error) = sent {
-                self.abandon();
-                return Err(error);
-            }
+            })?;
         }
         Ok(())
     }
@@ -537,17 +531,12 @@ impl Endpoint for TcpEndpoint {
         self.progress.poll().inspect_err(|_| self.abandon())?;
         while let Some(&pe) = self.active.last() {
             let seq = self.routes[pe].last;
-            let shared = self.shared();
-            match shared.with_link(pe, |connection| {
+            let is_done = self.with_link(pe, |connection, shared| {
                 connection.receive(&shared.segments, &shared.buffers)?;
                 Ok(connection.origin.acked() >= seq)
-            }) {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(error) => {
-                    self.abandon();
-                    return Err(error);
-                }
+            })?;
+            if !is_done {
+                return Ok(false);
             }
             self.routes[pe].last = 0;
             self.active.pop();

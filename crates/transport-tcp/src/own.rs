@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::shared::SharedState;
-use rushmem_transport::{AmoRequest, Error, Get, OldValue, Put, RemoteAddr};
+use rushmem_transport::{AmoRequest, Error, Get, OldValue, Put};
 
 /// # Safety
 /// The source is valid for reads.
@@ -10,7 +10,7 @@ pub(crate) unsafe fn put(shared: &SharedState, put: &Put) -> Result<(), Error> {
     // SAFETY: valid by contract.
     let is_within = unsafe { shared.segments.write_from(put.dest, put.source) };
     shared.host.arrived();
-    if is_within { Ok(()) } else { Err(beyond(put.dest)) }
+    is_within.then_some(()).ok_or(Error::Unreachable(shared.me))
 }
 
 /// # Safety
@@ -18,7 +18,7 @@ pub(crate) unsafe fn put(shared: &SharedState, put: &Put) -> Result<(), Error> {
 pub(crate) unsafe fn get(shared: &SharedState, get: &Get) -> Result<(), Error> {
     // SAFETY: valid by contract.
     let is_within = unsafe { shared.segments.read_into(get.source, get.dest) };
-    if is_within { Ok(()) } else { Err(beyond(get.source)) }
+    is_within.then_some(()).ok_or(Error::Unreachable(shared.me))
 }
 
 /// Returns the old value.
@@ -26,16 +26,11 @@ pub(crate) unsafe fn get(shared: &SharedState, get: &Get) -> Result<(), Error> {
 /// # Safety
 /// Where the old value goes is valid for writes of a word of the request's width.
 pub(crate) unsafe fn amo(shared: &SharedState, request: &AmoRequest) -> Result<u64, Error> {
-    let old = shared.segments.apply(request).ok_or_else(|| beyond(request.dest))?;
+    let old = shared.segments.apply(request).ok_or(Error::Unreachable(shared.me))?;
     shared.host.arrived();
     if let OldValue::AtQuiet(to) = request.old {
         // SAFETY: valid by contract.
         unsafe { request.width.write(to, old) };
     }
     Ok(old)
-}
-
-/// Returns a segment that this PE has not registered, though it says so of itself.
-fn beyond(at: RemoteAddr) -> Error {
-    Error::Invalid(format!("this PE has registered no byte {} of {:?}", at.offset, at.segment))
 }

@@ -14,7 +14,6 @@ use rushmem_transport::{
     SignalUpdate, StridedBlocks,
 };
 use std::ptr::null_mut;
-use std::sync::Arc;
 
 impl TcpEndpoint {
     /// # Safety
@@ -169,7 +168,7 @@ impl TcpEndpoint {
 
     /// Sends what is batched for a PE.
     pub(super) fn send_open_batch(&mut self, pe: Pe, ack: AckRequest) -> Result<(), Error> {
-        let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(()) };
+        let Some(session) = self.session.clone() else { return Ok(()) };
         if session.lock().batcher.has_any(pe) {
             self.until(pe, |connection, shared| {
                 let is_sent = session.lock().send(pe, connection, &shared.tuning, ack)?;
@@ -180,7 +179,7 @@ impl TcpEndpoint {
                 Ok(is_sent.then_some(()))
             })?;
         }
-        know(&mut self.routes, &mut self.active, session.lock().take_sent());
+        self.know_sent();
         Ok(())
     }
 
@@ -200,20 +199,13 @@ impl TcpEndpoint {
     /// Works as [`send_open_batches`](Self::send_open_batches) as far as there is room, with a
     /// request for acknowledgments. Returns true if nothing is left.
     pub(super) fn try_send_open_batches(&mut self) -> Result<bool, Error> {
-        let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(true) };
+        let Some(session) = self.session.clone() else { return Ok(true) };
         let pes = session.lock().batcher.pes().to_vec();
         let mut is_sent = true;
         for pe in pes {
-            let sent = self.shared().with_link(pe, |connection| {
-                session.lock().send(pe, connection, &self.shared().tuning, AckRequest::Included)
-            });
-            match sent {
-                Ok(sent) => is_sent &= sent,
-                Err(error) => {
-                    self.abandon();
-                    return Err(error);
-                }
-            }
+            is_sent &= self.with_link(pe, |connection, shared| {
+                session.lock().send(pe, connection, &shared.tuning, AckRequest::Included)
+            })?;
         }
         self.know_sent();
         Ok(is_sent)

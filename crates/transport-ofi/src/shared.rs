@@ -19,9 +19,8 @@ use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::kit::peers::{Peers, check_range};
+use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::timer::sleep_on;
-use rushmem_transport::kit::violation::RefusedMessage;
 use rushmem_transport::origin::{Covered, WireNetwork};
 use rushmem_transport::{Amos, Completion, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
@@ -74,18 +73,18 @@ impl SharedState {
         address: Address,
     ) -> io::Result<SharedState> {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
-        let fabric = Arc::clone(service.ep().fabric());
+        let fabric = Arc::clone(&service.ep.fabric);
         let pins_copies = fabric.info.asks(fi::FI_MR_LOCAL);
         let acks = Arc::new(Acks::new(open.n_pes));
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
         Ok(SharedState {
             registrations: Mutex::default(),
-            replies: Arc::clone(service.replies()),
-            cq: Arc::clone(service.ep().cq()),
+            replies: Arc::clone(&service.replies),
+            cq: Arc::clone(&service.ep.cq),
             fabric,
             local: NetworkPe::new(open, address.host.clone(), &LIMITS, acks, Arc::default())?,
             socket: probe::socket(&address.name),
-            tag: service.tag(),
+            tag: service.tag,
             native,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
@@ -100,13 +99,10 @@ impl SharedState {
 
     /// Does something with the service's ep while the service does not run.
     pub(crate) fn while_paused<T>(&self, act: impl FnOnce(&FiEndpoint) -> T) -> T {
-        act(lock(&self.service).ep())
+        act(&lock(&self.service).ep)
     }
 
     /// Serves peers, if no other thread does; returns whether there was work.
-    ///
-    /// # Errors
-    /// When a PE was lost, now or before.
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
         if self.stopped_polling.load(Ordering::Relaxed) {
             self.stopped_polling.store(false, Ordering::Relaxed);
@@ -116,9 +112,6 @@ impl SharedState {
     }
 
     /// Serves peers, if no other thread does.
-    ///
-    /// # Errors
-    /// When a PE was lost.
     pub(crate) fn try_serve(&self) -> Result<Served, Error> {
         let Some(mut service) = try_lock(&self.service) else { return Ok(Served::Contended) };
         let worked = service.poll(&self.local, &self.peers);
@@ -221,13 +214,16 @@ impl SharedState {
         })
     }
 
-    /// Returns a range at an address of a peer, as the fabric has it, if one key covers it.
+    /// A range at an address of a peer, as the fabric has it, if one key covers it.
+    #[inline(always)]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         self.known_remote(pe, at, nbytes).or_else(|| self.remote_in_block(pe, at, nbytes))
     }
 
     /// Works as [`known_remote`](Self::known_remote), by the key of a further block of the heap.
-    pub(crate) fn remote_in_block(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
+    #[cold]
+    #[inline(never)]
+    fn remote_in_block(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         let peer = self.peers.known(pe)?;
         let end = at.offset.checked_add(nbytes as u64)?;
         let block = peer.blocks.block(at.offset);
@@ -273,12 +269,12 @@ impl WireNetwork for SharedState {
     }
 
     #[inline]
-    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
-        check_range(pe, at, nbytes, self.peers.get(pe)?.nbytes(at.segment))
+    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
+        Ok(self.peers.get(pe)?.nbytes(segment))
     }
 
-    fn internal_bytes(&self, pe: Pe) -> Result<u64, Error> {
-        Ok(self.peers.get(pe)?.nbytes(Segment::Internal))
+    fn host_of(&self, pe: Pe) -> Option<String> {
+        self.address_of(pe.0).map(|there| there.host)
     }
 
     fn lose(&self, pe: Pe, why: &str) -> Error {
@@ -291,9 +287,5 @@ impl WireNetwork for SharedState {
             own.shown()
         );
         self.local.loss.of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
-    }
-
-    fn refuse(&self, message: &RefusedMessage) -> Error {
-        self.local.loss.of_message(message, |pe| self.address_of(pe.0).map(|there| there.host))
     }
 }

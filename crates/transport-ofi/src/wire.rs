@@ -1,9 +1,8 @@
 //! The way of an origin into libfabric: an ep, and the operations on it.
 #![allow(unsafe_code)]
 
-use crate::ep::{EpFailure, FiEndpoint, OldValueDest, PostStatus, Remote};
+use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
 use crate::message::Message;
-use crate::native::NativeAmo;
 use crate::replies::Replies;
 use crate::shared::SharedState;
 use rushmem_transport::kit::batch::MAX_NBYTES;
@@ -91,103 +90,6 @@ impl OfiWire {
         }
     }
 
-    /// Starts a write to a range that one key covers.
-    ///
-    /// # Safety
-    /// As [`write`](Wire::write).
-    #[inline(always)]
-    unsafe fn write_to(
-        &mut self,
-        shared: &SharedState,
-        remote: &Remote,
-        source: LocalBuf,
-        end: WriteEnd,
-    ) -> Result<PostOutcome<()>, Error> {
-        let pe = Pe(remote.pe);
-        if source.nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
-        if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
-            self.unflushed.push(pe);
-        }
-        let completion = if end.awaited { Completion::Now } else { Completion::AtQuiet };
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        if source.nbytes <= shared.copy_up_to(completion) {
-            // SAFETY: valid during this call.
-            let attempt = unsafe { ep.write_copy(remote, source) };
-            return self.posted(shared, pe, true, attempt);
-        }
-        let known = shared.descriptor_of(source);
-        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
-        shared.local.state.enter_wait();
-        // SAFETY: valid until it completes, by contract.
-        let attempt = unsafe { ep.write(remote, source, known, end.source_free) };
-        shared.local.state.leave_wait();
-        self.posted(shared, pe, false, attempt)
-    }
-
-    /// Starts a write to a range that the key which the peer published does not cover.
-    ///
-    /// # Safety
-    /// As [`write`](Wire::write).
-    #[cold]
-    #[inline(never)]
-    unsafe fn write_to_block(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        (to, source): (RemoteAddr, LocalBuf),
-        end: WriteEnd,
-    ) -> Result<PostOutcome<()>, Error> {
-        match shared.remote_in_block(pe, to, source.nbytes) {
-            // SAFETY: the same contract.
-            Some(remote) => unsafe { self.write_to(shared, &remote, source, end) },
-            None => Ok(PostOutcome::Uncovered),
-        }
-    }
-
-    /// Starts a read from a range that one key covers.
-    ///
-    /// # Safety
-    /// As [`read`](Wire::read).
-    #[inline(always)]
-    unsafe fn read_from(
-        &mut self,
-        shared: &SharedState,
-        remote: &Remote,
-        dest: LocalBuf,
-    ) -> Result<PostOutcome<()>, Error> {
-        let pe = Pe(remote.pe);
-        if dest.nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
-        let known = shared.descriptor_of(dest);
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        // SAFETY: valid until it completes, by contract.
-        let attempt = unsafe { ep.read(remote, dest, known) };
-        self.posted(shared, pe, false, attempt)
-    }
-
-    /// Starts a read from a range that the key which the peer published does not cover.
-    ///
-    /// # Safety
-    /// As [`read`](Wire::read).
-    #[cold]
-    #[inline(never)]
-    unsafe fn read_from_block(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        (from, dest): (RemoteAddr, LocalBuf),
-    ) -> Result<PostOutcome<()>, Error> {
-        match shared.remote_in_block(pe, from, dest.nbytes) {
-            // SAFETY: the same contract.
-            Some(remote) => unsafe { self.read_from(shared, &remote, dest) },
-            None => Ok(PostOutcome::Uncovered),
-        }
-    }
-
     /// Starts a read of a byte that nobody wants.
     fn read_and_forget(
         &mut self,
@@ -264,12 +166,30 @@ impl Wire for OfiWire {
         (to, source): (RemoteAddr, LocalBuf),
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
-        match shared.known_remote(pe, to, source.nbytes) {
-            // SAFETY: the same contract.
-            Some(remote) => unsafe { self.write_to(shared, &remote, source, end) },
-            // SAFETY: the same contract.
-            None => unsafe { self.write_to_block(shared, pe, (to, source), end) },
+        let Some(remote) = shared.remote(pe, to, source.nbytes) else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if source.nbytes == 0 {
+            return Ok(PostOutcome::Done);
         }
+        if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
+            self.unflushed.push(pe);
+        }
+        let completion = if end.awaited { Completion::Now } else { Completion::AtQuiet };
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        if source.nbytes <= shared.copy_up_to(completion) {
+            // SAFETY: valid during this call.
+            let attempt = unsafe { ep.write_copy(&remote, source) };
+            return self.posted(shared, pe, true, attempt);
+        }
+        let known = shared.descriptor_of(source);
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        shared.local.state.enter_wait();
+        // SAFETY: valid until it completes, by contract.
+        let attempt = unsafe { ep.write(&remote, source, known, end.source_free) };
+        shared.local.state.leave_wait();
+        self.posted(shared, pe, false, attempt)
     }
 
     #[inline(always)]
@@ -280,12 +200,17 @@ impl Wire for OfiWire {
         (from, dest): (RemoteAddr, LocalBuf),
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        match shared.known_remote(pe, from, dest.nbytes) {
-            // SAFETY: the same contract.
-            Some(remote) => unsafe { self.read_from(shared, &remote, dest) },
-            // SAFETY: the same contract.
-            None => unsafe { self.read_from_block(shared, pe, (from, dest)) },
+        let Some(remote) = shared.remote(pe, from, dest.nbytes) else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if dest.nbytes == 0 {
+            return Ok(PostOutcome::Done);
         }
+        let known = shared.descriptor_of(dest);
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        // SAFETY: valid until it completes, by contract.
+        let attempt = unsafe { ep.read(&remote, dest, known) };
+        self.posted(shared, pe, false, attempt)
     }
 
     fn has_amo(&self, shared: &SharedState, op: AmoOp, width: AmoWidth) -> bool {
@@ -304,15 +229,12 @@ impl Wire for OfiWire {
         request: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<PostOutcome<()>, Error> {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-        let Some(remote) = shared.remote(pe, dest, width.nbytes()) else {
+        let Some(remote) = shared.remote(pe, request.dest, request.width.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
         };
-        let amo = NativeAmo { op, width, operand, condition };
-        let wanted = (!fetched.is_null()).then_some(OldValueDest { at: fetched, width });
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         // SAFETY: by contract.
-        let attempt = unsafe { ep.atomic(&remote, &amo, wanted) };
+        let attempt = unsafe { ep.atomic(&remote, request, fetched) };
         self.posted(shared, pe, false, attempt)
     }
 
@@ -348,15 +270,6 @@ impl Wire for OfiWire {
 
     fn pauses(&self, pe: Pe) -> bool {
         self.ep.as_ref().is_some_and(|ep| ep.pauses(pe.0))
-    }
-
-    /// Does nothing: a fabric that orders operations keeps their order by itself.
-    fn fence(&mut self, _: &SharedState) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn begin_flush(&mut self, _: &SharedState, _: Pe) -> Result<(), Error> {
-        Ok(())
     }
 
     /// After completions that do not cover the target's memory: reads from it, which comes after

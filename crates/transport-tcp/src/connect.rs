@@ -8,6 +8,7 @@ use crate::socket::{nonce, prepare};
 use crate::{found, no_address};
 use rushmem_transport::Pe;
 use rushmem_transport::descriptors::ran_out;
+use rushmem_transport::kit::attempts::Attempts;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,10 +21,6 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Longest limit of an attempt, with a peer whose host answers for it.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
-/// Pause after the first round; it doubles.
-const PAUSE: Duration = Duration::from_millis(5);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -32,20 +29,6 @@ pub(crate) enum ConnectRefusal {
     Own(String),
     /// The peer, or the path to it.
     Peer(String),
-}
-
-impl ConnectRefusal {
-    /// Adds the number of this PE's attempts and their duration to the error.
-    fn after(self, me: Pe, attempts: u32, tried: Duration) -> ConnectRefusal {
-        match self {
-            ConnectRefusal::Own(why) => ConnectRefusal::Own(why),
-            ConnectRefusal::Peer(why) => ConnectRefusal::Peer(format!(
-                "{why}; PE {me} has tried {attempts} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT to a longer \
-                 time",
-                tried.as_secs_f64()
-            )),
-        }
-    }
 }
 
 /// Why an attempt failed.
@@ -130,17 +113,14 @@ pub(crate) fn connect(
     tuning: &Tuning,
     may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, ConnectRefusal> {
-    let begun = Instant::now();
     let order = found::by_route(&address.sockets);
     let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
     let mut why = ConnectRefusal::Peer(no_route);
-    let mut pause = PAUSE;
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
-    let mut attempts = 0;
+    let mut attempts = Attempts::new(Instant::now());
     loop {
         let (mut silent, mut hung_up) = (false, false);
         for &socket in &order {
-            attempts += 1;
             match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(Some(stream)) => {
                     rushmem_log::debug!(peer = target.0, "connected to {socket}");
@@ -168,13 +148,17 @@ pub(crate) fn connect(
         }
         // A PE that hangs up exists. It may lack descriptors, and reports that itself if it lasts.
         let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
-        let tried = begun.elapsed();
-        if tried >= longest {
-            return Err(why.after(me, attempts, tried));
+        let now = Instant::now();
+        if !attempts.refused(now, longest) {
+            return Err(match why {
+                ConnectRefusal::Peer(why) => {
+                    ConnectRefusal::Peer(format!("{why}; {}", attempts.tried(me)))
+                }
+                own => own,
+            });
         }
         limit = limit.max(ATTEMPT);
-        std::thread::sleep(pause);
-        pause = LONGEST_PAUSE.min(pause * 2);
+        std::thread::sleep(attempts.next() - now);
     }
 }
 

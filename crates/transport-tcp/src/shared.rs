@@ -41,10 +41,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Returns a peer from what `pe` published.
-    ///
-    /// # Errors
-    /// When no PE of this build would publish that.
+    /// From what `pe` published.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
         for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
@@ -55,9 +52,6 @@ impl Peer {
 }
 
 /// Returns where `pe` listens, from what it published.
-///
-/// # Errors
-/// When no PE of this build would publish that.
 pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address)
         .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))

@@ -14,9 +14,8 @@ use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
-use rushmem_transport::kit::violation::RefusedMessage;
 use rushmem_transport::origin::WireNetwork;
-use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment};
+use rushmem_transport::{Error, Open, Pe, Segment};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,22 +45,22 @@ impl SharedState {
     ) -> io::Result<SharedState> {
         Ok(SharedState {
             tuning,
-            local: NetworkPe::new(open, own_host, &LIMITS, Arc::clone(service.acks()), segments)?,
+            local: NetworkPe::new(
+                open,
+                own_host,
+                &LIMITS,
+                Arc::clone(&service.target.acks),
+                segments,
+            )?,
             peers: Peers::new(open.n_pes),
-            service_efd: service.worker().efd().try_clone_to_owned()?,
+            service_efd: service.worker.efd().try_clone_to_owned()?,
             service: Mutex::new(service),
             context,
         })
     }
 
-    /// Returns the machine of a PE, as it published it.
-    pub(crate) fn host_of(&self, pe: Pe) -> Option<String> {
-        let record = self.peers.record(pe)?;
-        connect::address(pe, record).ok().map(|address| address.host)
-    }
-
-    /// Gives up a PE that has not answered for too long, as `why` says. UCX's addresses are not for
-    /// people, so its devices are named.
+    /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so
+    /// its devices are named.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
         let used: Vec<String> =
@@ -85,7 +84,7 @@ impl SharedState {
     pub(crate) fn try_serve(&self) -> Served {
         let Some(service) = try_lock(&self.service) else { return Served::Contended };
         let worked = service.poll();
-        let refused = service.take_refused();
+        let refused = service.target.take_refused();
         drop(service);
         if let Some(message) = refused {
             self.refuse(&message);
@@ -99,7 +98,7 @@ impl SharedState {
     /// Lets the service's descriptor signal the next event; false if there is something to do
     /// already, and `None` while another thread serves.
     pub(crate) fn arm(&self) -> Option<bool> {
-        try_lock(&self.service).map(|service| service.worker().arm())
+        try_lock(&self.service).map(|service| service.worker.arm())
     }
 
     /// Readable when a peer asks for something, after [`arm`](SharedState::arm).
@@ -134,19 +133,12 @@ impl WireNetwork for SharedState {
     }
 
     #[inline]
-    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
-        self.peers.get(pe)?.address(pe, at, nbytes).map(|_| ())
+    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
+        Ok(self.peers.get(pe)?.nbytes(segment))
     }
 
-    fn internal_bytes(&self, pe: Pe) -> Result<u64, Error> {
-        Ok(self.peers.get(pe)?.nbytes(Segment::Internal))
-    }
-
-    fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.local.loss.of_peer(pe, self.host_of(pe).as_deref(), why)
-    }
-
-    fn refuse(&self, message: &RefusedMessage) -> Error {
-        self.local.loss.of_message(message, |pe| self.host_of(pe))
+    fn host_of(&self, pe: Pe) -> Option<String> {
+        let address = connect::address(pe, self.peers.record(pe)?);
+        address.ok().map(|address| address.host)
     }
 }

@@ -10,7 +10,7 @@ use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::message::{self, Body, Reply, Request};
 use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::kit::peers::{Peers, check_range};
+use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
@@ -92,20 +92,12 @@ impl WireNetwork for Network {
         &self.local
     }
 
-    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
-        check_range(pe, at, nbytes, self.peers.get(pe)?.1[at.segment as usize])
+    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
+        Ok(self.peers.get(pe)?.1[segment as usize])
     }
 
-    fn internal_bytes(&self, pe: Pe) -> Result<u64, Error> {
-        Ok(self.peers.get(pe)?.1[Segment::Internal as usize])
-    }
-
-    fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.local.loss.of_peer(pe, Some(&host_name()), why)
-    }
-
-    fn refuse(&self, message: &RefusedMessage) -> Error {
-        self.local.loss.of_message(message, |_| Some(host_name()))
+    fn host_of(&self, _: Pe) -> Option<String> {
+        Some(host_name())
     }
 }
 

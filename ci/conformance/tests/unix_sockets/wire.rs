@@ -177,15 +177,6 @@ impl Wire for SocketWire {
         Ok(self.links.get(&pe).is_none_or(|link| over(link) >= *token))
     }
 
-    /// The stream keeps the order.
-    fn fence(&mut self, _: &Network) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn begin_flush(&mut self, _: &Network, _: Pe) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn is_flushed(&mut self, _: &Network, pe: Pe) -> Result<bool, Error> {
         Ok(self.in_flight_to(pe) == 0)
     }

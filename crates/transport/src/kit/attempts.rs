@@ -1,6 +1,7 @@
 //! Attempts to reach a PE that were refused: they are repeated, with pauses, until some time has
 //! passed. Where many PEs connect over one NIC at once, some attempts fail.
 
+use crate::Pe;
 use std::time::{Duration, Instant};
 
 /// The first pause; each is twice as long as the one before.
@@ -41,7 +42,17 @@ impl Attempts {
         self.n
     }
 
-    /// Returns the time for which attempts have been made.
+    /// Returns for the message of a loss what PE `me` has tried.
+    pub fn tried(&self, me: Pe) -> String {
+        format!(
+            "PE {me} has tried {} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT \
+             to a longer time",
+            self.n,
+            self.elapsed().as_secs_f64()
+        )
+    }
+
+    /// For how long attempts have been made.
     pub fn elapsed(&self) -> Duration {
         self.first.elapsed()
     }

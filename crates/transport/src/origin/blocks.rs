@@ -5,7 +5,7 @@ use super::state::Origin;
 use super::wire::{Covered, Wire, WireNetwork};
 use crate::kit::heap_blocks::{self, ENTRY, HeapBlock};
 use crate::kit::peers::damaged;
-use crate::{Error, LocalBuf, Pe, RemoteAddr};
+use crate::{Error, LocalBuf, Pe, RemoteAddr, Segment};
 
 impl<W: Wire> Origin<W> {
     /// Returns how many bytes of a range in the segment of a PE that is reached one key covers,
@@ -47,7 +47,7 @@ impl<W: Wire> Origin<W> {
     /// Reads the entry of a block from the table of a PE, and learns its key.
     #[cold]
     fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
-        let from = heap_blocks::entry(block, network.internal_bytes(pe)?);
+        let from = heap_blocks::entry(block, network.nbytes(pe, Segment::Internal)?);
         let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
         let to = LocalBuf { base: self.entry.as_mut_ptr(), nbytes: ENTRY };
         // SAFETY: memory of the origin's, which outlives its wire's use of it.

@@ -12,7 +12,6 @@ use crate::kit::message::Request;
 use crate::kit::network_pe::NetworkPe;
 use crate::kit::peers::damaged;
 use crate::kit::segments::Segments;
-use crate::kit::violation::RefusedMessage;
 use crate::{
     AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Follows, Get, Host, LocalBuf, Open, Pe,
     Put, RemoteAddr, Segment, SignalUpdate,
@@ -40,20 +39,12 @@ impl WireNetwork for TestNetwork {
         &self.0
     }
 
-    fn check(&self, _: Pe, _: RemoteAddr, _: usize) -> Result<(), Error> {
-        Ok(())
+    fn nbytes(&self, _: Pe, segment: Segment) -> Result<u64, Error> {
+        Ok(if segment == Segment::Internal { TABLE as u64 } else { u64::MAX })
     }
 
-    fn internal_bytes(&self, _: Pe) -> Result<u64, Error> {
-        Ok(TABLE as u64)
-    }
-
-    fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.0.loss.of_peer(pe, None, why)
-    }
-
-    fn refuse(&self, message: &RefusedMessage) -> Error {
-        self.0.loss.of_message(message, |_| None)
+    fn host_of(&self, _: Pe) -> Option<String> {
+        None
     }
 }
 
@@ -190,10 +181,6 @@ impl Wire for TestWire {
 
     fn is_over(&mut self, _: &TestNetwork, _: Pe, token: &u32) -> Result<bool, Error> {
         Ok(*token <= self.over)
-    }
-
-    fn fence(&mut self, _: &TestNetwork) -> Result<bool, Error> {
-        Ok(true)
     }
 
     fn begin_flush(&mut self, _: &TestNetwork, _: Pe) -> Result<(), Error> {

@@ -5,6 +5,7 @@
 use crate::kit::heap_blocks::{ENTRY, HeapBlock};
 use crate::kit::message::{Reply, Request};
 use crate::kit::network_pe::NetworkPe;
+use crate::kit::peers::check_range;
 use crate::kit::violation::{RefusedMessage, Violation};
 use crate::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::time::Duration;
@@ -17,20 +18,33 @@ pub trait WireNetwork: Send + Sync {
     /// This PE.
     fn local(&self) -> &NetworkPe<Self::Extra>;
 
+    /// Returns how many bytes a segment of a PE has.
+    ///
+    /// # Errors
+    /// When the PE cannot be reached.
+    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error>;
+
+    /// Returns the machine of a PE, if it is known.
+    fn host_of(&self, pe: Pe) -> Option<String>;
+
     /// Requires that a range lies in a PE's segment.
     ///
     /// # Errors
     /// When it does not, or the PE cannot be reached.
-    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error>;
-
-    /// Returns how many bytes the internal segment of a PE has.
-    fn internal_bytes(&self, pe: Pe) -> Result<u64, Error>;
+    #[inline]
+    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
+        check_range(pe, at, nbytes, self.nbytes(pe, at.segment)?)
+    }
 
     /// Reports that a PE is lost. Returns the first loss.
-    fn lose(&self, pe: Pe, why: &str) -> Error;
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), why)
+    }
 
     /// Reports a message that cannot be carried out. Returns the first loss.
-    fn refuse(&self, message: &RefusedMessage) -> Error;
+    fn refuse(&self, message: &RefusedMessage) -> Error {
+        self.local().loss.of_message(message, |pe| self.host_of(pe))
+    }
 }
 
 /// The capabilities and limits of a wire.
@@ -231,10 +245,16 @@ pub trait Wire: Send + Sized {
 
     /// Orders the writes before ahead of those that follow, if it
     /// [can](WireCaps::orders_writes). Returns false if that is to be tried again.
-    fn fence(&mut self, network: &Self::Network) -> Result<bool, Error>;
+    fn fence(&mut self, network: &Self::Network) -> Result<bool, Error> {
+        let _ = network;
+        Ok(true)
+    }
 
     /// Begins to complete the writes to a PE at the target.
-    fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error>;
+    fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
+        let _ = (network, pe);
+        Ok(())
+    }
 
     /// Returns whether nothing is in flight to a PE, and its flush has ended.
     fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;

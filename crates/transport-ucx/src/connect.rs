@@ -1,8 +1,54 @@
-//! A peer as the origins that use it see it. What it published is decoded when it is needed.
+//! The data that PEs exchange once, before they connect, and a peer as the origins that use it see
+//! it. What it published is decoded when it is needed.
 
-use crate::proto::{Address, MemoryKey};
 use rushmem_transport::kit::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
+use rushmem_wire::{UCX_ADDRESS, UCX_KEY, decode, encode};
+
+/// The address of a PE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Its host, for messages.
+    pub(crate) host: String,
+    /// Its service worker, in UCX's words.
+    pub(crate) worker: Vec<u8>,
+}
+
+impl Address {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        encode(UCX_ADDRESS, &(&self.host, &self.worker))
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
+        let (host, worker) = decode(UCX_ADDRESS, bytes)?;
+        Ok(Address { host, worker })
+    }
+}
+
+/// A registered segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryKey {
+    /// Its address in its owner's process.
+    pub(crate) base: u64,
+    /// Its size.
+    pub(crate) nbytes: u64,
+    /// The packed key that UCX needs for an access.
+    pub(crate) packed: Vec<u8>,
+    /// Bytes of the beginning that this is for.
+    pub(crate) covered: u64,
+}
+
+impl MemoryKey {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        encode(UCX_KEY, &(self.base, self.nbytes, &self.packed, self.covered))
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, rushmem_wire::Error> {
+        let (base, nbytes, packed, covered): (u64, u64, _, _) = decode(UCX_KEY, bytes)?;
+        base.checked_add(nbytes).ok_or(rushmem_wire::Error::Damaged(UCX_KEY))?;
+        Ok(MemoryKey { base, nbytes, packed, covered })
+    }
+}
 
 /// The places of the segments of a PE in its process.
 pub(crate) struct Peer([Option<PeerSegment>; Segment::COUNT]);
@@ -25,17 +71,11 @@ fn no_segment(pe: Pe, segment: Segment) -> Error {
 }
 
 /// Returns how to reach `pe`, from its record.
-///
-/// # Errors
-/// When no PE of this build would publish that.
 pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// Returns the key to a segment of `pe`, from its record.
-///
-/// # Errors
-/// When there is none, or no PE of this build would publish that.
+/// The key to a segment of `pe`, from its record.
 pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<MemoryKey, Error> {
     match record.keys[segment as usize] {
         [] => Err(no_segment(pe, segment)),
@@ -44,10 +84,7 @@ pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<Memo
 }
 
 impl Peer {
-    /// Returns a peer from its record.
-    ///
-    /// # Errors
-    /// When no PE of this build would publish that.
+    /// From what `pe` record.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut places = [None; Segment::COUNT];
         for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
@@ -75,5 +112,28 @@ impl Peer {
     /// Returns the number of bytes of a segment.
     pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
         self.0[segment as usize].map_or(0, |place| place.nbytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_comes_as_it_was_sent() {
+        let address = Address { host: "a-host".into(), worker: vec![7; 99] };
+        let bytes = address.encode();
+        assert_eq!(Address::decode(&bytes), Ok(address));
+        assert!(Address::decode(&bytes[..7]).is_err());
+        assert!(Address::decode(&[]).is_err());
+    }
+
+    #[test]
+    fn a_key_comes_as_it_was_sent() {
+        let key = MemoryKey { base: 4096, nbytes: 100, packed: vec![1, 2, 3], covered: 64 };
+        assert_eq!(MemoryKey::decode(&key.encode()), Ok(key.clone()));
+        assert!(MemoryKey::decode(&[0; 15]).is_err());
+        let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: Vec::new(), covered: 2 };
+        assert_eq!(MemoryKey::decode(&beyond.encode()), Err(rushmem_wire::Error::Damaged(UCX_KEY)));
     }
 }

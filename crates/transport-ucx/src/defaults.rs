@@ -13,9 +13,6 @@ use ucx_sys::Ucp;
 const OURS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
 
 /// UCX, opened once. It reads these variables when it is loaded.
-///
-/// # Errors
-/// What is missing.
 pub(crate) fn library() -> Result<&'static Ucp, String> {
     static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
     let open = || {

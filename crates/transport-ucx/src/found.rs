@@ -23,9 +23,6 @@ const IMITATIONS: [&str; 1] = ["hfi1"];
 
 /// Returns what UCX is here and what it would use. Its devices are opened only where the kernel
 /// shows some.
-///
-/// # Errors
-/// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let (major, minor, release) = ucx_sys::version(library()?);
     let version = format!("UCX {major}.{minor}.{release}");

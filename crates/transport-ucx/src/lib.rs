@@ -8,11 +8,10 @@
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the kit's progress engine; `service` is the worker that serves
-//!   peers, and `target` carries out their requests;
+//!   peers;
 //! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
 //! - `wire` is a worker by which contexts issue, and `callbacks` is the part of it that UCX's
 //!   callbacks change;
-//! - `proto` has the formats of addresses, keys and puts that are sent together, without I/O;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
 //! - `diagnosis` says what UCX can do here, and what keeps it from it;
 //! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations;
@@ -25,25 +24,19 @@
 //! sockets are restricted to the loopback interface if they work there.
 
 mod abort;
-#[cfg(test)]
-mod answered;
 mod callbacks;
 mod connect;
 mod defaults;
 mod diagnosis;
 mod found;
-#[cfg(test)]
-mod in_flight;
-#[cfg(test)]
-mod pair;
 mod probe;
 mod progress;
-mod proto;
 mod service;
 mod settings;
 mod shared;
 mod sys;
-mod target;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod ucp;
 mod wire;

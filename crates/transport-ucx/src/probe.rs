@@ -20,9 +20,6 @@ const OLD: u64 = 0x8765_4321_0FED_CBA9;
 const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 
 /// Tries every operation.
-///
-/// # Errors
-/// A sentence that names the first that is wrong.
 pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     // Leaked, since an operation that does not end may write to it.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();

@@ -1,23 +1,41 @@
 //! The worker to which this PE's peers send requests. While it is polled, UCX carries out their
-//! puts and gets, and `target` their messages.
+//! puts and gets, and this module their messages (`kit::target`).
 //!
-//! One thread at a time does so. This module does not know which thread polls.
+//! One thread at a time does so. This module does not know which thread polls. A message that
+//! cannot be carried out is the loss of the peer that sent it.
 #![allow(unsafe_code)]
 
-use crate::target::{BATCH_KIND, REQUEST_KIND, UcxTarget, batched, requested};
-use crate::ucp::{UcpContext, Worker};
+use crate::ucp::{
+    ReceivedData, ReceivedMessage, UcpContext, Worker, callback, plain, started, status_string,
+};
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::violation::RefusedMessage;
-use rushmem_transport::{Host, Pe};
+use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
+use rushmem_transport::{Host, LocalBuf, Pe};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
+use ucx_sys::{
+    UCP_AM_SEND_FLAG_EAGER, UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_FLAGS,
+    UCP_OP_ATTR_FIELD_USER_DATA, UCS_ERR_INVALID_PARAM, UCS_INPROGRESS, UCS_OK, Ucp,
+    ucp_am_recv_param_t, ucp_ep_h, ucp_worker_h, ucs_status_t,
+};
+
+/// The kind of message that is a request.
+pub(crate) const REQUEST_KIND: u32 = 1;
+/// The kind of message that is a batch.
+pub(crate) const BATCH_KIND: u32 = 3;
+/// The kind of message that is a reply.
+pub(crate) const REPLY_KIND: u32 = 2;
 
 /// The service worker.
 pub(crate) struct Service {
-    worker: Worker,
+    pub(crate) worker: Worker,
     /// Dropped after the worker, whose callbacks use it.
-    target: Rc<UcxTarget>,
+    pub(crate) target: Rc<UcxTarget>,
 }
 
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
@@ -28,36 +46,282 @@ impl Service {
     pub(crate) fn new(
         context: &Arc<UcpContext>,
         me: Pe,
-        memory: (Arc<Segments>, Arc<dyn Host>),
+        (segments, host): (Arc<Segments>, Arc<dyn Host>),
         acks: Arc<Acks>,
     ) -> Result<Service, String> {
         let worker = Worker::new(context)?;
-        let target = UcxTarget::new(context.ucp, worker.handle(), me, memory, acks);
-        let target = Rc::new(target);
+        let target = Rc::new(UcxTarget {
+            ucp: context.ucp,
+            worker: worker.handle(),
+            segments,
+            host,
+            acks,
+            target: RequestTarget::new(me),
+            spare: RefCell::default(),
+            worked: Cell::new(false),
+            refused: RefCell::default(),
+        });
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
-        unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
+        unsafe { worker.on_message(REQUEST_KIND, Some(requested::<false>), arg) }?;
         // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
-        unsafe { worker.on_message(BATCH_KIND, Some(batched), arg) }?;
+        unsafe { worker.on_message(BATCH_KIND, Some(requested::<true>), arg) }?;
         Ok(Service { worker, target })
-    }
-
-    pub(crate) fn worker(&self) -> &Worker {
-        &self.worker
-    }
-
-    pub(crate) fn acks(&self) -> &Arc<Acks> {
-        &self.target.acks
-    }
-
-    /// Returns a message that could not be carried out, after a poll.
-    pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
-        self.target.take_refused()
     }
 
     /// Serves peers; returns whether there was anything to do.
     pub(crate) fn poll(&self) -> bool {
         let progressed = self.worker.progress();
-        self.target.take_worked() || progressed
+        self.target.worked.take() || progressed
+    }
+}
+
+/// The state that the callbacks use.
+pub(crate) struct UcxTarget {
+    ucp: &'static Ucp,
+    worker: ucp_worker_h,
+    segments: Arc<Segments>,
+    host: Arc<dyn Host>,
+    pub(crate) acks: Arc<Acks>,
+    target: RequestTarget<ucp_ep_h, *mut c_void>,
+    /// Replies that were sent, to be used again.
+    #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
+    spare: RefCell<Vec<Box<SentReply>>>,
+    /// Requests were carried out since this was last taken.
+    worked: Cell<bool>,
+    /// The first message that could not be carried out since this was last taken.
+    refused: RefCell<Option<RefusedMessage>>,
+}
+
+/// A reply that UCX may still have to read.
+struct SentReply {
+    bytes: [u8; REPLY],
+    /// The answers that follow the reply to a batch.
+    answers: Vec<u8>,
+    target: *const UcxTarget,
+    /// The PE whose call waits for the reply, if one does for sure.
+    awaited_by: Option<Pe>,
+}
+
+/// A request whose data is on its way.
+struct Deferred {
+    incoming: Incoming<ucp_ep_h>,
+    target: *const UcxTarget,
+}
+
+impl UcxTarget {
+    /// The first message that could not be carried out since the last call.
+    pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
+        self.refused.take()
+    }
+
+    /// Returns how many bytes of answers are kept that were sent.
+    #[cfg(test)]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.spare.borrow().iter().map(|reply| reply.answers.capacity()).sum()
+    }
+
+    fn refuse(&self, message: RefusedMessage) {
+        self.refused.borrow_mut().get_or_insert(message);
+    }
+
+    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and
+    /// would wait for it forever; one that is acknowledged may have left.
+    fn is_sent(&self, mut answer: Box<SentReply>, status: ucs_status_t) {
+        if status != UCS_OK {
+            let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
+            match answer.awaited_by {
+                Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
+                None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
+            }
+        }
+        answer.answers = Vec::new();
+        self.spare.borrow_mut().push(answer);
+    }
+}
+
+impl Serving for UcxTarget {
+    type ReplyTo = ucp_ep_h;
+    /// The descriptor of a message whose data UCX is to fetch.
+    type Remote = *mut c_void;
+    type Extra = ();
+
+    fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    fn acks(&self) -> &Acks {
+        &self.acks
+    }
+
+    fn reply(
+        &self,
+        Incoming { request, reply_to }: Incoming<ucp_ep_h>,
+        reply: Reply,
+        answers: Vec<u8>,
+    ) -> Result<(), Violation> {
+        let spare = self.spare.borrow_mut().pop();
+        let awaited_by = reply.old.map(|_| request.stream.pe);
+        let mut answer = spare.unwrap_or_else(|| Box::new(SentReply::new(self)));
+        (answer.bytes, answer.answers) = (reply.encode(), answers);
+        answer.awaited_by = awaited_by;
+        let (base, nbytes) = (answer.answers.as_ptr(), answer.answers.len());
+        let answer = Box::into_raw(answer);
+        // SAFETY: it lives until it is sent.
+        let header = unsafe { &raw const (*answer).bytes };
+        let mut params = callback(Some(answered), answer.cast_const().cast());
+        params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+        params.flags = UCP_AM_SEND_FLAG_EAGER;
+        // SAFETY: the endpoint that came with the request, and an answer that lives until it is
+        // sent.
+        let sent = unsafe {
+            let (header, params) = (header.cast(), &raw const params);
+            self.ucp.ucp_am_send_nbx(
+                reply_to,
+                REPLY_KIND,
+                header,
+                REPLY,
+                base.cast(),
+                nbytes,
+                params,
+            )
+        };
+        let status = match started(sent) {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => UCS_OK,
+            Err(status) => status,
+        };
+        // SAFETY: made by `into_raw` above, and UCX does not know it.
+        self.is_sent(unsafe { Box::from_raw(answer) }, status);
+        Ok(())
+    }
+
+    fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, place: LocalBuf) {
+        let deferred = Box::into_raw(Box::new(Deferred { incoming, target: self }));
+        let mut params = plain();
+        params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        params.cb.recv_am = Some(fetched);
+        params.user_data = deferred.cast();
+        let (to, nbytes) = (place.base.cast(), place.nbytes);
+        // SAFETY: the descriptor of the message that came, and as many bytes of a segment.
+        let begun = unsafe {
+            self.ucp.ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
+        };
+        match started(begun) {
+            Ok(Some(_)) => {}
+            // SAFETY: made by `into_raw` above; UCX has not called back.
+            Ok(None) => unsafe { Deferred::end(deferred, UCS_OK) },
+            // SAFETY: made by `into_raw` above; UCX does not call back after an error.
+            Err(status) => unsafe { Deferred::end(deferred, status) },
+        }
+    }
+}
+
+impl Deferred {
+    /// # Safety
+    /// `this` was made by `into_raw` and is not used any more.
+    unsafe fn end(this: *mut Deferred, status: ucs_status_t) {
+        // SAFETY: by contract.
+        let this = unsafe { Box::from_raw(this) };
+        // SAFETY: it lives as long as the worker that calls.
+        let target = unsafe { &*this.target };
+        let stream = this.incoming.request.stream;
+        if status != UCS_OK {
+            let why = format!("its data did not come: {}", status_string(target.ucp, status));
+            return target.refuse(RefusedMessage::of(stream.pe, why));
+        }
+        target.worked.set(true);
+        if let Err(violation) = target.target.finish(target, this.incoming) {
+            target.refuse(RefusedMessage::of(stream.pe, violation));
+        }
+    }
+}
+
+impl SentReply {
+    fn new(target: *const UcxTarget) -> SentReply {
+        SentReply { bytes: [0; REPLY], answers: Vec::new(), target, awaited_by: None }
+    }
+}
+
+/// A request came, which brings a batch if `IS_BATCH`.
+///
+/// # Safety
+/// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.
+unsafe extern "C" fn requested<const IS_BATCH: bool>(
+    arg: *mut c_void,
+    header: *const c_void,
+    header_length: usize,
+    data: *mut c_void,
+    length: usize,
+    param: *const ucp_am_recv_param_t,
+) -> ucs_status_t {
+    // SAFETY: it lives as long as the worker that calls.
+    let target = unsafe { &*arg.cast_const().cast::<UcxTarget>() };
+    // SAFETY: the same contract.
+    let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
+    let (data, is_there) = match message.data {
+        ReceivedData::There(descriptor, nbytes) => (IncomingData::There(descriptor, nbytes), true),
+        ReceivedData::Here(bytes) if IS_BATCH => (IncomingData::Here(Body::Batch(bytes)), false),
+        ReceivedData::Here(bytes) => (IncomingData::Here(Body::Data(bytes)), false),
+    };
+    let taken = match (Request::decode(message.header), message.reply_to) {
+        (Err(message), _) => Err(message),
+        (Ok(request), Some(reply_to)) if !(IS_BATCH && is_there) => {
+            target.worked.set(true);
+            let taken = target.target.take(target, Incoming { request, reply_to }, data);
+            taken.map_err(|violation| RefusedMessage::of(request.stream.pe, violation))
+        }
+        (Ok(request), _) => {
+            Err(RefusedMessage::of(request.stream.pe, Violation::Unknown("kind of message")))
+        }
+    };
+    match taken {
+        Ok(()) if is_there => UCS_INPROGRESS,
+        Ok(()) => UCS_OK,
+        Err(message) => {
+            target.refuse(message);
+            if is_there { UCS_ERR_INVALID_PARAM } else { UCS_OK }
+        }
+    }
+}
+
+/// The data of a request is in place.
+///
+/// # Safety
+/// `user_data` is a [`Deferred`].
+unsafe extern "C" fn fetched(
+    request: *mut c_void,
+    status: ucs_status_t,
+    _: usize,
+    user_data: *mut c_void,
+) {
+    let deferred = user_data.cast::<Deferred>();
+    // SAFETY: not ended so far, since this is what ends it.
+    let target = unsafe { &*deferred }.target;
+    // SAFETY: it lives as long as the worker that calls.
+    let ucp = unsafe { &*target }.ucp;
+    // SAFETY: UCX calls once per request.
+    unsafe { Deferred::end(deferred, status) };
+    if let Ok(Some(request)) = started(request) {
+        request.free(ucp);
+    }
+}
+
+/// A reply was sent, or could not be.
+///
+/// # Safety
+/// `user_data` is a [`SentReply`].
+unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_data: *mut c_void) {
+    // SAFETY: made by `into_raw`, and UCX is done with it.
+    let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
+    // SAFETY: it lives as long as the worker that calls.
+    let target = unsafe { &*answer.target };
+    target.is_sent(answer, status);
+    if let Ok(Some(request)) = started(request) {
+        request.free(target.ucp);
     }
 }

@@ -2,11 +2,10 @@
 #![allow(unsafe_code)]
 
 use crate::abort;
-use crate::connect::{self, Peer};
+use crate::connect::{self, Address, MemoryKey, Peer};
 use crate::diagnosis;
 use crate::probe::probe;
 use crate::progress::Progress;
-use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
@@ -53,7 +52,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
     rushmem_log::debug!(
-        copies = context.copies(),
+        copies = context.copies,
         notices_failures = context.notices_failures,
         "UCX may use {}",
         context
@@ -72,7 +71,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     let memory = (Arc::clone(&segments), Arc::clone(&open.host));
     let service = Service::new(&context, open.pe, memory, acks)?;
     let own_host = host_name();
-    let worker = service.worker().address()?;
+    let worker = service.worker.address()?;
     let address = Address { host: own_host.clone(), worker }.encode();
     let shared = SharedState::new(open, tuning, own_host, context, service, segments)
         .map_err(|e| format!("the kernel refused a descriptor: {e}"))?;
@@ -94,7 +93,7 @@ impl Transport for Ucx {
             needs_first_thread: true,
             // UCX asks for pages on demand only for memory that is registered so, which this is
             // not.
-            locks_memory: !self.progress.shared.context.copies(),
+            locks_memory: !self.progress.shared.context.copies,
             heap_in_blocks: self.heap_in_blocks(),
         }
     }
@@ -184,7 +183,7 @@ impl Ucx {
     /// Returns true if the heap is registered in blocks, as it is where registration locks it.
     fn heap_in_blocks(&self) -> bool {
         let shared = &self.progress.shared;
-        !shared.context.copies() || shared.tuning.heap_in_blocks
+        !shared.context.copies || shared.tuning.heap_in_blocks
     }
 
     /// Registers memory of a segment, until this is dropped; its packed key.

@@ -5,11 +5,10 @@ mod establish;
 mod route;
 
 use crate::callbacks::{CallbackSlot, CallbackState, operated, replied, sent, tracked};
-use crate::connect;
-use crate::proto::MemoryKey;
+use crate::connect::{self, MemoryKey};
+use crate::service::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
-use crate::target::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::ucp::{
     UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, started, status_string,
 };
@@ -31,7 +30,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ucx_sys::{
     UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
-    ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
+    ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
 
 /// Polls of the own worker per poll of the service, since a reply comes to the own worker.
@@ -153,19 +152,34 @@ impl UcxWire {
         Ok((open.endpoint.handle, key))
     }
 
-    /// Takes note of a transfer that has begun.
-    #[inline]
-    fn transferring(
+    /// Starts a write or read of a range of a PE: `start` begins it with a live endpoint and its key.
+    #[inline(always)]
+    fn transfer(
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        begun: ucs_status_ptr_t,
+        (at, nbytes): (RemoteAddr, usize),
         awaited: bool,
+        start: impl FnOnce(&Ucp, UcxRemote, *const ucp_request_param_t) -> ucs_status_ptr_t,
     ) -> Result<PostOutcome<UcxToken>, Error> {
+        if self.is_full() {
+            return Ok(PostOutcome::Full);
+        }
+        let Some(remote) = self.remote(shared, pe, at, nbytes)? else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
         if !awaited {
-            let began = self.open(pe)?.connection.began(begun);
+            let connection = &self.open(pe)?.connection;
+            let params = tracked(connection);
+            let begun = start(self.ucp(), remote, &raw const params);
+            let began = connection.began(begun);
             return began.map(|()| PostOutcome::Done).map_err(self.fails(shared, pe));
         }
+        let params = plain();
+        let begun = start(self.ucp(), remote, &raw const params);
         let request = started(begun).map_err(self.fails(shared, pe))?;
         let token = |request| PostOutcome::Pending(UcxToken::Request(request, None));
         Ok(request.map_or(PostOutcome::Done, token))
@@ -212,16 +226,16 @@ impl Wire for UcxWire {
 
     fn caps(&self) -> WireCaps {
         WireCaps {
-            copies: self.worker.copies(),
-            batches: self.worker.copies(),
+            copies: self.worker.context.copies,
+            batches: self.worker.context.copies,
             sessions: true,
-            orders_writes: self.worker.orders(),
+            orders_writes: self.worker.context.orders,
             orders_messages: false,
             acks_cover_writes: false,
             sends_late: true,
-            flushes_free: !self.worker.copies(),
+            flushes_free: !self.worker.context.copies,
             longest_signaled: usize::MAX,
-            longest_write: self.worker.longest_put(),
+            longest_write: self.worker.context.longest_put,
             longest_read: usize::MAX,
             longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
             window: self.window,
@@ -280,20 +294,16 @@ impl Wire for UcxWire {
         (to, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
         WriteEnd { awaited, .. }: WriteEnd,
     ) -> Result<PostOutcome<UcxToken>, Error> {
-        if self.is_full() {
-            return Ok(PostOutcome::Full);
-        }
-        let Some((remote, (endpoint, key))) = self.remote(shared, pe, to, nbytes)? else {
-            return Ok(PostOutcome::Uncovered);
-        };
-        if nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
-        let params = if awaited { plain() } else { tracked(&self.open(pe)?.connection) };
-        let (base, params) = (base.cast(), &raw const params);
-        // SAFETY: a live endpoint and its key; the source is valid by contract.
-        let begun = unsafe { self.ucp().ucp_put_nbx(endpoint, base, nbytes, remote, key, params) };
-        self.transferring(shared, pe, begun, awaited)
+        self.transfer(
+            shared,
+            pe,
+            (to, nbytes),
+            awaited,
+            |ucp, (remote, (endpoint, key)), params| {
+                // SAFETY: a live endpoint and its key; the source is valid by contract.
+                unsafe { ucp.ucp_put_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
+            },
+        )
     }
 
     #[inline]
@@ -304,20 +314,16 @@ impl Wire for UcxWire {
         (from, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
         awaited: bool,
     ) -> Result<PostOutcome<UcxToken>, Error> {
-        if self.is_full() {
-            return Ok(PostOutcome::Full);
-        }
-        let Some((remote, (endpoint, key))) = self.remote(shared, pe, from, nbytes)? else {
-            return Ok(PostOutcome::Uncovered);
-        };
-        if nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
-        let params = if awaited { plain() } else { tracked(&self.open(pe)?.connection) };
-        let (base, params) = (base.cast(), &raw const params);
-        // SAFETY: a live endpoint and its key; the destination is valid by contract.
-        let begun = unsafe { self.ucp().ucp_get_nbx(endpoint, base, nbytes, remote, key, params) };
-        self.transferring(shared, pe, begun, awaited)
+        self.transfer(
+            shared,
+            pe,
+            (from, nbytes),
+            awaited,
+            |ucp, (remote, (endpoint, key)), params| {
+                // SAFETY: a live endpoint and its key; the destination is valid by contract.
+                unsafe { ucp.ucp_get_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
+            },
+        )
     }
 
     fn has_amo(&self, _: &SharedState, _: AmoOp, _: AmoWidth) -> bool {
@@ -542,7 +548,7 @@ impl Wire for UcxWire {
         let mut opened = Vec::new();
         for route in self.routes.iter_mut() {
             self.given_up.extend(route.flush.take());
-            if self.worker.closes_by_force() {
+            if self.worker.context.notices_failures {
                 let (connecting, flush) =
                     route.connecting.take().map_or((None, None), |one| one.end());
                 self.given_up.extend(flush);

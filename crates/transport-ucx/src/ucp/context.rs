@@ -33,18 +33,19 @@ const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 pub(crate) struct UcpContext {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
-    /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
+    /// A peer's failure can be noticed, and an endpoint closed by force: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(crate) notices_failures: bool,
     /// The variables of each worker for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,
-    /// Processors move the data, at the target too: there is no NIC that does.
-    pub(super) copies: bool,
+    /// Processors move the data, at the target too: there is no NIC that does, or that would lock
+    /// registered memory.
+    pub(crate) copies: bool,
     /// The longest put that arrives as a whole, where processors move the data over sockets.
-    pub(super) longest_put: usize,
+    pub(crate) longest_put: usize,
     /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`]
     /// matters.
-    pub(super) orders: bool,
+    pub(crate) orders: bool,
 }
 
 /// From this version on UCX's fence waits for all puts by itself. Seen with 1.20
@@ -105,11 +106,6 @@ impl Drop for UcpConfig {
 }
 
 impl UcpContext {
-    /// Processors move the data: there is no NIC that would lock registered memory.
-    pub(crate) fn copies(&self) -> bool {
-        self.copies
-    }
-
     /// Initializes UCX for a job of `n_pes` PEs, with these changes to its configuration.
     pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<UcpContext, String> {
         let ucp = library()?;

@@ -35,7 +35,7 @@ fn atomics_of(printed: &str) -> Vec<(String, String)> {
 
 /// A worker, used by one thread at a time.
 pub(crate) struct Worker {
-    context: Arc<UcpContext>,
+    pub(crate) context: Arc<UcpContext>,
     handle: ucp_worker_h,
     efd: RawFd,
 }
@@ -71,21 +71,6 @@ impl Worker {
 
     pub(crate) fn ucp(&self) -> &'static ucx_sys::Ucp {
         self.context.ucp
-    }
-
-    /// Processors move the data.
-    pub(crate) fn copies(&self) -> bool {
-        self.context.copies
-    }
-
-    /// Returns the longest put that UCX is given at once.
-    pub(crate) fn longest_put(&self) -> usize {
-        self.context.longest_put
-    }
-
-    /// Returns true: UCX's fence orders without waiting.
-    pub(crate) fn orders(&self) -> bool {
-        self.context.orders
     }
 
     pub(crate) fn handle(&self) -> ucp_worker_h {
@@ -203,12 +188,8 @@ impl Worker {
         })
     }
 
-    /// Returns true if [`close_by_force`](Worker::close_by_force) can be called.
-    pub(crate) fn closes_by_force(&self) -> bool {
-        self.context.notices_failures
-    }
-
-    /// Ends an endpoint of this worker that is used no more, whatever its peer does. Operations
+    /// Ends an endpoint of this worker that is used no more, whatever its peer does, where UCX
+    /// notices failures. Operations
     /// there end with an error. It is closed when the request has ended; its keys are forgotten
     /// afterwards.
     pub(crate) fn close_by_force(&self, endpoint: &UcpEndpoint) -> Option<UcpRequest> {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
+use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::stream::{Stream, StreamPosition, Update};
 use rushmem_transport::kit::violation::RefusedMessage;
@@ -29,7 +29,7 @@ fn refusal(
     eventually("it is refused", || {
         origin.wire().worker().progress();
         peer.poll();
-        refused = peer.take_refused();
+        refused = peer.target.take_refused();
         refused.is_some()
     });
     refused

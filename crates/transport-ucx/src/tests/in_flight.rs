@@ -2,7 +2,7 @@
 //! nothing uses the call's memory any more.
 #![allow(unsafe_code)]
 
-use crate::pair::{HEAP, NBYTES, PEER, TestPair, pair};
+use super::pair::{HEAP, NBYTES, PEER, TestPair, pair};
 use crate::progress::Progress;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::origin::{WireEndpoint, WireNetwork};
@@ -69,59 +69,40 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
 }
 
 /// SAFETY of the verbs below: [`loses`] keeps the memory longer than any operation.
-fn put(completion: Completion) {
-    loses(|endpoint, source| {
-        // SAFETY: see above.
-        unsafe { endpoint.put(PEER, Put { dest: HEAP, source, completion }) }?;
-        endpoint.quiet()
-    });
-}
+const COMPLETIONS: [Completion; 2] = [Completion::Now, Completion::AtQuiet];
 
-fn get(completion: Completion) {
-    loses(|endpoint, dest| {
-        // SAFETY: see above.
-        unsafe { endpoint.get(PEER, Get { dest, source: HEAP, completion }) }?;
-        endpoint.quiet()
-    });
-}
-
-fn put_signal(completion: Completion) {
-    loses(|endpoint, source| {
-        let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
-        // SAFETY: see above.
-        unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
-        endpoint.quiet()
-    });
+#[test]
+fn a_put_ends_with_a_loss_whether_or_not_somebody_waits() {
+    for completion in COMPLETIONS {
+        loses(|endpoint, source| {
+            // SAFETY: see above.
+            unsafe { endpoint.put(PEER, Put { dest: HEAP, source, completion }) }?;
+            endpoint.quiet()
+        });
+    }
 }
 
 #[test]
-fn a_put_ends_with_a_loss() {
-    put(Completion::Now);
+fn a_get_ends_with_a_loss_whether_or_not_somebody_waits() {
+    for completion in COMPLETIONS {
+        loses(|endpoint, dest| {
+            // SAFETY: see above.
+            unsafe { endpoint.get(PEER, Get { dest, source: HEAP, completion }) }?;
+            endpoint.quiet()
+        });
+    }
 }
 
 #[test]
-fn a_put_that_nobody_waits_for_ends_with_a_loss() {
-    put(Completion::AtQuiet);
-}
-
-#[test]
-fn a_get_ends_with_a_loss() {
-    get(Completion::Now);
-}
-
-#[test]
-fn a_get_that_nobody_waits_for_ends_with_a_loss() {
-    get(Completion::AtQuiet);
-}
-
-#[test]
-fn a_put_with_a_signal_ends_with_a_loss() {
-    put_signal(Completion::Now);
-}
-
-#[test]
-fn a_put_with_a_signal_that_nobody_waits_for_ends_with_a_loss() {
-    put_signal(Completion::AtQuiet);
+fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
+    let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
+    for completion in COMPLETIONS {
+        loses(|endpoint, source| {
+            // SAFETY: see above.
+            unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
+            endpoint.quiet()
+        });
+    }
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Two PEs in one process, for tests: one issues and the other serves, when a test polls it.
 #![allow(unsafe_code)]
 
-use crate::connect::Peer;
+use crate::connect::{Address, MemoryKey, Peer};
 use crate::progress::Progress;
-use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::shared::SharedState;
@@ -98,7 +97,7 @@ pub(crate) fn pair_on(
     let tuning = Tuning { abandon_limit, connect_limit: CONNECT_LIMIT, ..Tuning::default() };
     let shared = SharedState::new(&open, tuning, host.clone(), context, service, segments);
     let shared = shared.expect("descriptors");
-    let worker = peer.worker().address().expect("an address");
+    let worker = peer.worker.address().expect("an address");
     let address = Address { host, worker }.encode();
     let records =
         [PeRecord::default(), PeRecord { address: &address, keys: [&key.encode(), &[], &[]] }];

@@ -2,10 +2,10 @@
 //! those for which a call waits.
 #![allow(unsafe_code)]
 
-use crate::pair::{HEAP, ME, PEER, TestPair, pair};
+use super::pair::{HEAP, ME, PEER, TestPair, pair};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, SignalUpdate};
+use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, Get, LocalBuf, Put, SignalUpdate};
 use std::time::Duration;
 
 /// Fewer than fill half of a window.
@@ -58,12 +58,34 @@ fn what_rides_on_a_message_is_not_requested() {
     let before = pair.acked();
     pair.signal();
     // The acknowledgment that the next message of the peer would bring.
-    let ack = pair.peer.acks().for_message_to(ME);
+    let ack = pair.peer.target.acks.for_message_to(ME);
     assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
     let acknowledged = pair.progress.shared.local.acks.acknowledge(PEER, ack.expect("just seen"));
     assert_eq!(acknowledged, Ok(()));
     assert_eq!(pair.endpoint.is_quiet(), Ok(true), "there is nothing to wait for");
     pair.poll_until_idle();
     assert_eq!(pair.acked(), before + SIGNALS, "no message was sent");
+    pair.end();
+}
+
+/// Answers to a batch may be long, and as many replies as that are in flight are kept.
+#[test]
+fn answers_that_were_sent_are_not_kept() {
+    let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
+    pair.connect();
+    pair.endpoint.session(true).expect("nothing to wait for");
+    let mut words = vec![0u8; 64 * 256];
+    for dest in words.chunks_exact_mut(256) {
+        let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
+        let get = Get { dest, source: HEAP, completion: Completion::AtQuiet };
+        // SAFETY: the vector outlives the get.
+        unsafe { pair.endpoint.get(PEER, get) }.expect("a peer that serves");
+    }
+    while !pair.endpoint.is_quiet().expect("a peer that serves") {
+        pair.peer.poll();
+    }
+    pair.poll_until_idle();
+    assert!(words.iter().all(|byte| *byte == 7), "the answers have come");
+    assert_eq!(pair.peer.target.kept_bytes(), 0);
     pair.end();
 }

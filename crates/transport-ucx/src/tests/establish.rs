@@ -1,0 +1,50 @@
+//! A PE that refuses each attempt to connect.
+#![allow(unsafe_code)]
+
+use super::pair::{HEAP, PEER, TestPair, pair};
+use rushmem_transport::{Completion, Endpoint, Error, LocalBuf, Put};
+use rustix::net::{AddressFamily, SocketAddrAny, SocketType, bind, getsockname, socket, sockopt};
+use std::collections::HashSet;
+use std::fs::read_dir;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// The addresses at which this process listens.
+fn listens_at() -> HashSet<SocketAddrAny> {
+    let fds = read_dir("/proc/self/fd").expect("a process has one").flatten();
+    let fds = fds.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let address = |fd| {
+        // SAFETY: the kernel says of a descriptor that was closed meanwhile that it is none.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        sockopt::socket_acceptconn(fd).ok()?.then(|| getsockname(fd).ok())?
+    };
+    fds.filter_map(address).collect()
+}
+
+/// Takes an address, at which nobody listens then. `None` if it is taken.
+fn taken(address: &SocketAddrAny) -> Option<OwnedFd> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
+    bind(&socket, address).ok().map(|()| socket)
+}
+
+#[test]
+fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
+    let Some(pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
+    let TestPair { mut endpoint, issuer: _issuer, progress: _progress, peer, .. } = pair;
+    let before = listens_at();
+    drop(peer);
+    // Nobody listens at its address from now on, not even a process that gets a free port.
+    let _taken: Vec<_> = before.difference(&listens_at()).map(taken).collect();
+    let word = 7u64.to_ne_bytes();
+    let source = LocalBuf::source(word.as_ptr(), word.len());
+    let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
+    // SAFETY: the word outlives the endpoint's use of it: there is no connection.
+    let tried = unsafe { endpoint.put(PEER, put) };
+    let Err(Error::Lost(PEER, why)) = tried else { panic!("{tried:?}") };
+    let found = why.split_once("PE 0 has tried ").expect(&why).1;
+    let n: u32 = found.split(' ').next().and_then(|n| n.parse().ok()).expect(&why);
+    assert!(n > 1, "{why}");
+    for words in ["from PE 0 on here to PE 1 on here", " times within 1.", "SHMEM_HOST_LIMIT"] {
+        assert!(why.contains(words), "{words}: {why}");
+    }
+}

@@ -154,9 +154,6 @@ pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String>
 
 /// Returns what libfabric is here, and whether a device that reads and writes memory by itself is
 /// behind it. It is queried for its devices only where the kernel shows some.
-///
-/// # Errors
-/// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
     let version = library.version();
@@ -238,9 +235,6 @@ fn upgrade(version: u32, provider: &str) -> Option<String> {
 }
 
 /// Returns all providers that fit, best first; there may be none.
-///
-/// # Errors
-/// When libfabric cannot be queried.
 fn fitting(
     library: &'static Libfabric,
     request: &Request,

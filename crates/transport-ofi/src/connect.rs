@@ -33,8 +33,6 @@ impl Address {
         }
     }
 
-    /// # Errors
-    /// When the bytes are no address.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
         let (provider, host, name) = decode(OFI_ADDRESS, bytes)?;
         Ok(Address { provider, host, name })
@@ -68,8 +66,6 @@ impl PublishedSegment {
         Key(encode(OFI_KEY, &(base, nbytes, key, raw, self.whole)))
     }
 
-    /// # Errors
-    /// When the bytes are no such thing.
     pub(crate) fn decode(bytes: &[u8]) -> Result<PublishedSegment, rushmem_wire::Error> {
         let (base, nbytes, key, raw, whole) = decode::<(_, _, _, Option<_>, _)>(OFI_KEY, bytes)?;
         let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
@@ -77,9 +73,6 @@ impl PublishedSegment {
     }
 
     /// As operations of this PE name it, once a raw key is mapped.
-    ///
-    /// # Errors
-    /// libfabric's number.
     fn usable(self, fabric: &Fabric) -> Result<SegmentKey, i32> {
         let key = self.raw.map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
         Ok(SegmentKey { key, ..self.segment })
@@ -101,9 +94,6 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
 }
 
 /// Returns how to reach `pe`, from what it published.
-///
-/// # Errors
-/// When no PE of this build would publish that.
 pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
@@ -140,10 +130,7 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// Returns PE `pe` from what it published, which was checked.
-    ///
-    /// # Errors
-    /// When libfabric refuses.
+    /// PE `pe` by what it published, which was checked.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let address = address(pe, record)?;
         let at = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;

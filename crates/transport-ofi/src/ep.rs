@@ -26,20 +26,9 @@ use arguments::WriteArguments;
 use attempts::RefusedAttempts;
 use connecting::{AGAIN, CONNECTED, Connecting, report};
 use libfabric_sys as fi;
-use rushmem_transport::{AmoWidth, LocalBuf};
+use rushmem_transport::LocalBuf;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-
-/// The destination of the old value of an atomic operation, and its width.
-#[derive(Clone, Copy)]
-pub(crate) struct OldValueDest {
-    pub(crate) at: *mut u8,
-    pub(crate) width: AmoWidth,
-}
-
-// SAFETY: an address like that of a `LocalBuf`; the caller that passes it on keeps the memory
-// valid.
-unsafe impl Send for OldValueDest {}
 
 /// The use that an operation makes of memory when it completes.
 enum BufferUse {
@@ -49,10 +38,8 @@ enum BufferUse {
     Plain,
     /// The memory is the caller's and was registered for this operation alone.
     Registered { _mr: Fid<fi::fid_mr> },
-    /// The bytes in the cell go there.
+    /// The first bytes in the cell go there.
     Landing(LocalBuf),
-    /// The word in the cell goes there.
-    Word(OldValueDest),
     /// A message came into the cell.
     Receive,
     /// Nothing: its message connects to the PE.
@@ -107,8 +94,8 @@ pub(crate) struct BufferSizes {
 pub(crate) struct FiEndpoint {
     ops: Vec<Op>,
     staging_mr: Option<Fid<fi::fid_mr>>,
-    endpoint: ManuallyDrop<Fid<fi::fid_ep>>,
-    cq: Arc<Cq>,
+    pub(crate) endpoint: ManuallyDrop<Fid<fi::fid_ep>>,
+    pub(crate) cq: Arc<Cq>,
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
@@ -117,7 +104,7 @@ pub(crate) struct FiEndpoint {
     room: Vec<i32>,
     connecting: Connecting,
     /// Receives that wait for a message.
-    receiving: usize,
+    pub(crate) receiving: usize,
     /// Bytes of a cell.
     cell: usize,
     copy_up_to: usize,
@@ -129,30 +116,13 @@ pub(crate) struct FiEndpoint {
     attempts: RefusedAttempts,
     /// The meaning of a write's completion, in libfabric's flags.
     completion: u64,
-    fabric: Arc<Fabric>,
+    pub(crate) fabric: Arc<Fabric>,
 }
 
 impl FiEndpoint {
-    pub(crate) fn endpoint(&self) -> &Fid<fi::fid_ep> {
-        &self.endpoint
-    }
-
-    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
-        &self.fabric
-    }
-
-    pub(crate) fn cq(&self) -> &Arc<Cq> {
-        &self.cq
-    }
-
     /// Operations in flight, receives not counted.
     pub(crate) fn in_flight(&self) -> u32 {
         (self.ops.len() - self.free.len() - self.receiving) as u32
-    }
-
-    /// Receives that wait for a message.
-    pub(crate) fn receiving(&self) -> usize {
-        self.receiving
     }
 
     /// Operations in flight towards a PE, what connects to it not counted.

@@ -24,9 +24,6 @@ const QUEUE: usize = 512;
 const EXPECTED_PEERS: usize = 64;
 
 /// Returns the library, opened once.
-///
-/// # Errors
-/// What is missing.
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
     let open = || {
@@ -156,9 +153,6 @@ impl Fabric {
     }
 
     /// Returns a completion queue; one to sleep on where `sleep` and the provider has it.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn cq(&self, size: usize, sleep: bool) -> Result<Cq, i32> {
         let open = |wait_obj| {
             let mut attr = fi::fi_cq_attr {
@@ -187,9 +181,6 @@ impl Fabric {
 
     /// Returns an endpoint that is ready for use, with room for this number of receives: some
     /// providers make it at once.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         let list = lock(&self.list);
@@ -225,9 +216,6 @@ impl Fabric {
     }
 
     /// Returns an endpoint's name, to be inserted by peers.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn name(&self, endpoint: &Fid<fi::fid_ep>) -> Result<Vec<u8>, i32> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
@@ -239,9 +227,6 @@ impl Fabric {
     }
 
     /// Inserts a peer's name.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn insert(&self, name: &[u8]) -> Result<fi::fi_addr_t, i32> {
         let mut at = fi::ADDR_NOTAVAIL;
         // Names may be structures: libfabric reads them where they are aligned.
@@ -266,9 +251,6 @@ impl Fabric {
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the registration is dropped.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) unsafe fn register(
         &self,
         base: *const u8,
@@ -298,9 +280,6 @@ impl Fabric {
     }
 
     /// Maps a peer's raw key, until the domain is closed; the key for operations.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn map(&self, raw: &RawKey) -> Result<u64, i32> {
         self.mapped.add(&self.domain, raw)
     }

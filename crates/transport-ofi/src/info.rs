@@ -138,9 +138,6 @@ impl FiInfo {
     }
 
     /// Writes requirements into an empty `fi_info` of libfabric's, which has all parts.
-    ///
-    /// # Errors
-    /// When a name cannot be one of libfabric's.
     fn fill(&self, hints: &mut fi::fi_info) -> Result<(), String> {
         (hints.caps, hints.mode) = (self.caps, self.mode);
         // SAFETY: a part of an entry that libfabric made.
@@ -249,9 +246,6 @@ impl Drop for InfoList {
 
 impl InfoList {
     /// Returns what libfabric offers for these requirements.
-    ///
-    /// # Errors
-    /// When libfabric cannot be queried.
     pub(crate) fn of(library: &'static Libfabric, hints: &FiInfo) -> Result<InfoList, String> {
         // SAFETY: null asks for an empty one.
         let filled = InfoList { library, first: unsafe { library.dupinfo(std::ptr::null()) } };

@@ -46,9 +46,6 @@ impl Message {
     }
 
     /// Returns the head of a message and its body; `None` when it is not of this job.
-    ///
-    /// # Errors
-    /// When no PE of the job wrote these bytes.
     pub(crate) fn decode(
         bytes: &[u8],
         tag: u64,

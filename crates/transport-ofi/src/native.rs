@@ -6,35 +6,24 @@ use crate::fid::Fid;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoWidth};
 
-/// An operation on a word of a peer's.
-#[derive(Clone, Copy)]
-pub(crate) struct NativeAmo {
-    pub(crate) op: AmoOp,
-    pub(crate) width: AmoWidth,
-    pub(crate) operand: u64,
-    pub(crate) condition: u64,
+/// Returns the name of an operation at libfabric.
+pub(crate) fn name(op: AmoOp) -> fi::fi_op {
+    match op {
+        AmoOp::Fetch => fi::FI_ATOMIC_READ,
+        AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
+        AmoOp::CompareSwap => fi::FI_CSWAP,
+        AmoOp::Add => fi::FI_SUM,
+        AmoOp::And => fi::FI_BAND,
+        AmoOp::Or => fi::FI_BOR,
+        AmoOp::Xor => fi::FI_BXOR,
+    }
 }
 
-impl NativeAmo {
-    /// Returns its name at libfabric.
-    pub(crate) fn name(&self) -> fi::fi_op {
-        match self.op {
-            AmoOp::Fetch => fi::FI_ATOMIC_READ,
-            AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
-            AmoOp::CompareSwap => fi::FI_CSWAP,
-            AmoOp::Add => fi::FI_SUM,
-            AmoOp::And => fi::FI_BAND,
-            AmoOp::Or => fi::FI_BOR,
-            AmoOp::Xor => fi::FI_BXOR,
-        }
-    }
-
-    /// Returns its word's type at libfabric.
-    pub(crate) fn datatype(&self) -> fi::fi_datatype {
-        match self.width {
-            AmoWidth::Four => fi::FI_UINT32,
-            AmoWidth::Eight => fi::FI_UINT64,
-        }
+/// Returns the type of a word at libfabric.
+pub(crate) fn datatype(width: AmoWidth) -> fi::fi_datatype {
+    match width {
+        AmoWidth::Four => fi::FI_UINT32,
+        AmoWidth::Eight => fi::FI_UINT64,
     }
 }
 
@@ -44,15 +33,11 @@ pub(crate) struct Native(u32);
 
 impl Native {
     /// Asks an endpoint that was opened for atomic operations.
-    ///
-    /// # Errors
-    /// When it has no compare-and-swap.
     pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
         let mut native = Native(0);
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
-                let amo = NativeAmo { op, width, operand: 0, condition: 0 };
-                let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
+                let (ep, datatype, name) = (endpoint.raw(), datatype(width), name(op));
                 let mut most = 0;
                 let code = match op {
                     // SAFETY: an open endpoint with atomic operations.

@@ -58,9 +58,6 @@ impl Progress {
 
     /// Polls, and if there was nothing to do sleeps until there may be, for `at_most` at the
     /// longest.
-    ///
-    /// # Errors
-    /// When a PE was lost.
     pub(crate) fn wait(&self, at_most: Duration) -> Result<bool, Error> {
         if self.poll()? {
             return Ok(true);

@@ -18,9 +18,6 @@ pub(crate) struct RawKey {
 
 impl RawKey {
     /// Returns the raw key of a registration.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn of(mr: &Fid<fi::fid_mr>) -> Result<RawKey, i32> {
         let (mut base, mut nbytes) = (0, 0);
         // SAFETY: an open registration, and room for no bytes: it says how many there are.
@@ -44,9 +41,6 @@ pub(crate) struct MappedKeys(Mutex<Vec<u64>>);
 
 impl MappedKeys {
     /// Maps one; the key for operations.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn add(&self, domain: &Fid<fi::fid_domain>, raw: &RawKey) -> Result<u64, i32> {
         let mut key = fi::KEY_NOTAVAIL;
         let (bytes, nbytes) = (raw.bytes.as_ptr(), raw.bytes.len());

@@ -26,14 +26,14 @@ pub(crate) const SENDS: usize = 64;
 
 /// The target's side of this PE.
 pub(crate) struct Service {
-    ep: FiEndpoint,
+    pub(crate) ep: FiEndpoint,
     /// Buffers that wait for messages, at most.
     receives: usize,
     /// In every message of this job.
-    tag: u64,
+    pub(crate) tag: u64,
     /// Bytes of the longest batch, and of the answers to one.
     longest_batch: usize,
-    replies: Arc<ReplyTable>,
+    pub(crate) replies: Arc<ReplyTable>,
     /// The target of the peers' requests.
     target: RequestTarget<(), Infallible>,
     backlog: Backlog,
@@ -80,31 +80,13 @@ impl Service {
         }
     }
 
-    pub(crate) fn tag(&self) -> u64 {
-        self.tag
-    }
-
-    pub(crate) fn replies(&self) -> &Arc<ReplyTable> {
-        &self.replies
-    }
-
-    pub(crate) fn ep(&self) -> &FiEndpoint {
-        &self.ep
-    }
-
     /// Offers the buffers to the fabric.
-    ///
-    /// # Errors
-    /// libfabric's number.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
-        while self.ep.receiving() < self.receives && self.ep.receive()? != PostStatus::Again {}
+        while self.ep.receiving < self.receives && self.ep.receive()? != PostStatus::Again {}
         Ok(())
     }
 
     /// Serves what has come; returns whether there was work.
-    ///
-    /// # Errors
-    /// When the fabric says that something failed, or a message cannot be carried out.
     pub(crate) fn poll(
         &mut self,
         local: &NetworkPe<usize>,
@@ -266,9 +248,6 @@ fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
 }
 
 /// Returns the PE that sent a message that begins so, if it is of the job with this tag.
-///
-/// # Errors
-/// If no PE of the job sends a message that begins so.
 fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
     let message = Message::decode(start, tag)?;
     Ok(message.map(|(message, _)| message.sender()))

@@ -122,9 +122,6 @@ const MIN_RECEIVES: usize = 16;
 
 impl Tuning {
     /// Returns the usual limits, and those that the user sets.
-    ///
-    /// # Errors
-    /// If a variable has a value that it may not have.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
         let endpoints = ENDPOINTS.number(|name| host.variable(name));

@@ -214,7 +214,7 @@ impl SharedState {
         })
     }
 
-    /// A range at an address of a peer, as the fabric has it, if one key covers it.
+    /// Returns a range at an address of a peer, as the fabric has it, if one key covers it.
     #[inline(always)]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         self.known_remote(pe, at, nbytes).or_else(|| self.remote_in_block(pe, at, nbytes))

@@ -99,10 +99,10 @@ fn opened(
     let ep = ep.map_err(refused)?;
     let native = match with.amos {
         Amos::Software => Native::default(),
-        Amos::Network => Native::of(ep.endpoint())?,
+        Amos::Network => Native::of(&ep.endpoint)?,
     };
     let native = if tuning.trust { native } else { native.compare_swap_only() };
-    let name = fabric.name(ep.endpoint()).map_err(refused)?;
+    let name = fabric.name(&ep.endpoint).map_err(refused)?;
     let provider = fabric.info.provider.clone();
     let address = Address { provider, host: host_name(), name };
     Ok(OpenedProvider { ep, native, address })
@@ -154,7 +154,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             fabric::LOG
         )));
     };
-    let info = &ep.fabric().info;
+    let info = &ep.fabric.info;
     rushmem_log::debug!(
         mr_mode = format_args!("{:#x}", info.mr_mode),
         ordered = info.ordered,
@@ -167,9 +167,9 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         address.shown()
     );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
-    let tuning = tuning.over(&ep.fabric().info);
+    let tuning = tuning.over(&ep.fabric.info);
     let [tag, _] = words(&with.secret);
-    let library = ep.fabric().library;
+    let library = ep.fabric.library;
     let mut service = Service::new(with.pe, ep, &tuning, tag);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
@@ -290,7 +290,7 @@ impl Ofi {
         let mr = self.shared().while_paused(|ep| {
             // SAFETY: valid until this transport is dropped by contract, and with it the
             // registration.
-            unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
+            unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
         });
         let refused = |code| refusal(&fabric.info, segment, nbytes, &fabric.library.strerror(code));
         let mr = mr.map_err(refused)?;

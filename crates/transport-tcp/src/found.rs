@@ -7,7 +7,7 @@ use rushmem_transport::Error;
 use rushmem_transport::descriptors::ran_out;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-/// The addresses to listen on: loopback alone for a job on one machine, else those of the
+/// Returns the addresses to listen on: loopback alone for a job on one machine, else those of the
 /// interfaces named in `chosen` (a list with commas), else all that other machines may reach, those
 /// of the interface `near` before the others: peers try them in this order.
 pub(crate) fn own(

@@ -86,7 +86,7 @@ fn replies(input: &[u8]) -> bool {
     // A piece that is refused ends a connection.
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| {
         let Frame::Reply(reply) = head else { return Err(Violation::Unrequested) };
-        let due = ledger.due();
+        let before = ledger.n_unanswered();
         if let ReplyFrame::Data { seq, nbytes } = reply {
             let room = ledger.data(seq, nbytes)?.len();
             assert!(done + bytes.len() <= room, "within what was requested");
@@ -94,7 +94,7 @@ fn replies(input: &[u8]) -> bool {
         if done + bytes.len() == head.body() {
             assert_eq!(ledger.complete(reply)?.len(), head.body(), "what was requested");
         }
-        answered += due - ledger.due();
+        answered += before - ledger.n_unanswered();
         assert!(ledger.acked() <= REQUESTED as u64 && answered <= REQUESTED);
         Ok(())
     });

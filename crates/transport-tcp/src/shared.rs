@@ -41,7 +41,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// From what `pe` published.
+    /// Returns a peer from what `pe` published.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
         for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {

@@ -75,7 +75,7 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The key to a segment of `pe`, from its record.
+/// Returns the key to a segment of `pe`, from its record.
 pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<MemoryKey, Error> {
     match record.keys[segment as usize] {
         [] => Err(no_segment(pe, segment)),
@@ -84,7 +84,7 @@ pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<Memo
 }
 
 impl Peer {
-    /// From what `pe` record.
+    /// Returns a peer from its record.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut places = [None; Segment::COUNT];
         for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {

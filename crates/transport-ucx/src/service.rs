@@ -110,7 +110,7 @@ struct Deferred {
 }
 
 impl UcxTarget {
-    /// The first message that could not be carried out since the last call.
+    /// Returns the first message that could not be carried out since the last call.
     pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
         self.refused.take()
     }
@@ -247,7 +247,7 @@ impl SentReply {
     }
 }
 
-/// A request came, which brings a batch if `IS_BATCH`.
+/// Handles a request, which brings a batch if `IS_BATCH`.
 ///
 /// # Safety
 /// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.

@@ -74,7 +74,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The usual limits, and those that the user sets.
+    /// Returns the usual limits, and those that the user sets.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
         let max_workers = WORKERS.number(|name| host.variable(name));

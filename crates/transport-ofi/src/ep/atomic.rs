@@ -1,10 +1,10 @@
 //! Starting an atomic operation of the fabric's own on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, OldValueDest, PostStatus, Remote};
-use crate::native::NativeAmo;
+use super::{BufferUse, FiEndpoint, PostStatus, Remote};
+use crate::native;
 use libfabric_sys as fi;
-use rushmem_transport::AmoOp;
+use rushmem_transport::{AmoOp, AmoRequest, LocalBuf};
 
 /// The size of each word in the cell of an atomic operation: the old value, the operand and the
 /// condition.
@@ -12,20 +12,23 @@ const WORD: usize = size_of::<u64>();
 
 impl FiEndpoint {
     /// Starts an atomic operation of the fabric's own. It always fetches the old value, whose
-    /// arrival shows that the operation is done.
+    /// arrival shows that the operation is done, and which goes to `fetched` unless that is null.
     ///
     /// # Safety
-    /// Where the old value is wanted, if it is, is valid for writes until the operation completes
-    /// or the ep is dropped.
+    /// `fetched` is null or valid for writes of a word until the operation completes or the ep is
+    /// dropped.
     #[inline(always)]
     pub(crate) unsafe fn atomic(
         &mut self,
         to: &Remote,
-        amo: &NativeAmo,
-        wanted: Option<OldValueDest>,
+        amo: &AmoRequest,
+        fetched: *mut u8,
     ) -> Result<PostStatus, i32> {
         let &Remote { pe, at, address, key } = to;
-        let use_ = wanted.map_or(BufferUse::Plain, BufferUse::Word);
+        let use_ = match fetched.is_null() {
+            true => BufferUse::Plain,
+            false => BufferUse::Landing(LocalBuf { base: fetched, nbytes: amo.width.nbytes() }),
+        };
         let Some(op) = self.begin(pe, use_) else { return self.not_now(pe, at) };
         let cell = self.staging.cell(op).base;
         // SAFETY: a cell is aligned and longer, and is this operation's.
@@ -34,7 +37,7 @@ impl FiEndpoint {
         let (old, operand, condition) = (word(0), word(1), word(2));
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let (datatype, name) = (amo.datatype(), amo.name());
+        let (datatype, name) = (native::datatype(amo.width), native::name(amo.op));
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is the operation's,
             // and words that are this operation's.

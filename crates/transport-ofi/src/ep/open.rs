@@ -24,11 +24,8 @@ use std::time::Duration;
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// Opens an ep for `depth` operations, with a cell for each. It attempts for `connect_limit` to
-    /// connect to a PE.
-    ///
-    /// # Errors
-    /// libfabric's number.
+    /// An ep for `depth` operations, with a cell for each. It tries for `connect_limit` to connect
+    /// to a PE.
     pub(crate) fn open(
         fabric: Arc<Fabric>,
         n_pes: usize,

@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, EpFailure, FiEndpoint, OldValueDest, ReceiveOutcome};
+use super::{BufferUse, EpFailure, FiEndpoint, ReceiveOutcome};
 use crate::message::HEAD;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -78,15 +78,9 @@ impl FiEndpoint {
         match self.end(op) {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
-                // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
+                // SAFETY: valid until now by the contract of `read_staged` and `atomic`; a cell has
+                // as many bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
-            }
-            BufferUse::Word(OldValueDest { at, width }) => {
-                let old = self.staging.cell(op).base.cast::<u64>();
-                // SAFETY: aligned, as cells are, and long enough; its operation is over.
-                let old = unsafe { old.read() };
-                // SAFETY: valid until now by the contract of `atomic`.
-                unsafe { width.write(at, old) };
             }
             BufferUse::Connect => self.connected(op),
             BufferUse::None

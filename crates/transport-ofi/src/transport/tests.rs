@@ -172,7 +172,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
                 start(&ofi, &endpoint, |ep| {
-                    let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
+                    let (raw, from) = (ep.endpoint.raw(), long.as_ptr().cast());
                     // SAFETY: an open endpoint and bytes that live during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
                         0 => Ok(PostStatus::Started),

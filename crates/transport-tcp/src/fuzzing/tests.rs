@@ -7,7 +7,7 @@ use rushmem_transport::kit::batch::append_update;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 
-/// A batch of updates.
+/// Returns a batch of updates.
 fn batch(random: &mut Random) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..random.below(8) {
@@ -19,12 +19,12 @@ fn batch(random: &mut Random) -> Vec<u8> {
     body
 }
 
-/// A word of the segment.
+/// Returns a word of the segment.
 fn address(random: &mut Random) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset: 8 * random.below(WORDS) as u64 }
 }
 
-/// A request and its body.
+/// Returns a request and its body.
 fn request(random: &mut Random) -> Vec<u8> {
     let (at, flag) = (address(random), random.below(2) == 0);
     let nbytes = [0, 8, 16, 60, 64, 65, 100, 300][random.below(8)];
@@ -48,7 +48,7 @@ fn request(random: &mut Random) -> Vec<u8> {
     frame(random, request.encode(), &body)
 }
 
-/// The answer to the request number `seq` that this byte names, if it has one.
+/// Returns the answer to the request number `seq` that this byte names, if it has one.
 fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
     let nbytes = usize::from(byte) * 8;
     let (reply, body) = match byte % 4 {
@@ -60,7 +60,7 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
     frame(random, reply.encode(), &body)
 }
 
-/// The bytes of a frame, with one of 64 heads damaged.
+/// Returns the bytes of a frame, with one of 64 heads damaged.
 fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
     if random.below(64) == 0 {
         head[random.below(16)] ^= 1 << random.below(8);
@@ -68,7 +68,7 @@ fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
     [&head, body].concat()
 }
 
-/// Much is carried out, much is refused.
+/// Checks that many streams are carried out and many are refused.
 fn run(streams: u32) {
     let (mut random, mut done) = (Random::new(11), [0; 2]);
     for _ in 0..streams {

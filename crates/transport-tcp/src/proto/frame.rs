@@ -188,7 +188,7 @@ impl Frame {
         }
     }
 
-    /// Bytes of the body that follows.
+    /// Returns the number of bytes of the body that follows.
     pub(crate) fn body(&self) -> usize {
         match self {
             Frame::Request(request) => request.body(),

@@ -24,7 +24,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// At the start of a stream.
+    /// Returns a reader at the start of a stream.
     pub(crate) fn new() -> Reader {
         Reader { carry: [0; HEAD + SMALL], have: 0, body: None }
     }
@@ -95,8 +95,8 @@ impl Reader {
         &input[take..]
     }
 
-    /// The large frame whose body comes next in the stream, and how much of it is done: who can may
-    /// read the rest straight to where it belongs, and then [`advance`](Reader::advance).
+    /// Returns the large frame whose body comes next in the stream, and how much of it is done: who
+    /// can may read the rest straight to where it belongs, and then [`advance`](Reader::advance).
     pub(crate) fn body(&self) -> Option<(Frame, usize)> {
         self.body
     }

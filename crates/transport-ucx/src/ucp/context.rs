@@ -33,8 +33,8 @@ const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 pub(crate) struct UcpContext {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
-    /// A peer's failure can be noticed, and an endpoint closed by force: not so where shared memory is all there is, for which old
-    /// versions of UCX refuse an endpoint that should notice.
+    /// A peer's failure can be noticed, and an endpoint closed by force: not so where shared memory
+    /// is all there is, for which old versions of UCX refuse an endpoint that should notice.
     pub(crate) notices_failures: bool,
     /// The variables of each worker for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,

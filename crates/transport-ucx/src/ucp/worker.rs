@@ -189,9 +189,8 @@ impl Worker {
     }
 
     /// Ends an endpoint of this worker that is used no more, whatever its peer does, where UCX
-    /// notices failures. Operations
-    /// there end with an error. It is closed when the request has ended; its keys are forgotten
-    /// afterwards.
+    /// notices failures. Operations there end with an error. It is closed when the request has
+    /// ended; its keys are forgotten afterwards.
     pub(crate) fn close_by_force(&self, endpoint: &UcpEndpoint) -> Option<UcpRequest> {
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;

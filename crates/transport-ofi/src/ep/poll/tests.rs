@@ -47,7 +47,7 @@ fn poll(
 ) -> Result<usize, EpFailure> {
     NEXT.set(reports.to_vec());
     READS_OF_ERRORS.set(0);
-    let cq = ep.cq().cq.raw();
+    let cq = ep.cq.cq.raw();
     // SAFETY: an open queue, which only this thread uses.
     let real = unsafe { (*cq).ops };
     // SAFETY: the functions of an open queue.

@@ -55,7 +55,7 @@ fn reply() -> impl Strategy<Value = (ReplyFrame, Vec<u8>)> {
     ]
 }
 
-/// A frame and its body.
+/// Returns a frame and its body.
 fn frame() -> impl Strategy<Value = (Frame, Vec<u8>)> {
     prop_oneof![
         request().prop_map(|(request, body)| (Frame::Request(request), body)),

@@ -130,7 +130,7 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// PE `pe` by what it published, which was checked.
+    /// Returns PE `pe` from what it published, which was checked.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let address = address(pe, record)?;
         let at = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;

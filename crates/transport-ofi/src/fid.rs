@@ -50,7 +50,8 @@ impl<T> Drop for Fid<T> {
     }
 }
 
-/// Returns a code of libfabric's as a result. Functions whose error is a number return such a code.
+/// Converts a code of libfabric's to a result. Functions whose error is a number return such a
+/// code.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }

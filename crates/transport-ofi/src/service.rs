@@ -8,14 +8,12 @@ use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
 use crate::replies::ReplyTable;
 use crate::settings::Tuning;
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::message::{Body, Reply, Request};
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::{Error, Host, LocalBuf, Pe};
+use rushmem_transport::{Error, LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -187,7 +185,7 @@ impl OfiServing<'_> {
         match message {
             Message::Request(request) => requested(request, Body::Batch(body)),
             Message::Data(request) => requested(request, Body::Data(body)),
-            Message::Reply(reply) => self.replies.replied(self.acks(), reply, body),
+            Message::Reply(reply) => self.replies.replied(&self.local.acks, reply, body),
         }
         .map_err(|violation| RefusedMessage::of(message.sender(), violation))
     }
@@ -198,16 +196,8 @@ impl Serving for OfiServing<'_> {
     type Remote = Infallible;
     type Extra = usize;
 
-    fn segments(&self) -> &Segments<usize> {
-        &self.local.segments
-    }
-
-    fn host(&self) -> &dyn Host {
-        &*self.local.host
-    }
-
-    fn acks(&self) -> &Acks {
-        &self.local.acks
+    fn local(&self) -> &NetworkPe<usize> {
+        self.local
     }
 
     fn reply(

@@ -14,7 +14,6 @@ use crate::replies::ReplyTable;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{LIMITS, Tuning};
 use libfabric_sys as fi;
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::lock::{lock, try_lock};
@@ -75,14 +74,13 @@ impl SharedState {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
         let fabric = Arc::clone(&service.ep.fabric);
         let pins_copies = fabric.info.asks(fi::FI_MR_LOCAL);
-        let acks = Arc::new(Acks::new(open.n_pes));
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
         Ok(SharedState {
             registrations: Mutex::default(),
             replies: Arc::clone(&service.replies),
             cq: Arc::clone(&service.ep.cq),
             fabric,
-            local: NetworkPe::new(open, address.host.clone(), &LIMITS, acks, Arc::default())?,
+            local: NetworkPe::new(open, address.host.clone(), &LIMITS)?,
             socket: probe::socket(&address.name),
             tag: service.tag,
             native,

@@ -34,8 +34,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// However a stream of requests is cut, it does the same to the target's memory. Returns whether all
-/// of it was carried out.
+/// Checks that a stream of requests does the same to the target's memory however it is cut. Returns
+/// whether all of it was carried out.
 fn requests(input: &[u8]) -> bool {
     let Some((cuts, stream)) = input.split_first_chunk::<CUTS>() else {
         return false;

@@ -8,12 +8,11 @@
 use crate::ucp::{
     ReceivedData, ReceivedMessage, UcpContext, Worker, callback, plain, started, status_string,
 };
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
-use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::{Host, LocalBuf, Pe};
+use rushmem_transport::{LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -42,21 +41,14 @@ pub(crate) struct Service {
 unsafe impl Send for Service {}
 
 impl Service {
-    /// Returns the service of PE `me`, for its memory and that of its node.
-    pub(crate) fn new(
-        context: &Arc<UcpContext>,
-        me: Pe,
-        (segments, host): (Arc<Segments>, Arc<dyn Host>),
-        acks: Arc<Acks>,
-    ) -> Result<Service, String> {
+    /// Returns the service of a PE, for its memory and that of its node.
+    pub(crate) fn new(context: &Arc<UcpContext>, local: Arc<NetworkPe>) -> Result<Service, String> {
         let worker = Worker::new(context)?;
         let target = Rc::new(UcxTarget {
             ucp: context.ucp,
             worker: worker.handle(),
-            segments,
-            host,
-            acks,
-            target: RequestTarget::new(me),
+            target: RequestTarget::new(local.me),
+            local,
             spare: RefCell::default(),
             worked: Cell::new(false),
             refused: RefCell::default(),
@@ -80,9 +72,7 @@ impl Service {
 pub(crate) struct UcxTarget {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
-    segments: Arc<Segments>,
-    host: Arc<dyn Host>,
-    pub(crate) acks: Arc<Acks>,
+    pub(crate) local: Arc<NetworkPe>,
     target: RequestTarget<ucp_ep_h, *mut c_void>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
@@ -125,8 +115,8 @@ impl UcxTarget {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and
-    /// would wait for it forever; one that is acknowledged may have left.
+    /// Records that a reply was sent, or could not be. A peer that waits for an old value has not
+    /// left, and would wait for it forever; one that is acknowledged may have left.
     fn is_sent(&self, mut answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
             let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
@@ -146,16 +136,8 @@ impl Serving for UcxTarget {
     type Remote = *mut c_void;
     type Extra = ();
 
-    fn segments(&self) -> &Segments {
-        &self.segments
-    }
-
-    fn host(&self) -> &dyn Host {
-        &*self.host
-    }
-
-    fn acks(&self) -> &Acks {
-        &self.acks
+    fn local(&self) -> &NetworkPe {
+        &self.local
     }
 
     fn reply(
@@ -289,7 +271,7 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
     }
 }
 
-/// The data of a request is in place.
+/// Handles a request whose data are in place.
 ///
 /// # Safety
 /// `user_data` is a [`Deferred`].
@@ -311,7 +293,7 @@ unsafe extern "C" fn fetched(
     }
 }
 
-/// A reply was sent, or could not be.
+/// Records that a reply was sent, or could not be.
 ///
 /// # Safety
 /// `user_data` is a [`SentReply`].

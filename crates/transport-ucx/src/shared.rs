@@ -5,14 +5,13 @@
 
 use crate::connect::{self, Peer};
 use crate::service::Service;
-use crate::settings::{LIMITS, Tuning};
+use crate::settings::Tuning;
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::origin::WireNetwork;
 use rushmem_transport::{Error, Open, Pe, Segment};
@@ -26,7 +25,7 @@ use std::time::Duration;
 /// that it serves.
 pub(crate) struct SharedState {
     pub(crate) tuning: Tuning,
-    pub(crate) local: NetworkPe,
+    pub(crate) local: Arc<NetworkPe>,
     pub(crate) peers: Peers<Peer>,
     service: Mutex<Service>,
     /// The descriptor of its worker.
@@ -38,20 +37,13 @@ impl SharedState {
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
-        own_host: String,
+        local: Arc<NetworkPe>,
         context: Arc<UcpContext>,
         service: Service,
-        segments: Arc<Segments>,
     ) -> io::Result<SharedState> {
         Ok(SharedState {
             tuning,
-            local: NetworkPe::new(
-                open,
-                own_host,
-                &LIMITS,
-                Arc::clone(&service.target.acks),
-                segments,
-            )?,
+            local,
             peers: Peers::new(open.n_pes),
             service_efd: service.worker.efd().try_clone_to_owned()?,
             service: Mutex::new(service),
@@ -59,8 +51,8 @@ impl SharedState {
         })
     }
 
-    /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so
-    /// its devices are named.
+    /// Gives up a PE that has not answered for too long, as `why` says. UCX's addresses are not for
+    /// people, so its devices are named.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
         let used: Vec<String> =

@@ -7,21 +7,21 @@ use crate::diagnosis;
 use crate::probe::probe;
 use crate::progress::Progress;
 use crate::service::Service;
-use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::UcpMemory;
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::origin::{Issuing, WireEndpoint};
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
     Transport,
 };
 use rustix::process::{Resource, getrlimit};
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -66,15 +66,11 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
         probe(&context)
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
-    let segments = Arc::new(Segments::default());
-    let acks = Arc::new(Acks::new(open.n_pes));
-    let memory = (Arc::clone(&segments), Arc::clone(&open.host));
-    let service = Service::new(&context, open.pe, memory, acks)?;
-    let own_host = host_name();
-    let worker = service.worker.address()?;
-    let address = Address { host: own_host.clone(), worker }.encode();
-    let shared = SharedState::new(open, tuning, own_host, context, service, segments)
-        .map_err(|e| format!("the kernel refused a descriptor: {e}"))?;
+    let refused = |error: io::Error| format!("the kernel refused a descriptor: {error}");
+    let local = Arc::new(NetworkPe::new(open, host_name(), &LIMITS).map_err(refused)?);
+    let service = Service::new(&context, Arc::clone(&local))?;
+    let address = Address { host: host_name(), worker: service.worker.address()? }.encode();
+    let shared = SharedState::new(open, tuning, local, context, service).map_err(refused)?;
     Ok((Progress::new(shared), address))
 }
 

@@ -152,7 +152,8 @@ impl UcxWire {
         Ok((open.endpoint.handle, key))
     }
 
-    /// Starts a write or read of a range of a PE: `start` begins it with a live endpoint and its key.
+    /// Starts a write or read of a range of a PE: `start` begins it, with a live endpoint and its
+    /// key.
     #[inline(always)]
     fn transfer(
         &mut self,

@@ -3,7 +3,6 @@
 
 use super::frames::{BATCH, DONE, FrameStream, HELLO, LONGEST, READ, REPLIED, REQUEST, WRITE};
 use super::wire::SocketWire;
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::kit::engine::{Driver, Served, ServiceThread, Sleeper};
 use rushmem_transport::kit::host_name;
@@ -12,14 +11,13 @@ use rushmem_transport::kit::message::{self, Body, Reply, Request};
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::origin::{
     Issuers, Issuing, Origin, PollingThread, WireEndpoint, WireNetwork,
 };
 use rushmem_transport::{
-    Caps, Directory, Endpoint, Error, Host, Key, LocalBuf, Open, Pe, PeRecord, RemoteAddr, Segment,
+    Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, PeRecord, RemoteAddr, Segment,
     Transport,
 };
 use std::cell::RefCell;
@@ -109,16 +107,8 @@ impl Serving for Replying<'_> {
     type Remote = Infallible;
     type Extra = ();
 
-    fn segments(&self) -> &Segments {
-        &self.0.segments
-    }
-
-    fn host(&self) -> &dyn Host {
-        &*self.0.host
-    }
-
-    fn acks(&self) -> &Acks {
-        &self.0.acks
+    fn local(&self) -> &NetworkPe {
+        self.0
     }
 
     fn reply(&self, to: Incoming<usize>, reply: Reply, answers: Vec<u8>) -> Result<(), Violation> {
@@ -265,8 +255,7 @@ pub(super) fn open(with: &Open, most_unsent: usize) -> Result<Box<dyn Transport>
     let address = SocketAddr::from_abstract_name(&name).map_err(refused)?;
     let listener = UnixListener::bind_addr(&address).map_err(refused)?;
     listener.set_nonblocking(true).map_err(refused)?;
-    let (acks, segments) = (Arc::new(Acks::new(with.n_pes)), Arc::default());
-    let local = NetworkPe::new(with, host_name(), &LIMITS, acks, segments).map_err(refused)?;
+    let local = NetworkPe::new(with, host_name(), &LIMITS).map_err(refused)?;
     let (streams, target) = (RefCell::default(), RequestTarget::new(with.pe));
     let service = Mutex::new(Service { listener, streams, target });
     let network = Network { local, peers: Peers::new(with.n_pes), service };

@@ -24,8 +24,8 @@ use std::time::Duration;
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// An ep for `depth` operations, with a cell for each. It tries for `connect_limit` to connect
-    /// to a PE.
+    /// Opens an ep for `depth` operations, with a cell for each. It attempts for `connect_limit` to
+    /// connect to a PE.
     pub(crate) fn open(
         fabric: Arc<Fabric>,
         n_pes: usize,

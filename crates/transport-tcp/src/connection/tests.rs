@@ -36,8 +36,8 @@ fn an_answer_leaves_between_the_data() {
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
-    let asked = connection.target.take(&Segments::default(), RequestFrame::Sync, 0, &[]);
-    asked.expect("it asks for an answer");
+    let requested = connection.target.take(&Segments::default(), RequestFrame::Sync, 0, &[]);
+    requested.expect("it asks for an answer");
     let (mut reader, mut buffer) = (Reader::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
     while puts < 8 {

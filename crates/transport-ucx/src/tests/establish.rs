@@ -9,7 +9,7 @@ use std::fs::read_dir;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// The addresses at which this process listens.
+/// Returns the addresses at which this process listens.
 fn listens_at() -> HashSet<SocketAddrAny> {
     let fds = read_dir("/proc/self/fd").expect("a process has one").flatten();
     let fds = fds.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

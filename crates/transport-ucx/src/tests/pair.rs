@@ -4,13 +4,12 @@
 use crate::connect::{Address, MemoryKey, Peer};
 use crate::progress::Progress;
 use crate::service::Service;
-use crate::settings::Tuning;
+use crate::settings::{LIMITS, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::{UcpContext, UcpMemory};
 use crate::wire::UcxWire;
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::origin::{Issuer, WireEndpoint};
 use rushmem_transport::{
     Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
@@ -73,9 +72,13 @@ pub(crate) fn pair_on(
         host: Arc::new(Panics),
     };
     let heap = LocalBuf { base: vec![7u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
-    let theirs = Arc::new(Segments::default());
+    let local = |pe| {
+        let open = Open { pe, ..open.clone() };
+        Arc::new(NetworkPe::new(&open, "here".to_owned(), &LIMITS).expect("a timer"))
+    };
+    let theirs = local(PEER);
     // SAFETY: never freed.
-    unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
+    unsafe { theirs.segments.register(Segment::Heap, heap, ()) }.expect("a segment");
     // SAFETY: never freed.
     let memory = unsafe { UcpMemory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
@@ -86,16 +89,13 @@ pub(crate) fn pair_on(
         packed,
         covered: NBYTES as u64,
     };
-    let peer = Service::new(&context, PEER, (theirs, Arc::new(Panics)), Arc::new(Acks::new(2)));
-    let peer = peer.expect("a worker");
+    let peer = Service::new(&context, theirs).expect("a worker");
 
     let host = "here".to_owned();
-    let segments = Arc::new(Segments::default());
-    let acks = Arc::new(Acks::new(2));
-    let service = Service::new(&context, ME, (Arc::clone(&segments), Arc::new(Panics)), acks);
-    let service = service.expect("a worker");
+    let ours = local(ME);
+    let service = Service::new(&context, Arc::clone(&ours)).expect("a worker");
     let tuning = Tuning { abandon_limit, connect_limit: CONNECT_LIMIT, ..Tuning::default() };
-    let shared = SharedState::new(&open, tuning, host.clone(), context, service, segments);
+    let shared = SharedState::new(&open, tuning, ours, context, service);
     let shared = shared.expect("descriptors");
     let worker = peer.worker.address().expect("an address");
     let address = Address { host, worker }.encode();

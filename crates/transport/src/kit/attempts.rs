@@ -52,7 +52,7 @@ impl Attempts {
         )
     }
 
-    /// For how long attempts have been made.
+    /// Returns the time for which attempts have been made.
     pub fn elapsed(&self) -> Duration {
         self.first.elapsed()
     }

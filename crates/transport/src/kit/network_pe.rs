@@ -22,9 +22,9 @@ pub struct NetworkPe<X = ()> {
     /// The first loss.
     pub loss: Loss,
     /// The acknowledgments between this PE's streams of requests and those of the others.
-    pub acks: Arc<Acks>,
+    pub acks: Acks,
     /// The memory that peers may use.
-    pub segments: Arc<Segments<X>>,
+    pub segments: Segments<X>,
 }
 
 impl<X> NetworkPe<X> {
@@ -37,8 +37,6 @@ impl<X> NetworkPe<X> {
         open: &Open,
         own_host: String,
         limits: &'static WaitLimits,
-        acks: Arc<Acks>,
-        segments: Arc<Segments<X>>,
     ) -> io::Result<NetworkPe<X>> {
         Ok(NetworkPe {
             me: open.pe,
@@ -46,8 +44,8 @@ impl<X> NetworkPe<X> {
             host: Arc::clone(&open.host),
             state: ProgressState::new(limits, open.cpus_per_pe)?,
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
-            acks,
-            segments,
+            acks: Acks::new(open.n_pes),
+            segments: Segments::default(),
         })
     }
 }

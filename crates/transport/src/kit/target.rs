@@ -1,14 +1,13 @@
 //! The work of a target on the requests that come: it carries each out in its turn
 //! ([`streams`](super::streams)), and replies if the request asks or an old value is due.
 
-use super::acks::Acks;
 use super::carried_out::ArrivalOrder;
 use super::message::{Body, Reply, Request};
-use super::segments::Segments;
+use super::network_pe::NetworkPe;
 use super::stream::Stream;
 use super::streams::Streams;
 use super::violation::Violation;
-use crate::{Host, LocalBuf, Pe};
+use crate::{LocalBuf, Pe};
 use std::cell::RefCell;
 
 /// The functions by which a provider serves requests.
@@ -20,14 +19,8 @@ pub trait Serving {
     /// The provider's data on a segment.
     type Extra;
 
-    /// Returns the memory that peers may use.
-    fn segments(&self) -> &Segments<Self::Extra>;
-
-    /// Returns the interface to the runtime.
-    fn host(&self) -> &dyn Host;
-
-    /// Returns the acknowledgments of this PE.
-    fn acks(&self) -> &Acks;
+    /// Returns this PE.
+    fn local(&self) -> &NetworkPe<Self::Extra>;
 
     /// Sends a reply, with the answers to a batch.
     ///
@@ -110,7 +103,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
             place(serving, &incoming.request, nbytes)?;
         }
         let request = &incoming.request;
-        let order = self.0.borrow_mut().arrived(serving.acks(), request)?;
+        let order = self.0.borrow_mut().arrived(&serving.local().acks, request)?;
         if order == ArrivalOrder::Early {
             let early = EarlyRequest { incoming, data: EarlyData::keep(data) };
             self.0.borrow_mut().keep(request, early);
@@ -167,8 +160,9 @@ impl<T: Copy, R> RequestTarget<T, R> {
             }
         };
         let mut answers = Vec::new();
-        let old = request.carry_out(body, serving.segments(), serving.host(), &mut answers)?;
-        let reply = self.0.borrow_mut().carried_out(serving.acks(), request, old);
+        let NetworkPe { segments, host, .. } = serving.local();
+        let old = request.carry_out(body, segments, &**host, &mut answers)?;
+        let reply = self.0.borrow_mut().carried_out(&serving.local().acks, request, old);
         match reply {
             Some(reply) => serving.reply(incoming, reply, answers),
             None => Ok(()),
@@ -178,6 +172,6 @@ impl<T: Copy, R> RequestTarget<T, R> {
 
 /// Returns where the data of a request go.
 fn place(serving: &impl Serving, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
-    let place = serving.segments().bytes(request.dest, nbytes);
+    let place = serving.local().segments.bytes(request.dest, nbytes);
     place.ok_or(Violation::Address(request.dest.offset))
 }

@@ -5,13 +5,11 @@ use super::wire::{
     Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use super::{Issuers, Origin};
-use crate::kit::acks::Acks;
 use crate::kit::backoff::WaitLimits;
 use crate::kit::heap_blocks::{ENTRY, HeapBlock, TABLE};
 use crate::kit::message::Request;
 use crate::kit::network_pe::NetworkPe;
 use crate::kit::peers::damaged;
-use crate::kit::segments::Segments;
 use crate::{
     AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Follows, Get, Host, LocalBuf, Open, Pe,
     Put, RemoteAddr, Segment, SignalUpdate,
@@ -234,8 +232,7 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
         part: None,
         host: Arc::new(Quiet),
     };
-    let (acks, segments) = (Arc::new(Acks::new(2)), Arc::new(Segments::default()));
-    let network = NetworkPe::new(&open, "here".to_owned(), &LIMITS, acks, segments);
+    let network = NetworkPe::new(&open, "here".to_owned(), &LIMITS);
     let network = TestNetwork(network.expect("a timer"));
     let caps = WireCaps {
         copies: false,

@@ -18,7 +18,8 @@ pub(crate) use event::{
     FollowedMembers, Membership, WordKind,
 };
 
-use crate::call::call;
+use crate::call::{Call, call};
+use crate::job::handle::ContextHandle;
 use core::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -95,16 +96,36 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
+/// Reports an access to mapped memory and returns true, if one listener is all there is and needs
+/// neither the event in memory nor the end of the access.
+#[inline(always)]
+pub(crate) fn is_reported(
+    kind: AccessKind,
+    call: Call,
+    ctx: ContextHandle,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> bool {
+    const COUNTERS: u32 = Subscriber::Counters as u32;
+    const TRACE: u32 = Subscriber::Trace as u32;
+    match LISTENERS.load(Relaxed) {
+        COUNTERS => counters::count(kind, ctx, pe, nbytes),
+        TRACE if nbytes <= trace::BRIEF => trace::brief(kind, call, ctx, addr, nbytes, pe),
+        _ => return false,
+    }
+    true
+}
+
 /// Makes an access while somebody listens. `make` sets its argument if the access has found the
-/// value that the program expects, and has written. If only the counters or the checks listen, the
-/// event is never in memory.
+/// value that the program expects, and has written. If only the checks listen, the event is never
+/// in memory.
 #[inline(always)]
 pub(crate) fn access<R>(event: Event, make: impl FnOnce(&mut bool) -> R) -> R {
     let listeners = LISTENERS.load(Relaxed);
     let checks = Subscriber::Checks as u32 | Subscriber::Writes as u32;
     let mut begun;
     match event.action {
-        Action::Access(_) if listeners == Subscriber::Counters as u32 => counters::count(&event),
         Action::Access(access) if listeners == checks => {
             checks::check(&event, access);
             writes::begin(&event);

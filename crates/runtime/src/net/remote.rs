@@ -392,15 +392,12 @@ impl Access {
     /// contexts of `SHMEM_TEAM_SHARED` and of teams split from it.
     #[inline(always)]
     fn resolve_word(self, addr: usize, width: AmoWidth, is_observed: bool) -> RemoteBytes {
+        if is_observed && let Some(at) = self.observed_word(addr, width) {
+            return RemoteBytes::Cpu(at);
+        }
         let nbytes = width.nbytes();
         let is_by_cpu = contexts::is_by_cpu(self.ctx);
         let by_cpu = || is_by_cpu || !address::are_atomics_by_network();
-        if is_observed
-            && by_cpu()
-            && let Some(at) = address::observed(addr, nbytes, self.pe)
-        {
-            return RemoteBytes::Cpu(at);
-        }
         if (is_by_cpu || address::are_polls_counted())
             && by_cpu()
             && let Some(mapped) = self.mapped(addr, nbytes)
@@ -414,6 +411,21 @@ impl Access {
                 resolve_others(self.call, self.argument, addr, nbytes, self.pe, (is_open, by_cpu()))
             }
         }
+    }
+
+    /// Returns the place of an observed word on which this CPU carries out atomic operations.
+    #[inline(always)]
+    fn observed_word(self, addr: usize, width: AmoWidth) -> Option<*mut u8> {
+        let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
+        address::observed(addr, width.nbytes(), self.pe).filter(|_| is_by_cpu)
+    }
+
+    /// Returns the place of an observed word if nothing more is to be reported of the operation.
+    #[inline(always)]
+    fn reported_word(self, kind: AccessKind, dest: usize, width: AmoWidth) -> Option<*mut u8> {
+        let word = self.observed_word(dest, width)?;
+        let Access { call, ctx, pe, .. } = self;
+        observers::is_reported(kind, call, ctx, dest, width.nbytes(), pe).then_some(word)
     }
 
     #[inline(always)]
@@ -438,6 +450,9 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
+        if let Some(word) = self.reported_word(AccessKind::AmoFetch, dest, width) {
+            return self.fetch_at(RemoteBytes::Cpu(word), dest, width, op, (operand, condition));
+        }
         let effect = match op {
             AmoOp::Fetch => Effect::Reads,
             AmoOp::CompareSwap => Effect::WritesIfEqual,
@@ -478,6 +493,9 @@ impl Access {
     /// Works as [`update`](Access::update).
     #[inline(never)]
     fn update_observed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        if let Some(word) = self.reported_word(AccessKind::Amo, dest, width) {
+            return self.update_at(RemoteBytes::Cpu(word), width, op, operand);
+        }
         let event = self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         observers::access(event, |_| {
             self.update_at(self.resolve_word(dest, width, true), width, op, operand);

@@ -102,6 +102,22 @@ unsafe fn unobserved_get<C: Context, const AT_QUIET: bool>(
     unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
+const fn put_kind(is_at_quiet: bool, is_element: bool) -> AccessKind {
+    match (is_element, is_at_quiet) {
+        (true, _) => AccessKind::P,
+        (false, true) => AccessKind::PutNbi,
+        (false, false) => AccessKind::Put,
+    }
+}
+
+const fn get_kind(is_at_quiet: bool, is_element: bool) -> AccessKind {
+    match (is_element, is_at_quiet) {
+        (true, _) => AccessKind::G,
+        (false, true) => AccessKind::GetNbi,
+        (false, false) => AccessKind::Get,
+    }
+}
+
 /// Works as [`put`] while somebody observes.
 ///
 /// # Safety
@@ -115,20 +131,16 @@ unsafe fn observed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     pe: c_int,
     call: Call,
 ) {
-    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    let kind = match (IS_ELEMENT, AT_QUIET) {
-        (true, _) => AccessKind::P,
-        (false, true) => AccessKind::PutNbi,
-        (false, false) => AccessKind::Put,
-    };
-    let event = access.event(kind, Effect::Writes, dest, nbytes);
-    let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
-    observers::access(event, |_| match address::observed(dest, nbytes, pe) {
+    let kind = put_kind(AT_QUIET, IS_ELEMENT);
+    if let Some(to) = address::observed(dest, nbytes, pe)
+        && observers::is_reported(kind, call, ctx.handle(), dest, nbytes, pe)
+    {
         // SAFETY: mapped, and valid by contract.
-        Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
+        unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) }
+    } else {
         // SAFETY: the same contract.
-        None => unsafe { unobserved_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
-    });
+        unsafe { followed_put::<C, AT_QUIET, IS_ELEMENT>(ctx, dest, source, nbytes, pe, call) }
+    }
 }
 
 /// Works as [`get`] while somebody observes.
@@ -144,24 +156,78 @@ unsafe fn observed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     pe: c_int,
     call: Call,
 ) {
+    let kind = get_kind(AT_QUIET, IS_ELEMENT);
+    if let Some(from) = address::observed(source, nbytes, pe)
+        && observers::is_reported(kind, call, ctx.handle(), source, nbytes, pe)
+    {
+        // SAFETY: mapped, and valid by contract.
+        unsafe { copy_got(dest, from, source, nbytes, pe) }
+    } else {
+        // SAFETY: the same contract.
+        unsafe { followed_get::<C, AT_QUIET, IS_ELEMENT>(ctx, dest, source, nbytes, pe, call) }
+    }
+}
+
+/// Works as [`put`] with an event that observers follow to its end.
+///
+/// # Safety
+/// As [`put`].
+#[inline(never)]
+unsafe fn followed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
+    ctx: C,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+    let kind = put_kind(AT_QUIET, IS_ELEMENT);
+    let event = access.event(kind, Effect::Writes, dest, nbytes);
+    let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
+    observers::access(event, |_| match address::observed(dest, nbytes, pe) {
+        // SAFETY: mapped, and valid by contract.
+        Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
+        // SAFETY: the same contract.
+        None => unsafe { unobserved_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
+    });
+}
+
+/// Works as [`get`] with an event that observers follow to its end.
+///
+/// # Safety
+/// As [`get`].
+#[inline(never)]
+unsafe fn followed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
+    ctx: C,
+    dest: *mut u8,
+    source: usize,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    let kind = match (IS_ELEMENT, AT_QUIET) {
-        (true, _) => AccessKind::G,
-        (false, true) => AccessKind::GetNbi,
-        (false, false) => AccessKind::Get,
-    };
+    let kind = get_kind(AT_QUIET, IS_ELEMENT);
     let event = access.event(kind, Effect::Reads, source, nbytes);
     let event = if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) };
     observers::access(event, |_| match address::observed(source, nbytes, pe) {
-        Some(from) => {
-            // SAFETY: mapped, and valid by contract.
-            unsafe { copy::<mem::AtomicLoads>(dest, from, nbytes) };
-            // SAFETY: just written.
-            unsafe { polling::got(source, pe, dest, nbytes) };
-        }
+        // SAFETY: mapped, and valid by contract.
+        Some(from) => unsafe { copy_got(dest, from, source, nbytes, pe) },
         // SAFETY: the same contract.
         None => unsafe { unobserved_get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
     });
+}
+
+/// Copies the bytes of a get from the mapped ones of `source`.
+///
+/// # Safety
+/// As [`mem::copy_bytes`].
+#[inline(always)]
+unsafe fn copy_got(dest: *mut u8, from: *const u8, source: usize, nbytes: usize, pe: c_int) {
+    // SAFETY: the same contract.
+    unsafe { copy::<mem::AtomicLoads>(dest, from, nbytes) };
+    // SAFETY: just written.
+    unsafe { polling::got(source, pe, dest, nbytes) };
 }
 
 /// Copies bytes, which are most often one word.

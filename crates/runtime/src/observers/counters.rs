@@ -7,6 +7,7 @@ use super::event::{AccessKind, Action, CallKind, Event};
 use crate::call::thread;
 use crate::job::handle::ContextHandle;
 use crate::process::time::nanoseconds;
+use core::ffi::c_int;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -120,12 +121,11 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 impl Counters {
     /// Counts an access. If there is no such PE the access itself reports that.
     #[inline(always)]
-    fn access(&self, event: &Event, kind: AccessKind) {
-        let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
-        let nbytes = event.remote.total() as u64;
-        let is_alone = thread::is_alone();
+    fn access(&self, kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) {
+        let Some(peer) = self.peers.get(pe as u32 as usize) else { return };
+        let (nbytes, is_alone) = (nbytes as u64, thread::is_alone());
         peer.traffic.add(nbytes, is_alone);
-        let of_kind = &self.context(event.ctx).accesses[kind as usize];
+        let of_kind = &self.context(ctx).accesses[kind as usize];
         of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
     }
 
@@ -176,8 +176,8 @@ fn timed(action: Action) -> Option<CallKind> {
 pub(super) fn begin(event: &Event) -> ObserverState {
     let Some(counters) = get() else { return ObserverState::default() };
     match event.action {
-        Action::Access(access) => counters.access(event, access.kind),
-        Action::Move => counters.access(event, AccessKind::Collective),
+        Action::Access(access) => count(access.kind, event.ctx, event.pe, event.remote.total()),
+        Action::Move => count(AccessKind::Collective, event.ctx, event.pe, event.remote.total()),
         Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
             let [writes, reads] = counters.context(event.ctx).issued();
             return [nanoseconds(), writes, reads];
@@ -190,9 +190,9 @@ pub(super) fn begin(event: &Event) -> ObserverState {
 
 /// Counts an access, of which the begin is all that counts.
 #[inline(always)]
-pub(super) fn count(event: &Event) {
-    if let (Some(counters), Action::Access(access)) = (get(), event.action) {
-        counters.access(event, access.kind);
+pub(super) fn count(kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) {
+    if let Some(counters) = get() {
+        counters.access(kind, ctx, pe, nbytes);
     }
 }
 

@@ -6,12 +6,14 @@ pub(crate) mod job;
 
 use super::event::{AccessKind, Action, Event};
 use crate::call::{Call, location, stack, thread};
+use crate::job::handle::ContextHandle;
 use crate::memory::symmetric_location;
 use crate::process::time::nanoseconds;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::process::time::nanoseconds as fast_nanoseconds;
 #[cfg(target_arch = "x86_64")]
 use crate::process::time_stamp::fast_nanoseconds;
+use core::ffi::c_int;
 use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
     header, record,
@@ -83,23 +85,31 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
-    /// Begins a record, and returns its number, its first word and its time.
+    /// Begins a record, and returns its number, its first word and its time. If it is brief, it
+    /// ends at the same time.
     #[inline(always)]
-    fn begin(&self, event: &Event, (kind, in_flight, nbytes, subject): Recorded) -> ObserverState {
+    fn begin(
+        &self,
+        call: Call,
+        ctx: ContextHandle,
+        pe: c_int,
+        (kind, in_flight, nbytes, subject): Recorded,
+        is_brief: bool,
+    ) -> ObserverState {
         let begin = fast_nanoseconds();
         // A call behind a long computation is one for which others may have waited.
         let is_late = begin.saturating_sub(LAST.replace(begin)) >= LOCATED;
-        let name = if is_late { self.located_name(event.call) } else { self.name(event.call) };
+        let name = if is_late { self.located_name(call) } else { self.name(call) };
         let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
         let record = TraceRecord {
             kind,
             in_flight,
             name,
-            peer: u32::try_from(event.pe).ok(),
+            peer: u32::try_from(pe).ok(),
             thread: own_number(),
-            context: event.ctx.index() as u32,
+            context: ctx.index() as u32,
             begin,
-            end: None,
+            end: is_brief.then_some(begin),
             nbytes: nbytes as u64,
             subject,
         };
@@ -136,7 +146,9 @@ impl Ring {
     /// is no room for it, the last place, which stays empty.
     #[inline(always)]
     fn name(&self, call: Call) -> u16 {
-        self.place_of_name(std::ptr::from_ref(call.0).addr(), call).0
+        let key = std::ptr::from_ref(call.0).addr();
+        let i = first_place(key);
+        if KEYS[i].load(Acquire) == key { i as u16 } else { self.place_of_name(key, call).0 }
     }
 
     /// Returns the place of the name of a function with where the program calls it, which another
@@ -163,10 +175,10 @@ impl Ring {
     }
 
     /// Returns the place of a name by its key, and whether it is new.
+    #[inline(never)]
     fn place_of_name(&self, key: usize, call: Call) -> (u16, bool) {
-        static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
         for probe in 0..N_NAMES - 1 {
-            let i = (key / size_of::<&str>() + probe) % (N_NAMES - 1);
+            let i = (first_place(key) + probe) % (N_NAMES - 1);
             if KEYS[i].load(Acquire) == key {
                 return (i as u16, false);
             }
@@ -190,6 +202,15 @@ impl Ring {
             word.store(u64::from_ne_bytes(letters), Relaxed);
         }
     }
+}
+
+/// The keys of the names, by place.
+static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
+
+/// Returns the place of a name unless another one was there before.
+#[inline(always)]
+fn first_place(key: usize) -> usize {
+    key / size_of::<&str>() % (N_NAMES - 1)
 }
 
 /// A call that lasts this long, or comes so long after the last one, has its place in the program
@@ -241,17 +262,9 @@ fn recorded(event: &Event) -> Option<Recorded> {
     let location = || symmetric_location::in_trace(remote.addr);
     Some(match event.action {
         Action::Access(access) => {
-            use AccessKind::*;
-            let kind = match access.kind {
-                Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
-                Get | GetNbi | G | GetStrided => Kind::Get,
-                Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
-                Collective => Kind::Move,
-            };
-            let in_flight = matches!(access.kind, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi);
             // The target may wait for this word.
             let word = if access.signal == 0 { remote.addr } else { access.signal };
-            (kind, in_flight, remote.total(), [symmetric_location::in_trace(word), 0])
+            recorded_access(access.kind, word, remote.total())
         }
         Action::Move => (Kind::Move, false, remote.total(), [0; 2]),
         Action::Collective(member) | Action::CarriedOut(member) => {
@@ -265,10 +278,41 @@ fn recorded(event: &Event) -> Option<Recorded> {
     })
 }
 
+#[inline(always)]
+fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
+    use AccessKind::*;
+    let in_flight = matches!(kind, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi);
+    let kind = match kind {
+        Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
+        Get | GetNbi | G | GetStrided => Kind::Get,
+        Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
+        Collective => Kind::Move,
+    };
+    (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
+}
+
+/// The most bytes of an access to mapped memory that takes no longer than to read the clock.
+pub(super) const BRIEF: usize = 64;
+
+/// Records an access of [`BRIEF`] bytes at most to mapped memory, with one look at the clock.
+#[inline(never)]
+pub(super) fn brief(
+    kind: AccessKind,
+    call: Call,
+    ctx: ContextHandle,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) {
+    if let Some(ring) = get() {
+        ring.begin(call, ctx, pe, recorded_access(kind, addr, nbytes), true);
+    }
+}
+
 /// Begins the record of an event.
 pub(super) fn begin(event: &Event) -> ObserverState {
     match (get(), recorded(event)) {
-        (Some(ring), Some(of)) => ring.begin(event, of),
+        (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of, false),
         _ => (0, 0, 0),
     }
 }

@@ -42,7 +42,8 @@ pub(crate) fn fast_nanoseconds() -> u64 {
     let (counter, last) = (ticks(), LAST.get());
     match counter.wrapping_sub(last.counter) {
         passed if passed < last.ticks => last.after(passed),
-        _ => read(last),
+        // It reads the last time again: passed to it, that would be in memory here, too.
+        _ => read(),
     }
 }
 
@@ -55,7 +56,8 @@ impl ClockRead {
 
 #[cold]
 #[inline(never)]
-fn read(last: ClockRead) -> u64 {
+fn read() -> u64 {
+    let last = LAST.get();
     let (counter, nanoseconds) = (ticks(), nanoseconds());
     let is_whole = is_steady() && ticks().wrapping_sub(counter) < READ_TICKS;
     let passed = counter.wrapping_sub(last.counter);

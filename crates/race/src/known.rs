@@ -8,14 +8,21 @@
 #![allow(unsafe_code)]
 
 use crate::access::ShadowKind;
+use crate::clock::{Actor, Epoch};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::cell::{Cell, OnceCell};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    compiler_fence,
+};
 
 /// Words of a table, for memory of 32 MiB; those that are never used take no memory.
 const ENTRIES: usize = 1 << ENTRY_BITS;
 const ENTRY_BITS: u32 = 22;
+/// Actors whose accesses are known to be done.
+const ACTORS: usize = 8;
 /// Instructions whose places are remembered.
 const SITES: usize = 1 << 10;
 /// The bits of an entry: bytes that were not loaded, bytes that were not stored, the number of the
@@ -24,6 +31,8 @@ const STORES: u32 = 8;
 const EPOCH: u32 = 16;
 const ADDRESS: u32 = 40;
 const BYTES: u64 = (1 << EPOCH) - 1;
+/// Bits of the epoch of an actor.
+const EPOCH_BITS: u32 = Epoch::BITS;
 
 /// The table of a thread. Entries of zeros are of no epoch.
 #[repr(C)]
@@ -32,9 +41,30 @@ struct Known {
     epoch: Cell<u64>,
     /// Accesses that are not counted yet.
     uncounted: Cell<u64>,
+    /// The thread and its epoch, as the first word of a record has them.
+    stamp: Cell<u64>,
+    /// True while the thread notes an access by what is here alone.
+    is_noting: Cell<bool>,
+    /// The last accesses of some actors that the thread knows to be done, by the numbers of these:
+    /// the actor and its epoch.
+    done: [Cell<u64>; ACTORS],
     /// Instructions whose places are found without a search, and these.
     sites: [Cell<(usize, u32)>; SITES],
     entries: [Cell<u64>; ENTRIES],
+}
+
+/// The accesses of others that a thread remembers to be done.
+#[derive(Clone, Copy)]
+pub struct Done<'a>(&'a [Cell<u64>; ACTORS]);
+
+impl Done<'_> {
+    /// Returns true if the access with this first word is remembered to be done.
+    #[inline(always)]
+    pub fn has(self, first: u64) -> bool {
+        let (actor, epoch) = (first >> 48, first >> 16 & u64::from(Epoch::MAX));
+        let done = self.0[actor as usize % ACTORS].get();
+        done >> EPOCH_BITS == actor && done & u64::from(Epoch::MAX) >= epoch
+    }
 }
 
 /// Gives back the table of a thread that ends.
@@ -133,7 +163,9 @@ fn locate(addr: usize) -> (usize, u64) {
 #[inline(always)]
 fn bits(addr: usize, nbytes: usize, kind: ShadowKind) -> u64 {
     let first = if kind == ShadowKind::STORE { STORES } else { 0 };
-    (((1 << nbytes) - 1) << (addr % 8) & 0xff) << first
+    // Eight bytes begin at a multiple of eight.
+    let bytes = if nbytes == 8 { 0xff } else { ((1 << nbytes) - 1) << (addr % 8) & 0xff };
+    bytes << first
 }
 
 /// Returns true if the thread has loaded or stored these bytes, which are within eight, in its
@@ -170,6 +202,49 @@ pub fn forget() {
     known.epoch.set(1 << EPOCH);
 }
 
+/// Gives the table the thread and its epoch, as the first word of a record has them.
+pub fn set_stamp(stamp: u64) {
+    let Some(known) = table() else { return };
+    if known.stamp.replace(stamp) != stamp {
+        known.done.iter().for_each(|done| done.set(0));
+    }
+}
+
+/// Remembers that the thread knows the accesses of another actor to be done up to `epoch`, until
+/// its own epoch ends.
+pub fn add_done(actor: Actor, epoch: Epoch) {
+    if let Some(known) = table() {
+        let done = u64::from(actor) << EPOCH_BITS | u64::from(epoch);
+        known.done[usize::from(actor) % ACTORS].set(done);
+    }
+}
+
+/// Returns true if the thread notes an access, which something has interrupted.
+#[inline]
+pub fn is_noting() -> bool {
+    table().is_some_and(|known| known.is_noting.get())
+}
+
+/// Notes an access of the thread at an instruction by `note`, which gets the first word of its
+/// record without bytes and kind, the number of its place, and what others have done. Returns false
+/// if some of these is not remembered, or `note` returns that.
+#[inline(always)]
+pub fn noted(pc: usize, note: impl FnOnce(u64, u32, Done<'_>) -> bool) -> bool {
+    let Some(known) = table() else { return false };
+    let (address, site) = known.sites[site_slot(pc)].get();
+    let stamp = known.stamp.get();
+    if address != pc || stamp == 0 || known.is_noting.get() {
+        return false;
+    }
+    known.is_noting.set(true);
+    // A handler of a signal must find it set before the note takes a lock.
+    compiler_fence(SeqCst);
+    let is_noted = note(stamp, site, Done(&known.done));
+    compiler_fence(SeqCst);
+    known.is_noting.set(false);
+    is_noted
+}
+
 /// Counts an access that [`has`] does not know of.
 pub fn count() {
     if let Some(known) = table() {
@@ -179,8 +254,12 @@ pub fn count() {
 
 /// Returns the instruction that is remembered where this one would be, and the number of its place.
 pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
-    let slot = address.wrapping_mul(0x9E37_79B9) >> 8 & (SITES - 1);
-    Some(&table()?.sites[slot])
+    Some(&table()?.sites[site_slot(address)])
+}
+
+#[inline(always)]
+fn site_slot(address: usize) -> usize {
+    address.wrapping_mul(0x9E37_79B9) >> 8 & (SITES - 1)
 }
 
 /// Returns the uncounted accesses of the calling thread, and of those that have ended.

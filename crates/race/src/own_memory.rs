@@ -50,6 +50,7 @@ pub fn set_stamp(thread: &Thread) {
     if STAMP.replace(record) != record {
         known::forget();
     }
+    known::set_stamp(record);
 }
 
 /// Returns true if an address may be symmetric memory, of any PE.

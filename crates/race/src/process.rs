@@ -217,7 +217,7 @@ impl ProcessDetector {
 
     /// Calls `f` with the calling thread. Not if the thread is in the detector already.
     fn with_thread<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
-        if self.reporter.is_over() {
+        if self.reporter.is_over() || known::is_noting() {
             return None;
         }
         let entered = THREAD.try_with(|thread| {

@@ -3,7 +3,7 @@
 //! Eight bytes have room for four accesses, and so has a page of 4 KiB as a whole, for those that
 //! cover it: a long put marks pages, and not each of their bytes. A page's lock protects both.
 
-use crate::access::ShadowRecord;
+use crate::access::{ShadowKind, ShadowRecord};
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::shared::lock;
 use std::ops::Range;
@@ -32,6 +32,13 @@ pub const PART_WORDS: usize = PAGE / 8 * GRANULE;
 const IN_PARTS: u64 = 2;
 /// The bit of a page with accesses to the whole page.
 const IN_WHOLE: u64 = 4;
+
+/// In the first word of a record: the kind, its bit of the library, and the bytes.
+const KIND: u64 = 0xff;
+const LIBRARY: u64 = 0x80;
+const MASK: u64 = 0xff00;
+/// The bits below the actor.
+const ACTOR: u32 = 48;
 
 /// The accesses to eight bytes, or to a page.
 type Records = [AtomicU64; GRANULE];
@@ -148,17 +155,66 @@ impl<'a> Page<'a> {
             conflict = insert(self.granule(index), &access, view).or(conflict);
         }
         held.set(IN_PARTS, true);
-        self.add_to_parts(&access);
+        self.add_to_parts(access.words()[0]);
         conflict
+    }
+
+    /// Notes a load or store of the program, within eight bytes, that has these words. Returns
+    /// false if an access of others there is not done, or there is no room: [`record_access`] looks
+    /// at everything.
+    ///
+    /// [`record_access`]: Page::record_access
+    #[inline(always)]
+    pub fn note(self, at: usize, [first, second]: [u64; 2], is_done: impl Fn(u64) -> bool) -> bool {
+        let mut held = lock(&self.head[0]);
+        let writes = first & u64::from(ShadowKind::STORE.0);
+        let looked = &self.head[LOOKED][writes as usize];
+        if held.has(IN_WHOLE) && looked.load(Relaxed) != first & !MASK {
+            return false;
+        }
+        let records = self.granule(at / 8);
+        let (mut place, mut read) = (None, None);
+        for i in 0..RECORDS {
+            let old = records[i * 2].load(Relaxed);
+            if old >> ACTOR == 0 {
+                place = place.or(Some(i));
+                continue;
+            }
+            if old >> ACTOR != first >> ACTOR && !is_done(old) {
+                return false;
+            }
+            // As `ShadowKind::replaces` of loads and stores of own memory.
+            let is_less = old & !first & MASK == 0
+                && ((old ^ first) & KIND == 0 || writes != 0 && old & LIBRARY == 0);
+            if !is_less {
+                read = read.or(Some(i).filter(|_| old & u64::from(ShadowKind::STORE.0) == 0));
+            } else if place.is_none() {
+                place = Some(i);
+            } else {
+                records[i * 2].store(0, Relaxed);
+            }
+        }
+        let Some(place) = place.or(read) else { return false };
+        records[place * 2 + 1].store(second, Relaxed);
+        records[place * 2].store(first, Relaxed);
+        held.set(IN_PARTS, true);
+        self.add_to_parts(first);
+        true
+    }
+
+    /// Returns the actors of the accesses to the eight bytes at `at`.
+    pub fn actors(self, at: usize) -> impl Iterator<Item = Actor> {
+        let records = self.granule(at / 8).chunks_exact(2);
+        records.filter_map(record).map(|record| record.actor)
     }
 
     /// Notes who accesses parts of the page, and when at last.
     #[inline]
-    fn add_to_parts(self, access: &ShadowRecord) {
+    fn add_to_parts(self, first: u64) {
         for place in &self.head[IN_PARTS_BY] {
-            let by = ShadowRecord::of([place.load(Relaxed), 0]);
-            if by.is_none_or(|by| (by.actor, by.kind) == (access.actor, access.kind)) {
-                return place.store(ShadowRecord { mask: 0xff, ..*access }.words()[0], Relaxed);
+            let by = place.load(Relaxed);
+            if by >> ACTOR == 0 || (by ^ first) & (!0 << ACTOR | KIND) == 0 {
+                return place.store(first | MASK, Relaxed);
             }
         }
     }
@@ -298,7 +354,6 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::ShadowKind;
 
     fn shadow() -> Shadow<'static> {
         let words = |n| (0..n).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
@@ -337,6 +392,60 @@ mod tests {
             .record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing))
             .expect("a race");
         assert_eq!((found.actor, found.epoch), (1, 1));
+    }
+
+    /// Random accesses of four actors, each of which knows at random how far the others are.
+    #[test]
+    fn what_is_noted_is_as_if_it_was_looked_at() {
+        let (looked, noted) = (page(), page());
+        let (mut state, mut n_noted, mut n_conflicts) = (1u64, 0, 0);
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let mut epochs = [1 as Epoch; 5];
+        for _ in 0..50_000 {
+            let actor = 1 + below(4) as Actor;
+            epochs[usize::from(actor)] += (below(3) == 0) as Epoch;
+            let own = (actor, epochs[usize::from(actor)]);
+            let kind = [ShadowKind::LOAD, ShadowKind::STORE, ShadowKind::READ, ShadowKind::WRITE]
+                [below(4) as usize];
+            let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
+                true => own,
+                false => (other, epochs[usize::from(other)] - Epoch::from(below(50) == 0)),
+            }));
+            let view = View { clock: &clock, fenced: &[] };
+            if below(500) == 0 {
+                let access = access(own.0, own.1, kind);
+                let found = looked.record_access(0, PAGE, access, view);
+                assert_eq!(noted.record_access(0, PAGE, access, view), found);
+                continue;
+            }
+            let nbytes = 1 << below(4);
+            let at = 8 * below(4) as usize + nbytes * below(8 / nbytes as u64) as usize;
+            let access = access(own.0, own.1, kind);
+            let found = looked.record_access(at, at + nbytes, access, view);
+            n_conflicts += usize::from(found.is_some());
+            let mask = ((1 << nbytes) - 1) << (at % 8);
+            let words = ShadowRecord { mask: mask as u8, ..access }.words();
+            let is_done = |old: u64| clock.of((old >> ACTOR) as Actor) >= (old >> 16) as Epoch;
+            if !kind.is_of_library() && noted.note(at, words, is_done) {
+                n_noted += 1;
+                assert_eq!(found, None);
+            } else {
+                assert_eq!(noted.record_access(at, at + nbytes, access, view), found);
+            }
+            for (a, b) in
+                looked.granule(at / 8).chunks_exact(2).zip(noted.granule(at / 8).chunks_exact(2))
+            {
+                assert_eq!(record(a), record(b));
+            }
+            let words = |page: Page<'_>| {
+                page.head.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>()
+            };
+            assert_eq!(words(looked), words(noted));
+        }
+        assert!(n_noted > 500 && n_conflicts > 100, "{n_noted} and {n_conflicts}");
     }
 
     #[test]

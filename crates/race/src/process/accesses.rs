@@ -31,7 +31,7 @@ fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let is_within = addr % 8 + nbytes <= 8;
     if may_be_symmetric(addr) {
         match find(addr, nbytes) {
-            Some(found) if is_known(found, nbytes, kind) => {}
+            Some(found) if is_known(found, nbytes, kind) || is_noted(found, nbytes, kind, pc) => {}
             Some(found) => access_own(addr, found, nbytes, kind, pc),
             // Memory of other PEs is not remembered.
             None => return access_other(addr, nbytes, kind, pc),
@@ -45,6 +45,26 @@ fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     if is_within && (kind == ShadowKind::LOAD || kind == ShadowKind::STORE) && active().is_some() {
         known::add(addr, nbytes, kind);
     }
+}
+
+/// Records a load or store of own memory, within eight bytes, that is not remembered in this epoch,
+/// if what the thread has at hand shows that it conflicts with none. Otherwise returns false.
+#[inline(always)]
+fn is_noted(
+    (shadow, offset): (Shadow<'static>, usize),
+    nbytes: usize,
+    kind: ShadowKind,
+    pc: usize,
+) -> bool {
+    let is_plain = kind == ShadowKind::LOAD || kind == ShadowKind::STORE;
+    is_plain
+        && active().is_some()
+        && known::noted(pc, |stamp, site, done| {
+            let mask = ((1u64 << nbytes) - 1) << (offset % 8);
+            let first = stamp | mask << 8 | u64::from(kind.0);
+            let second = u64::from(site) << 32 | nbytes as u64;
+            shadow.page(offset / PAGE).note(offset % PAGE, [first, second], |old| done.has(old))
+        })
 }
 
 /// Checks an access to own memory, within eight bytes, that is not remembered in this epoch.
@@ -61,6 +81,9 @@ fn access_own(
     let conflict = process.with_thread(|thread| {
         let site = sites::of_address(&process.areas, pc);
         let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
+        for other in page.actors(at) {
+            known::add_done(other, thread.clock.of(other));
+        }
         let view = View { clock: &thread.clock, fenced: &[] };
         page.record_access(at, at + nbytes, record, view).map(|old| (record, old))
     });

@@ -149,7 +149,7 @@ impl TcpEndpoint {
     ) -> Result<T, Error> {
         let done = wait(self, |this| {
             this.seen = this.shared().events();
-            look(this.shared()).map(Attempt::from)
+            Ok(look(this.shared())?.map_or(Attempt::Idle, Attempt::Done))
         });
         done.inspect_err(|_| self.abandon())
     }

@@ -1,5 +1,4 @@
-//! The rules by which a waiting thread spins, yields and sleeps, and the time for which the service
-//! thread backs off while other threads poll.
+//! The rules by which a waiting thread spins, yields and sleeps.
 //!
 //! A waiter first polls almost without a pause, since most waits end within a few microseconds;
 //! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs, or other threads of
@@ -163,50 +162,6 @@ impl Pause {
             Pause::Yield => thread::yield_now(),
             Pause::Sleep => sleep(),
         }
-    }
-}
-
-/// The length of the service thread's sleeps, which grows while other threads poll: each end of a
-/// sleep takes a CPU from them.
-pub struct ServiceBackoff {
-    often: Duration,
-    min_polls: u64,
-    longest_sleeping: Duration,
-    time: Duration,
-}
-
-impl ServiceBackoff {
-    /// Returns a backoff at the shortest sleep.
-    pub fn new(limits: &WaitLimits, oversubscribed: bool) -> ServiceBackoff {
-        let &WaitLimits { often, often_oversubscribed, min_polls, longest_sleeping, .. } = limits;
-        let (often, min_polls) =
-            if oversubscribed { (often_oversubscribed, 1) } else { (often, min_polls) };
-        ServiceBackoff { often, min_polls, longest_sleeping, time: FLUSH_DELAY }
-    }
-
-    /// Makes the next sleep the shortest.
-    pub fn reset(&mut self) {
-        self.time = FLUSH_DELAY;
-    }
-
-    /// Returns the length of the next sleep while others wait: they polled this many times during
-    /// the last sleep, or some are `sleeping`.
-    pub fn while_others_poll(&mut self, polls: u64, sleeping: bool) -> Duration {
-        let polled = self.often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
-        let polls_often = polls >= self.min_polls && polled >= self.time;
-        self.time = match sleeping {
-            true if polls == 0 => self.longest_sleeping.min(self.time * 2),
-            true => WaitLimits::LONGEST.min(self.time * 2),
-            false if polls_often => WaitLimits::LONGEST.min(self.time * 2),
-            false => FLUSH_DELAY,
-        };
-        self.time
-    }
-
-    /// Returns the length of the next sleep: that of the last one, but not longer than `at_most`.
-    pub fn limit(&mut self, at_most: Duration) -> Duration {
-        self.time = at_most.min(self.time);
-        self.time
     }
 }
 

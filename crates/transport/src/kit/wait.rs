@@ -42,12 +42,6 @@ pub enum Attempt<T> {
     Idle,
 }
 
-impl<T> From<Option<T>> for Attempt<T> {
-    fn from(done: Option<T>) -> Attempt<T> {
-        done.map_or(Attempt::Idle, Attempt::Done)
-    }
-}
-
 /// Repeats `attempt` until it is done.
 ///
 /// # Errors

@@ -42,26 +42,3 @@ fn a_waiter_that_spins_for_long_lets_others_run() {
     let yields = (0..1000).filter(|_| backoff.pause() == Pause::Yield).count();
     assert_eq!(yields, 1000 / 128);
 }
-
-#[test]
-fn sleeps_grow_beside_threads_that_wait() {
-    let us = Duration::from_micros;
-    let ms = Duration::from_millis;
-    let limits = WaitLimits::for_tests();
-    let mut backoff = ServiceBackoff::new(&limits, false);
-    assert_eq!(backoff.while_others_poll(7, false), FLUSH_DELAY, "they pass by");
-    assert_eq!(backoff.while_others_poll(8, false), us(100));
-    assert_eq!(backoff.while_others_poll(10, false), us(200));
-    assert_eq!(backoff.while_others_poll(10, false), FLUSH_DELAY, "they poll less often");
-    for _ in 0..9 {
-        backoff.while_others_poll(u64::MAX, false);
-    }
-    assert_eq!(backoff.while_others_poll(u64::MAX, false), WaitLimits::LONGEST);
-    assert_eq!(backoff.while_others_poll(0, true), ms(4));
-    assert_eq!(backoff.while_others_poll(1, true), ms(2));
-    assert_eq!(backoff.limit(ms(1)), ms(1));
-    backoff.reset();
-    assert_eq!(backoff.while_others_poll(0, true), us(100));
-    let mut backoff = ServiceBackoff::new(&limits, true);
-    assert_eq!(backoff.while_others_poll(1, false), us(100), "a poll in 100 us is enough");
-}

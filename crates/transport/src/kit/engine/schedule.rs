@@ -1,7 +1,7 @@
 //! The decision of the service thread, at the start of each turn, to poll or to leave that to other
 //! threads. It depends on nothing but what it is given.
 
-use crate::kit::backoff::{ServiceBackoff, WaitLimits};
+use crate::kit::backoff::{FLUSH_DELAY, WaitLimits};
 use std::time::Duration;
 
 /// The activity of other threads since the last turn.
@@ -29,14 +29,16 @@ pub(super) enum Step {
 /// State that the service thread keeps from turn to turn.
 pub(super) struct Schedule {
     limits: &'static WaitLimits,
-    pub(super) backoff: ServiceBackoff,
+    oversubscribed: bool,
+    /// The length of the last sleep beside threads that poll, or the shortest one.
+    pub(super) time: Duration,
     /// Turns in a row in which no other thread has polled.
     unpolled: u32,
 }
 
 impl Schedule {
     pub(super) fn new(limits: &'static WaitLimits, oversubscribed: bool) -> Schedule {
-        Schedule { limits, backoff: ServiceBackoff::new(limits, oversubscribed), unpolled: 0 }
+        Schedule { limits, oversubscribed, time: FLUSH_DELAY, unpolled: 0 }
     }
 
     /// Returns the next step. If other threads poll, `back_off` says whether they still do, rather
@@ -53,7 +55,7 @@ impl Schedule {
         // is in a long call that has not polled for a few turns.
         let others_poll = polls > 0 || sleep || wait && self.unpolled < self.limits.max_unpolled;
         if !others_poll && !wait {
-            self.backoff.reset();
+            self.time = FLUSH_DELAY;
         }
         if !(others_poll && back_off()) {
             self.unpolled = 0;
@@ -61,98 +63,28 @@ impl Schedule {
         }
         // A thread that transfers much data polls rarely, so count it as polling.
         let polls = if wait && !sleep { u64::MAX } else { polls };
-        self.backoff.while_others_poll(polls, sleep);
-        let time = self.backoff.limit(longest());
+        self.lengthen(polls, sleep);
+        self.time = self.time.min(longest());
         let flushes = sleep && self.limits.flushes_beside_sleepers;
-        if flushes { Step::Flush(time) } else { Step::Sleep(time) }
+        if flushes { Step::Flush(self.time) } else { Step::Sleep(self.time) }
+    }
+
+    /// Lengthens the next sleep while others wait, since each end of a sleep takes a CPU from them:
+    /// they polled this many times during the last sleep, or some are `sleeping`.
+    fn lengthen(&mut self, polls: u64, sleeping: bool) {
+        let &WaitLimits { often, often_oversubscribed, min_polls, longest_sleeping, .. } =
+            self.limits;
+        let (often, min_polls) =
+            if self.oversubscribed { (often_oversubscribed, 1) } else { (often, min_polls) };
+        let polled = often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
+        let polls_often = polls >= min_polls && polled >= self.time;
+        self.time = match sleeping {
+            true if polls == 0 => longest_sleeping.min(self.time * 2),
+            false if !polls_often => FLUSH_DELAY,
+            _ => WaitLimits::LONGEST.min(self.time * 2),
+        };
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kit::backoff::FLUSH_DELAY;
-
-    static LIMITS: WaitLimits = WaitLimits { max_unpolled: 2, ..WaitLimits::for_tests() };
-    static WITHOUT_FLUSH: WaitLimits =
-        WaitLimits { flushes_beside_sleepers: false, ..WaitLimits::for_tests() };
-
-    const NOBODY: WaitingThreads = WaitingThreads { polls: 0, sleep: false, wait: false };
-    const POLL_OFTEN: WaitingThreads = WaitingThreads { polls: 1000, ..NOBODY };
-    const POLL_RARELY: WaitingThreads = WaitingThreads { polls: 1, ..NOBODY };
-    const SLEEP: WaitingThreads = WaitingThreads { sleep: true, ..NOBODY };
-    const WAIT: WaitingThreads = WaitingThreads { wait: true, ..NOBODY };
-    /// The second sleep of a backoff.
-    const TWICE: Duration = FLUSH_DELAY.saturating_mul(2);
-
-    /// Returns the step of a first turn, unless a thread `stops_polling`.
-    fn first(
-        limits: &'static WaitLimits,
-        others: WaitingThreads,
-        stops_polling: bool,
-        longest: Duration,
-    ) -> Step {
-        Schedule::new(limits, false).next(others, || !stops_polling, || longest)
-    }
-
-    #[test]
-    fn it_polls_unless_others_do() {
-        let (max, short) = (Duration::MAX, FLUSH_DELAY / 2);
-        let table = [
-            (&LIMITS, NOBODY, false, max, Step::Poll),
-            (&LIMITS, POLL_OFTEN, false, max, Step::Sleep(TWICE)),
-            (&LIMITS, POLL_OFTEN, false, short, Step::Sleep(short)),
-            (&LIMITS, POLL_OFTEN, true, max, Step::Poll),
-            (&LIMITS, POLL_RARELY, false, max, Step::Sleep(FLUSH_DELAY)),
-            (&LIMITS, SLEEP, false, max, Step::Flush(TWICE)),
-            (&LIMITS, SLEEP, true, max, Step::Poll),
-            (&WITHOUT_FLUSH, SLEEP, false, max, Step::Sleep(TWICE)),
-            (&LIMITS, WAIT, false, max, Step::Sleep(TWICE)),
-            (&LIMITS, WaitingThreads { wait: true, ..SLEEP }, false, max, Step::Flush(TWICE)),
-            (&LIMITS, WaitingThreads { wait: true, ..POLL_RARELY }, false, max, Step::Sleep(TWICE)),
-        ];
-        for (row, (limits, others, stops_polling, longest, step)) in table.into_iter().enumerate() {
-            assert_eq!(
-                first(limits, others, stops_polling, longest),
-                step,
-                "row {row}: {others:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_thread_that_stops_polling_counts_only_if_others_poll() {
-        let back_off = || unreachable!("no other thread polls");
-        assert_eq!(
-            Schedule::new(&LIMITS, false).next(NOBODY, back_off, || Duration::MAX),
-            Step::Poll
-        );
-    }
-
-    #[test]
-    fn the_steps_follow_from_each_other() {
-        let longest = WaitLimits::LONGEST;
-        let (often, wait) = ((POLL_OFTEN, Step::Sleep(longest)), (WAIT, Step::Sleep(longest)));
-        let turns: &[(WaitingThreads, Step)] = &[
-            often,
-            often,
-            wait,
-            // A long call has not polled for two turns: it is served, and the sleeps stay long.
-            (WAIT, Step::Poll),
-            wait,
-            // Nobody is there, so the sleeps begin anew.
-            (NOBODY, Step::Poll),
-            (POLL_OFTEN, Step::Sleep(TWICE)),
-            (POLL_OFTEN, Step::Sleep(2 * TWICE)),
-            (POLL_RARELY, Step::Sleep(FLUSH_DELAY)),
-        ];
-        let mut schedule = Schedule::new(&LIMITS, false);
-        for _ in 0..10 {
-            schedule.next(POLL_OFTEN, || true, || Duration::MAX);
-        }
-        for (turn, &(others, step)) in turns.iter().enumerate() {
-            let next = schedule.next(others, || true, || Duration::MAX);
-            assert_eq!(next, step, "turn {turn}: {others:?}");
-        }
-    }
-}
+mod tests;

@@ -107,7 +107,7 @@ impl Driver for Busy {
     }
 
     fn sleep(&self, _: bool, sleeper: &mut Sleeper<'_>) {
-        let next = (sleeper.brief, sleeper.schedule.backoff.limit(Duration::MAX));
+        let next = (sleeper.brief, sleeper.schedule.time);
         self.next.lock().unwrap().push(next);
         sleeper.briefly(&[self.descriptor.as_fd()], WaitLimits::LONGEST);
     }

@@ -170,7 +170,9 @@ impl Peer {
     ) -> Result<(), Error> {
         self.blocks.learn(pe, block, entry, |key| {
             let published = PublishedSegment::decode(key).map_err(invalid(pe))?;
-            published.usable(fabric).map_err(refused(fabric, "a key", pe))
+            let key = published.usable(fabric).map_err(refused(fabric, "a key", pe))?;
+            // As if it began where the heap does.
+            Ok(SegmentKey { base: key.base.wrapping_sub(block.start), ..key })
         })
     }
 }

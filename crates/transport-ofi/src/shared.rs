@@ -4,7 +4,7 @@
 //! Locking: the service is only ever tried, except to open resources that must not be opened while
 //! it runs. This module does not know what endpoints issue.
 
-use crate::connect::{self, Address, Peer};
+use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
@@ -21,7 +21,7 @@ use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::origin::{Covered, WireNetwork};
-use rushmem_transport::{Amos, Completion, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
+use rushmem_transport::{Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -151,11 +151,8 @@ impl SharedState {
     }
 
     /// Returns the longest put that is copied when it starts, so that its source is free at once.
-    pub(crate) fn copy_up_to(&self, completion: Completion) -> usize {
-        match completion {
-            Completion::Now => self.copies_before_waiting_up_to,
-            Completion::AtQuiet => self.copies_up_to,
-        }
+    pub(crate) fn copy_up_to(&self, awaited: bool) -> usize {
+        if awaited { self.copies_before_waiting_up_to } else { self.copies_up_to }
     }
 
     /// Returns the descriptor of the registration that holds all of `memory`, if the fabric asks
@@ -189,22 +186,12 @@ impl SharedState {
         Ok(())
     }
 
-    /// Returns a range at an address of a peer that was used, as the fabric has them, if the key
-    /// that the peer published covers it.
-    #[inline(always)]
-    pub(crate) fn known_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
-        let peer = self.peers.known(pe)?;
-        let key = &peer.keys[at.segment as usize];
-        let end = at.offset.checked_add(nbytes as u64)?;
-        let address = key.base.wrapping_add(at.offset);
-        (end <= key.nbytes).then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
-    }
-
-    /// Returns how much of a range at an address of a peer one key covers, where that is not the
-    /// key that the peer published.
-    #[cold]
-    pub(crate) fn covered(&self, pe: Pe, at: RemoteAddr) -> Result<Covered, Error> {
-        let blocks = &self.peers.get(pe)?.blocks;
+    /// Returns how much of a range at an address of a peer one key covers.
+    pub(crate) fn covered(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Covered, Error> {
+        let Peer { keys, blocks, .. } = self.peers.get(pe)?;
+        if at.offset + nbytes as u64 <= keys[at.segment as usize].nbytes {
+            return Ok(Covered::Bytes(nbytes));
+        }
         let block = blocks.block(at.offset);
         Ok(match block.index == 0 || blocks.get(block).is_some() {
             true => Covered::Bytes((block.end - at.offset) as usize),
@@ -212,23 +199,17 @@ impl SharedState {
         })
     }
 
-    /// Returns a range at an address of a peer, as the fabric has it, if one key covers it.
+    /// Returns a range at an address of a peer that was used, as the fabric has it, if one key
+    /// covers it.
     #[inline(always)]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
-        self.known_remote(pe, at, nbytes).or_else(|| self.remote_in_block(pe, at, nbytes))
-    }
-
-    /// Works as [`known_remote`](Self::known_remote), by the key of a further block of the heap.
-    #[cold]
-    #[inline(never)]
-    fn remote_in_block(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         let peer = self.peers.known(pe)?;
         let end = at.offset.checked_add(nbytes as u64)?;
-        let block = peer.blocks.block(at.offset);
-        let key = peer.blocks.get(block)?;
-        let is_covered = at.segment == Segment::Heap && end <= block.end.min(peer.heap_bytes);
-        let address = key.base.wrapping_add(at.offset - block.start);
-        is_covered.then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+        let key = &peer.keys[at.segment as usize];
+        // A reference, which is in a register on the path of the key that the peer published.
+        let key = if end <= key.nbytes { key } else { key_of_block(peer, at, end)? };
+        let address = key.base.wrapping_add(at.offset);
+        Some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
     }
 
     /// Some byte of a peer's, to be read for the sake of reading.
@@ -256,6 +237,15 @@ impl SharedState {
             }
         }
     }
+}
+
+/// Returns the key of a further block of a peer's heap, if that covers a range.
+#[cold]
+#[inline(never)]
+fn key_of_block(peer: &Peer, at: RemoteAddr, end: u64) -> Option<&SegmentKey> {
+    let block = peer.blocks.block(at.offset);
+    let is_covered = at.segment == Segment::Heap && end <= block.end.min(peer.heap_bytes);
+    peer.blocks.get(block).filter(|_| is_covered)
 }
 
 impl WireNetwork for SharedState {

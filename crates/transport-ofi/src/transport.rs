@@ -20,8 +20,8 @@ use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::origin::{Issuing, Origin, WireEndpoint, WireNetwork};
 use rushmem_transport::{
-    Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe,
-    Segment, Transport,
+    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
+    Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -323,7 +323,7 @@ impl Ofi {
         let depth = shared.tuning.depth.min(shared.fabric.info.depth.max(1));
         let n_pes = shared.peers.n_pes();
         let Tuning { longest_message, longest_batch_message, .. } = shared.tuning;
-        let copy_up_to = shared.copy_up_to(Completion::Now);
+        let copy_up_to = shared.copy_up_to(true);
         let cell = copy_up_to.max(longest_batch_message);
         let cells = BufferSizes { cell, copy_up_to, longest_message };
         // Shm of libfabric 2.5 cannot open an endpoint while another works.

@@ -12,7 +12,7 @@ use rushmem_transport::origin::{
     Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, LocalBuf, Pe, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,11 +90,45 @@ impl OfiWire {
         }
     }
 
+    /// Works as [`write`](Wire::write), of one that is not injected. The range is looked up again,
+    /// so that an injected one has it in registers.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(never)]
+    unsafe fn write_uninjected(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        to: RemoteAddr,
+        source: LocalBuf,
+        copies: bool,
+        source_free: bool,
+    ) -> Result<PostOutcome<()>, Error> {
+        let Some(remote) = shared.remote(pe, to, source.nbytes) else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        if copies {
+            // SAFETY: valid during this call.
+            let attempt = unsafe { ep.write_staged(remote, source) };
+            return self.posted(shared, pe, true, attempt);
+        }
+        let known = shared.descriptor_of(source);
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        shared.local.state.enter_wait();
+        // SAFETY: valid until it completes, by contract.
+        let attempt = unsafe { ep.write(remote, source, known, source_free) };
+        shared.local.state.leave_wait();
+        self.posted(shared, pe, false, attempt)
+    }
+
     /// Starts a read of a byte that nobody wants.
     fn read_and_forget(
         &mut self,
         shared: &SharedState,
-        from: &Remote,
+        from: Remote,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = Pe(from.pe);
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
@@ -134,7 +168,6 @@ impl Wire for OfiWire {
         shared.peers.get(pe).map(|_| true)
     }
 
-    #[inline]
     fn covered(
         &mut self,
         shared: &SharedState,
@@ -142,10 +175,7 @@ impl Wire for OfiWire {
         at: RemoteAddr,
         nbytes: usize,
     ) -> Result<Covered, Error> {
-        match shared.known_remote(pe, at, nbytes) {
-            Some(_) => Ok(Covered::Bytes(nbytes)),
-            None => shared.covered(pe, at),
-        }
+        shared.covered(pe, at, nbytes)
     }
 
     fn learn(
@@ -169,27 +199,18 @@ impl Wire for OfiWire {
         let Some(remote) = shared.remote(pe, to, source.nbytes) else {
             return Ok(PostOutcome::Uncovered);
         };
-        if source.nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
         }
-        let completion = if end.awaited { Completion::Now } else { Completion::AtQuiet };
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        if source.nbytes <= shared.copy_up_to(completion) {
+        let copies = source.nbytes <= shared.copy_up_to(end.awaited);
+        if copies && ep.injects(source.nbytes) {
             // SAFETY: valid during this call.
-            let attempt = unsafe { ep.write_copy(&remote, source) };
+            let attempt = unsafe { ep.write_injected(remote, source) };
             return self.posted(shared, pe, true, attempt);
         }
-        let known = shared.descriptor_of(source);
-        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
-        shared.local.state.enter_wait();
-        // SAFETY: valid until it completes, by contract.
-        let attempt = unsafe { ep.write(&remote, source, known, end.source_free) };
-        shared.local.state.leave_wait();
-        self.posted(shared, pe, false, attempt)
+        // SAFETY: the same contract.
+        unsafe { self.write_uninjected(shared, pe, to, source, copies, end.source_free) }
     }
 
     #[inline(always)]
@@ -203,13 +224,10 @@ impl Wire for OfiWire {
         let Some(remote) = shared.remote(pe, from, dest.nbytes) else {
             return Ok(PostOutcome::Uncovered);
         };
-        if dest.nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
         let known = shared.descriptor_of(dest);
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         // SAFETY: valid until it completes, by contract.
-        let attempt = unsafe { ep.read(&remote, dest, known) };
+        let attempt = unsafe { ep.read(remote, dest, known) };
         self.posted(shared, pe, false, attempt)
     }
 
@@ -222,6 +240,7 @@ impl Wire for OfiWire {
         shared.local.amos == Amos::Network
     }
 
+    #[inline(always)]
     unsafe fn amo(
         &mut self,
         shared: &SharedState,
@@ -234,7 +253,7 @@ impl Wire for OfiWire {
         };
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         // SAFETY: by contract.
-        let attempt = unsafe { ep.atomic(&remote, request, fetched) };
+        let attempt = unsafe { ep.atomic(remote, request, fetched) };
         self.posted(shared, pe, false, attempt)
     }
 
@@ -284,7 +303,7 @@ impl Wire for OfiWire {
         let Some(from) = shared.some_byte(pe.0).filter(|_| !self.pauses(pe)) else {
             return Ok(false);
         };
-        if self.read_and_forget(shared, &from)? == PostOutcome::Done {
+        if self.read_and_forget(shared, from)? == PostOutcome::Done {
             self.unflushed.swap_remove(place);
         }
         Ok(false)
@@ -325,7 +344,7 @@ impl Wire for OfiWire {
         shared.confirm(pe.0).map_err(|failure| shared.fail(&failure))?;
         let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);
         match shared.some_byte(pe.0).filter(|_| self.ep.as_ref().is_some_and(is_idle)) {
-            Some(from) => self.read_and_forget(shared, &from).map(|_| ()),
+            Some(from) => self.read_and_forget(shared, from).map(|_| ()),
             None => Ok(()),
         }
     }

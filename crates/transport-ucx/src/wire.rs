@@ -169,9 +169,6 @@ impl UcxWire {
         let Some(remote) = self.remote(shared, pe, at, nbytes)? else {
             return Ok(PostOutcome::Uncovered);
         };
-        if nbytes == 0 {
-            return Ok(PostOutcome::Done);
-        }
         if !awaited {
             let connection = &self.open(pe)?.connection;
             let params = tracked(connection);

@@ -60,7 +60,7 @@ impl WriteArguments {
     #[inline(always)]
     pub(super) fn of(
         &mut self,
-        to: &Remote,
+        to: Remote,
         from: LocalBuf,
         desc: *mut c_void,
         context: *mut c_void,
@@ -93,7 +93,7 @@ mod tests {
         for nbytes in [8, 9] {
             let from = LocalBuf { base: std::ptr::without_provenance_mut(64), nbytes };
             let to = Remote { pe: 1, at: 2, address: 3, key: 4 };
-            let message = moved.of(&to, from, null_mut(), null_mut());
+            let message = moved.of(to, from, null_mut(), null_mut());
             // SAFETY: the lists live.
             let iov = unsafe { *message.msg_iov };
             // SAFETY: the lists live.

@@ -20,11 +20,11 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn atomic(
         &mut self,
-        to: &Remote,
+        to: Remote,
         amo: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<PostStatus, i32> {
-        let &Remote { pe, at, address, key } = to;
+        let Remote { pe, at, address, key } = to;
         let use_ = match fetched.is_null() {
             true => BufferUse::Plain,
             false => BufferUse::Landing(LocalBuf { base: fetched, nbytes: amo.width.nbytes() }),

@@ -7,20 +7,22 @@ use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Starts a write of at most `copy_up_to` bytes, whose source is free at once.
+    /// Returns true if a write of this length is injected.
+    #[inline(always)]
+    pub(crate) fn injects(&self, nbytes: usize) -> bool {
+        nbytes <= self.inject_up_to
+    }
+
+    /// Starts a write that is injected: its source is free at once.
     ///
     /// # Safety
     /// The range is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn write_copy(
+    pub(crate) unsafe fn write_injected(
         &mut self,
-        to: &Remote,
+        to: Remote,
         from: LocalBuf,
     ) -> Result<PostStatus, i32> {
-        if from.nbytes > self.inject_up_to {
-            // SAFETY: the same contract.
-            return unsafe { self.write_staged(to, from) };
-        }
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.not_now(to.pe, to.at);
         };
@@ -44,12 +46,15 @@ impl FiEndpoint {
         Ok(PostStatus::Again)
     }
 
-    /// Works as [`write_copy`](Self::write_copy), by way of a cell.
+    /// Starts a write of at most `copy_up_to` bytes by way of a cell: its source is free at once.
     ///
     /// # Safety
-    /// The same.
-    #[inline(never)]
-    unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<PostStatus, i32> {
+    /// The range is valid for reads.
+    pub(crate) unsafe fn write_staged(
+        &mut self,
+        to: Remote,
+        from: LocalBuf,
+    ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.not_now(to.pe, to.at);
         };
@@ -70,7 +75,7 @@ impl FiEndpoint {
     /// The range is valid for reads until the operation completes or the ep is dropped.
     pub(crate) unsafe fn write(
         &mut self,
-        to: &Remote,
+        to: Remote,
         from: LocalBuf,
         known: Option<usize>,
         source_free: bool,
@@ -93,7 +98,7 @@ impl FiEndpoint {
     /// # Safety
     /// The range is valid for reads.
     #[inline(always)]
-    unsafe fn inject(&mut self, op: u32, to: &Remote, from: LocalBuf) -> isize {
+    unsafe fn inject(&mut self, op: u32, to: Remote, from: LocalBuf) -> isize {
         // SAFETY: valid by contract, and injected memory is free when the call returns.
         unsafe { self.write_message(op, to, from, null_mut(), self.completion | fi::FI_INJECT) }
     }
@@ -104,7 +109,7 @@ impl FiEndpoint {
     unsafe fn write_message(
         &mut self,
         op: u32,
-        to: &Remote,
+        to: Remote,
         from: LocalBuf,
         desc: *mut core::ffi::c_void,
         flags: u64,
@@ -117,7 +122,7 @@ impl FiEndpoint {
     }
 
     /// Starts a read of a byte that nobody wants.
-    pub(crate) fn read_and_forget(&mut self, from: &Remote) -> Result<PostStatus, i32> {
+    pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<PostStatus, i32> {
         // SAFETY: nothing is copied.
         unsafe { self.read_staged(from, 1, BufferUse::Plain) }
     }
@@ -129,7 +134,7 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn read(
         &mut self,
-        from: &Remote,
+        from: Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
@@ -153,7 +158,7 @@ impl FiEndpoint {
     #[inline(never)]
     unsafe fn read_into_registered(
         &mut self,
-        from: &Remote,
+        from: Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
@@ -179,7 +184,7 @@ impl FiEndpoint {
     /// is dropped.
     unsafe fn read_staged(
         &mut self,
-        from: &Remote,
+        from: Remote,
         nbytes: usize,
         use_: BufferUse,
     ) -> Result<PostStatus, i32> {
@@ -196,12 +201,12 @@ impl FiEndpoint {
     unsafe fn read_into(
         &self,
         op: u32,
-        from: &Remote,
+        from: Remote,
         to: LocalBuf,
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
-        let (&Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
+        let (Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
         // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by
         // contract.
         unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, at, address, key, context) }

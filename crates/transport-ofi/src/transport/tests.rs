@@ -446,7 +446,7 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
     shared.peers.get(Pe(1)).expect("it is connected");
     let right = shared.remote(Pe(1), START, 8).expect("memory of this PE");
     let wrong = Remote { key: right.key.wrapping_add(1), ..right };
-    start(&ofi, &endpoint, |ep| ep.read_and_forget(&wrong));
+    start(&ofi, &endpoint, |ep| ep.read_and_forget(wrong));
     eventually("the failure is found", || {
         let polled = with(&endpoint, |wire| wire.ep().map(|ep| ep.poll(|_| ())));
         polled.is_some_and(|polled| polled.map_err(|failure| shared.fail(&failure)).is_err())
@@ -486,12 +486,12 @@ fn no_more_connections_are_made_at_once_than_may_be() {
     ofi.shared().peers.get(Pe(1)).expect("it has published its address");
     let from = ofi.shared().remote(Pe(1), START, 8).expect("memory of this PE");
     for endpoint in &endpoints {
-        let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(&from)));
+        let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(from)));
         assert_eq!(posted, Some(Ok(PostStatus::Again)), "it is not connected");
     }
     assert!(ofi.shared().fabric.permits.take().is_none(), "there are more permits");
     for endpoint in &endpoints {
-        start(&ofi, endpoint, |ep| ep.read_and_forget(&from));
+        start(&ofi, endpoint, |ep| ep.read_and_forget(from));
     }
     let permits = || ofi.shared().fabric.permits.take();
     assert!([(); MAX_AT_ONCE as usize].map(|()| permits()).iter().all(Option::is_some));

@@ -4,7 +4,7 @@
 //! Every verb and every poll checks this first, so that all of them fail with the same error.
 
 use super::violation::RefusedMessage;
-use crate::{Error, Fault, Host, LocalAccess, LocalBuf, Pe};
+use crate::{Error, Fault, Host, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -80,22 +80,6 @@ impl Loss {
     /// another one.
     pub fn of_memory(&self, fault: Fault) -> Error {
         self.end(Error::Fault(fault))
-    }
-
-    /// Checks the ends of the local memory of a long transfer, which a CPU of this process moves:
-    /// there a fault would end it by a signal.
-    ///
-    /// # Errors
-    /// As [`of_memory`](Loss::of_memory).
-    #[inline]
-    pub fn check_memory(&self, access: LocalAccess, memory: LocalBuf) -> Result<(), Error> {
-        match memory.nbytes {
-            ..=Fault::LONG => Ok(()),
-            _ => match Fault::at_ends(access, memory) {
-                None => Ok(()),
-                Some(fault) => Err(self.of_memory(fault)),
-            },
-        }
     }
 
     /// Records that this PE leaves the job: no loss is reported to the host any more. A transport

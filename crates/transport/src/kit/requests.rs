@@ -21,8 +21,8 @@ pub struct IssuedRequests {
     origin: u32,
     /// The most requests to one PE that are not acknowledged.
     window: u32,
-    /// Counts the fences.
-    fences: u32,
+    /// Counts the fences, from 1.
+    fences: u64,
     acks: Arc<AckCounts>,
     /// The number of requests to all PEs.
     all: u32,
@@ -37,7 +37,7 @@ struct Issued {
     count: u32,
     /// The count at the last fence, and the number of fences until then.
     before: u32,
-    fences: u32,
+    fences: u64,
     /// The last request that asks.
     last_asking: u32,
     /// It may owe an acknowledgment.
@@ -49,7 +49,7 @@ impl Issued {
         Issued { count: acked, before: acked, last_asking: acked, ..Issued::default() }
     }
 
-    fn before_fence(&mut self, fences: u32, acked: u32) -> u32 {
+    fn before_fence(&mut self, fences: u64, acked: u32) -> u32 {
         if self.fences != fences {
             self.fences = fences;
             self.before = self.count;
@@ -67,7 +67,7 @@ impl IssuedRequests {
     /// number may have used the counts.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
         let (all, by_pe, awaiting_ack) = (acks.all(), PeMap::new(n_pes), Vec::new());
-        IssuedRequests { origin, window, fences: 0, acks, all, by_pe, awaiting_ack }
+        IssuedRequests { origin, window, fences: 1, acks, all, by_pe, awaiting_ack }
     }
 
     fn of(&mut self, pe: Pe) -> (&mut Issued, u32) {
@@ -100,12 +100,12 @@ impl IssuedRequests {
 
     /// Makes each PE carry out what follows after what was issued before.
     pub fn fence(&mut self) {
-        self.fences = self.fences.wrapping_add(1);
+        self.fences += 1;
     }
 
-    /// Returns how many fences there were.
+    /// Returns how many fences there were, plus one.
     #[inline]
-    pub fn fences(&self) -> u32 {
+    pub fn fences(&self) -> u64 {
         self.fences
     }
 
@@ -155,11 +155,6 @@ impl IssuedRequests {
     /// Returns true if some request is not known to be carried out.
     pub fn any_unacked(&self) -> bool {
         self.acks.all() != self.all
-    }
-
-    /// Returns true if some PE may owe an acknowledgment.
-    pub fn any_awaiting_ack(&self) -> bool {
-        !self.awaiting_ack.is_empty()
     }
 
     /// Returns true if a PE may owe an acknowledgment.

@@ -8,16 +8,11 @@ use super::requests::RequestParts;
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::kit::batching::SmallOperation;
-use crate::{Error, LocalAccess, LocalBuf, Pe, Segment};
+use crate::{Error, Fault, LocalAccess, LocalBuf, Pe, Segment};
 
 impl<W: Wire> Origin<W> {
-    /// Returns true if small operations are batched, unless they are lone ones.
-    #[inline]
-    pub(super) fn may_batch(&self) -> bool {
-        self.caps.batches || self.batcher.in_session()
-    }
-
-    /// Checks the local memory of a long transfer, unless a NIC accesses it, which reports a fault.
+    /// Checks the ends of the local memory of a long transfer that CPUs of this process move, where
+    /// a fault would end it by a signal. A NIC reports a fault.
     #[inline]
     pub(super) fn check_memory(
         &self,
@@ -25,10 +20,22 @@ impl<W: Wire> Origin<W> {
         access: LocalAccess,
         memory: LocalBuf,
     ) -> Result<(), Error> {
-        match self.caps.copies || self.batcher.in_session() {
-            true => network.local().loss.check_memory(access, memory),
-            false => Ok(()),
+        if memory.nbytes <= Fault::LONG { Ok(()) } else { self.check_long(network, access, memory) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_long(
+        &self,
+        network: &W::Network,
+        access: LocalAccess,
+        memory: LocalBuf,
+    ) -> Result<(), Error> {
+        if !self.caps.copies && !self.batcher.in_session() {
+            return Ok(());
         }
+        let fault = Fault::at_ends(access, memory);
+        fault.map_or(Ok(()), |fault| Err(network.local().loss.of_memory(fault)))
     }
 
     /// Begins or ends a session of one of its contexts.
@@ -36,6 +43,7 @@ impl<W: Wire> Origin<W> {
         self.quiet(network)?;
         if self.caps.sessions {
             self.batcher.session(is_open);
+            self.batches = self.caps.batches || self.batcher.in_session();
             if !self.batcher.in_session() {
                 self.wire.end_session();
             }

@@ -5,7 +5,7 @@ use super::state::Origin;
 use super::wire::{Covered, Wire, WireNetwork};
 use crate::kit::heap_blocks::{self, ENTRY, HeapBlock};
 use crate::kit::peers::damaged;
-use crate::{Error, LocalBuf, Pe, RemoteAddr, Segment};
+use crate::{Completion, Error, Get, LocalBuf, Pe, RemoteAddr, Segment};
 
 impl<W: Wire> Origin<W> {
     /// Returns how many bytes of a range in the segment of a PE that is reached one key covers,
@@ -50,8 +50,9 @@ impl<W: Wire> Origin<W> {
         let from = heap_blocks::entry(block, network.nbytes(pe, Segment::Internal)?);
         let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
         let to = LocalBuf { base: self.entry.as_mut_ptr(), nbytes: ENTRY };
+        let get = Get { dest: to, source: from, completion: Completion::Now };
         // SAFETY: memory of the origin's, which outlives its wire's use of it.
-        unsafe { self.begin_get(network, pe, from, to, true) }?;
+        unsafe { self.get_by_wire(network, pe, &get) }?;
         let entry = *self.entry;
         self.wire.learn(network, pe, block, &entry)
     }

@@ -9,7 +9,7 @@ use super::wire::{Wire, WireNetwork};
 use crate::Error;
 use crate::kit::flush_list::FlushList;
 use crate::kit::lock::{lock, try_lock};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
 /// Polls of a busy origin in a row by the service thread, unless a call waits for its lock.
@@ -31,14 +31,17 @@ pub struct Issuer<W: Wire> {
     /// Counts the verbs; it changes under the lock of the origin. As long as it grows, its owner
     /// polls.
     uses: AtomicU64,
-    /// It is among what is unfinished; it changes under the lock of the origin.
-    listed: AtomicBool,
-    /// Nothing of it is unfinished; it changes under the lock of the origin.
-    idle: AtomicBool,
-    /// The service thread sleeps until a descriptor signals what was unfinished when it looked; it
-    /// changes under the lock of the origin.
-    armed: AtomicBool,
+    /// Its flags, which change under the lock of the origin.
+    state: AtomicU8,
 }
+
+/// The flag of an issuer that is among what is unfinished.
+const LISTED: u8 = 1;
+/// The flag of an issuer of which something is unfinished.
+const BUSY: u8 = 2;
+/// The flag of an issuer for which the service thread sleeps until a descriptor signals what was
+/// unfinished when it looked.
+const ARMED: u8 = 4;
 
 impl<W: Wire> Issuer<W> {
     fn new(origin: Origin<W>, outside: W::Outside) -> Issuer<W> {
@@ -48,9 +51,7 @@ impl<W: Wire> Issuer<W> {
             users: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
             uses: AtomicU64::new(0),
-            listed: AtomicBool::new(false),
-            idle: AtomicBool::new(true),
-            armed: AtomicBool::new(false),
+            state: AtomicU8::new(0),
         }
     }
 
@@ -84,31 +85,28 @@ impl<W: Wire> Issuer<W> {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Adds it to the unfinished issuers, since its owner leaves operations unfinished or owes
-    /// acknowledgments. Returns true if it was not among them. The caller holds the lock of the
-    /// origin.
-    fn leave(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
-        if self.idle.load(Ordering::Relaxed) == is_unfinished {
-            self.idle.store(!is_unfinished, Ordering::Relaxed);
-        }
-        let is_new = (is_unfinished || awaits_acks) && !self.listed.load(Ordering::Relaxed);
-        if is_new {
-            self.listed.store(true, Ordering::Relaxed);
-        }
-        is_new
+    fn state(&self) -> u8 {
+        self.state.load(Ordering::Relaxed)
     }
 
-    /// Returns true if it is still among what is unfinished, as [`leave`](Issuer::leave) says. The
-    /// caller has the lock of the origin.
-    fn stays(&self, is_unfinished: bool, awaits_acks: bool) -> bool {
-        self.idle.store(!is_unfinished, Ordering::Relaxed);
-        self.listed.store(is_unfinished || awaits_acks, Ordering::Relaxed);
-        is_unfinished || awaits_acks
+    /// Changes its flags. The caller holds the lock of the origin.
+    fn set_state(&self, state: u8) {
+        self.state.store(state, Ordering::Relaxed);
     }
 
     /// Returns true if it is among what is unfinished.
     pub fn is_listed(&self) -> bool {
-        self.listed.load(Ordering::Relaxed)
+        self.state() & LISTED != 0
+    }
+}
+
+/// Returns the flags of an issuer after a call: if operations are unfinished or acknowledgments are
+/// owed, it is among what is unfinished from now on.
+fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
+    match (is_unfinished, awaits_acks) {
+        (true, _) => LISTED | BUSY,
+        (false, true) => (before | LISTED) & !BUSY,
+        (false, false) => before & !BUSY,
     }
 }
 
@@ -209,15 +207,28 @@ impl<W: Wire> Issuers<W> {
             if let Err(why) = origin.abandon(network) {
                 network.local().host.cannot_go_on(error, &why);
             }
-        } else if issuer.leave(origin.is_unfinished(), origin.awaits_acks()) {
-            drop(origin);
-            self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
-            network.local().state.request_flush();
-        } else if issuer.armed.load(Ordering::Relaxed) && origin.is_unfinished() {
-            issuer.armed.store(false, Ordering::Relaxed);
-            network.local().state.request_flush();
+        } else {
+            let before = issuer.state();
+            let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
+            if after != before {
+                issuer.set_state(after);
+                drop(origin);
+                self.has_changed(network, issuer, before, after);
+            }
         }
         done
+    }
+
+    /// Lists an issuer that was left unfinished and was not before, and has the service thread look
+    /// at it, also if that sleeps until an event of earlier operations.
+    #[inline(never)]
+    fn has_changed(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, before: u8, after: u8) {
+        if after & !before & LISTED != 0 {
+            self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
+        } else if before & !after & ARMED == 0 {
+            return;
+        }
+        network.local().state.request_flush();
     }
 
     /// Lets the issuers work that were left unfinished. Returns whether any still is; to the
@@ -230,7 +241,7 @@ impl<W: Wire> Issuers<W> {
         let mut finish = |left: &mut UnfinishedIssuer<W>| {
             let issuer = &left.issuer;
             // It is only owed acknowledgments, which peers send on request.
-            if !looks_at_all && issuer.idle.load(Ordering::Relaxed) {
+            if !looks_at_all && issuer.state() & BUSY == 0 {
                 return true;
             }
             let uses = issuer.uses.load(Ordering::Relaxed);
@@ -256,12 +267,18 @@ impl<W: Wire> Issuers<W> {
             {
                 polls -= 1;
             }
-            let stays = issuer.stays(origin.is_unfinished(), origin.awaits_acks());
+            let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
+            let stays = state & LISTED != 0;
             if by_service {
                 let must_be_polled = stays && origin.must_be_polled();
-                issuer.armed.store(stays && !must_be_polled, Ordering::Relaxed);
                 is_busy |= must_be_polled;
+                if stays && !must_be_polled {
+                    state |= ARMED;
+                }
+            } else if stays {
+                state |= issuer.state() & ARMED;
             }
+            issuer.set_state(state);
             stays && network.local().loss.check().is_ok()
         };
         let n = self.unfinished.finish(|left| {

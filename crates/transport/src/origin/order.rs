@@ -17,7 +17,7 @@
 //! themselves), flushes the wire, and waits for all of this and for all answers.
 
 use super::requests::RequestParts;
-use super::state::{Origin, Route};
+use super::state::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::{Error, Pe};
 
@@ -36,49 +36,37 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Waits until a write to a PE, or an atomic operation of the network's, may follow what was
-    /// issued before, and takes note of it, unless its call waits until it is complete at the
-    /// target (`awaited`).
+    /// issued before.
     #[inline(always)]
-    pub(super) fn begin_write(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        awaited: bool,
-    ) -> Result<(), Error> {
+    pub(super) fn order_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
         let fences = self.issued.fences();
-        let is_ordered = |route: &&mut Route| route.ordered_at == Some(fences);
-        let Some(route) = self.routes.get_mut(pe).filter(is_ordered) else {
-            return self.begin_first_write(network, pe, awaited);
-        };
-        if !awaited && !route.dirty {
-            route.dirty = true;
-            if !std::mem::replace(&mut route.active, true) {
-                self.active.push(pe);
-            }
+        match self.routes.get(pe).is_some_and(|route| route.ordered_at == fences) {
+            true => Ok(()),
+            false => self.order_first_write(network, pe),
+        }
+    }
+
+    /// Works as [`order_write`](Self::order_write), of the first write since a fence.
+    #[inline(never)]
+    fn order_first_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        self.reach(network, pe)?;
+        self.order_after_requests(network, pe)?;
+        self.order_after_writes(network, pe, self.caps.orders_writes)?;
+        // Otherwise the wire keeps the order, with each write.
+        if !self.routes[pe].writes_before {
+            self.routes[pe].ordered_at = self.issued.fences();
         }
         Ok(())
     }
 
-    /// Works as [`begin_write`](Self::begin_write), of the first write since a fence.
-    #[inline(never)]
-    fn begin_first_write(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        awaited: bool,
-    ) -> Result<(), Error> {
-        self.reach(network, pe)?;
-        self.order_after_requests(network, pe)?;
-        self.order_after_writes(network, pe, self.caps.orders_writes)?;
-        if self.routes[pe].writes_before {
-            // The wire keeps the order, with each write.
+    /// A write to a PE, or an atomic operation of the network's, is not known to be complete. A put
+    /// calls this once its wire has the write, so that a NIC does not wait for it.
+    #[inline(always)]
+    pub(super) fn has_written(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe].dirty, true) {
             self.activate(pe);
-            self.routes[pe].dirty = true;
-            return Ok(());
         }
-        self.routes[pe].ordered_at = Some(self.issued.fences());
-        self.begin_write(network, pe, awaited)
     }
 
     /// Waits until a message may follow all writes to a PE, as if there were a fence.
@@ -110,16 +98,6 @@ impl<W: Wire> Origin<W> {
                 self.until(network, Some(pe), done)
             }
         }
-    }
-
-    /// Waits until the window has room for one more request to a PE.
-    #[inline]
-    pub(super) fn room_in_window(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        if !self.issued.is_full(pe) {
-            return Ok(());
-        }
-        network.local().state.count_retry();
-        self.until(network, Some(pe), |origin| Ok(!origin.issued.is_full(pe)))
     }
 
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.

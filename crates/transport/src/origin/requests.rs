@@ -68,8 +68,9 @@ impl<W: Wire> Origin<W> {
         parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(network, pe)?;
-        if !parts.asks {
-            self.room_in_window(network, pe)?;
+        if !parts.asks && self.issued.is_full(pe) {
+            network.local().state.count_retry();
+            self.until(network, Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;
         }
         if self.slots.n_unanswered() >= self.caps.max_unanswered {
             let max = self.caps.max_unanswered;
@@ -243,7 +244,7 @@ impl<W: Wire> Origin<W> {
         let segments = [place.segment, update.dest.segment];
         let first = usize::from(data.nbytes == 0);
         let (operations, segments) = (&both[first..], &segments[first..]);
-        if !parts.ordered && are_small && self.may_batch() {
+        if !parts.ordered && are_small && self.batches {
             if !self.batcher.was_idle(pe) {
                 // SAFETY: the same contract.
                 return unsafe { self.batch(network, pe, segments, operations, true) };
@@ -333,13 +334,16 @@ impl<W: Wire> Origin<W> {
         fetched: *mut u8,
         awaited: bool,
     ) -> Result<(), Error> {
-        if self.may_batch() {
+        if self.batches {
             match awaited {
                 true => self.send_open_batches(network)?,
                 false => self.send_open_batch(network, pe)?,
             }
         }
-        self.begin_write(network, pe, awaited)?;
+        self.order_write(network, pe)?;
+        if !awaited {
+            self.has_written(pe);
+        }
         if !self.wire.has_amo(network, request.op, request.width) {
             let old = self.swap_until_applied(network, pe, request)?;
             if !fetched.is_null() {
@@ -349,37 +353,44 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         // SAFETY: the same contract.
-        let posted = unsafe { self.post_amo(network, pe, request, fetched) }?;
+        let mut posted = unsafe { self.wire.amo(network, pe, request, fetched) }?;
+        if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
+            // SAFETY: the same contract.
+            posted = unsafe { self.amo_later(network, pe, request, fetched, posted) }?;
+        }
         if awaited { self.end(network, pe, posted) } else { Ok(()) }
     }
 
-    /// Starts an atomic operation of the network's as soon as there is room, and its key is known.
+    /// Starts an atomic operation of the network's for which there was no room at `first`, or whose
+    /// key is to be found.
     ///
     /// # Safety
     /// As [`operate`](Self::operate).
-    #[inline(always)]
-    unsafe fn post_amo(
+    #[cold]
+    #[inline(never)]
+    unsafe fn amo_later(
         &mut self,
         network: &W::Network,
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
+        first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         // SAFETY: the same contract.
-        let first = unsafe { self.wire.amo(network, pe, request, fetched) }?;
-        // SAFETY: the same contract.
-        let mut again = move |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
-        match self.post_again(network, pe, first, &mut again)? {
+        let mut amo = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
+        match self.post_again(network, pe, first, &mut amo)? {
             PostOutcome::Uncovered => {
                 network.check(pe, request.dest, request.width.nbytes())?;
                 self.covered(network, pe, request.dest, request.width.nbytes())?;
-                self.post_covered(network, pe, again)
+                self.post_covered(network, pe, amo)
             }
             posted => Ok(posted),
         }
     }
 
     /// Carries out an operation by compare-and-swap. Returns the old value.
+    #[cold]
+    #[inline(never)]
     fn swap_until_applied(
         &mut self,
         network: &W::Network,
@@ -401,7 +412,9 @@ impl<W: Wire> Origin<W> {
             let mut old = 0u64;
             let fetched = (&raw mut old).cast();
             // SAFETY: a local that lives until the swap has ended or, on an error, is abandoned.
-            let posted = unsafe { self.post_amo(network, pe, &swap, fetched) }?;
+            let posted = unsafe { self.wire.amo(network, pe, &swap, fetched) }?;
+            // SAFETY: the same local.
+            let posted = unsafe { self.amo_later(network, pe, &swap, fetched, posted) }?;
             self.end(network, pe, posted)?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

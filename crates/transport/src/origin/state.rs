@@ -23,6 +23,8 @@ pub struct Origin<W: Wire> {
     pub(super) caps: WireCaps,
     pub(super) issued: IssuedRequests,
     pub(super) batcher: Batcher,
+    /// Small operations are batched now, unless they are lone ones.
+    pub(super) batches: bool,
     pub(super) slots: AnswerSlots,
     /// Requests that were issued while their owner was elsewhere, and found no room.
     pub(super) unsent: VecDeque<UnsentRequest>,
@@ -50,9 +52,9 @@ pub(super) struct Route {
     pub(super) unanswered: u32,
     /// The PE was reached.
     pub(super) reached: bool,
-    /// The number of fences when a write was last made to follow what was issued before; `None` if
-    /// there are writes before.
-    pub(super) ordered_at: Option<u32>,
+    /// The [count of fences](IssuedRequests::fences) when a write was last made to follow what was
+    /// issued before.
+    pub(super) ordered_at: u64,
 }
 
 impl<W: Wire> Origin<W> {
@@ -66,6 +68,7 @@ impl<W: Wire> Origin<W> {
             caps,
             issued: IssuedRequests::new(number, counts, n_pes, caps.window),
             batcher: Batcher::new(n_pes, caps.longest_batch),
+            batches: caps.batches,
             slots: AnswerSlots::default(),
             unsent: VecDeque::new(),
             routes: PeMap::new(n_pes),
@@ -94,7 +97,7 @@ impl<W: Wire> Origin<W> {
     /// until a call completes them: otherwise each signal of a barrier would wake the service
     /// thread.
     pub(super) fn awaits_acks(&self) -> bool {
-        self.caps.sends_late && self.issued.any_awaiting_ack()
+        self.caps.sends_late && !self.issued.awaiting_ack().is_empty()
     }
 
     /// Returns true if small operations wait to be sent.

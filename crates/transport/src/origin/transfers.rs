@@ -23,7 +23,7 @@ impl<W: Wire> Origin<W> {
         // A batch is a message, of which the wire's fence knows nothing: a put that only that
         // orders would have to wait. As a write, a flag that announces data need not.
         let is_ordered = || self.routes[pe].writes_before && self.caps.orders_writes;
-        is_small(segment, nbytes) && self.may_batch() && !is_ordered()
+        is_small(segment, nbytes) && self.batches && !is_ordered()
     }
 
     /// Copies local memory to a PE.
@@ -39,7 +39,7 @@ impl<W: Wire> Origin<W> {
         put: &Put,
     ) -> Result<(), Error> {
         // SAFETY: the same contract.
-        if self.may_batch() && unsafe { self.batch_put(network, pe, put) }? {
+        if self.batches && unsafe { self.batch_put(network, pe, put) }? {
             return Ok(());
         }
         // SAFETY: the same contract.
@@ -92,37 +92,47 @@ impl<W: Wire> Origin<W> {
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
         self.check_memory(network, LocalAccess::Read, source)?;
-        self.begin_write(network, pe, false)?;
+        self.order_write(network, pe)?;
+        if source.nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
+        let mut posted = PostOutcome::Uncovered;
         if source.nbytes <= self.caps.longest_write {
             let end = WriteEnd { awaited: put.awaits_source(), source_free };
             // SAFETY: the same contract.
-            let first = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
-            // SAFETY: the same contract.
-            let again = move |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
-            match self.post_again(network, pe, first, again)? {
-                PostOutcome::Uncovered => {}
-                posted => return Ok(posted),
-            }
+            posted = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
+        }
+        self.has_written(pe);
+        if matches!(posted, PostOutcome::Done | PostOutcome::Pending(_)) {
+            return Ok(posted);
         }
         // SAFETY: the same contract.
-        unsafe { self.put_in_parts(network, pe, put, source_free) }
+        unsafe { self.put_later(network, pe, put, source_free, posted) }
     }
 
-    /// Starts the writes of a put that is long, or that several keys cover.
+    /// Starts the writes of a put for which there was no room at `first`, that is long, or that
+    /// several keys cover.
     ///
     /// # Safety
     /// As [`put`](Self::put).
     #[cold]
     #[inline(never)]
-    unsafe fn put_in_parts(
+    unsafe fn put_later(
         &mut self,
         network: &W::Network,
         pe: Pe,
         put: &Put,
         source_free: bool,
+        first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
         let end = WriteEnd { awaited: put.awaits_source(), source_free };
+        // SAFETY: the same contract.
+        let mut write = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
+        match self.post_again(network, pe, first, &mut write)? {
+            PostOutcome::Uncovered => {}
+            posted => return Ok(posted),
+        }
         // SAFETY: a part of what is valid by contract.
         let start = |wire: &mut W, part| unsafe { wire.write(network, pe, part, end) };
         // A part ends at a word of the target, wherever the put begins.
@@ -177,15 +187,13 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         get: &Get,
     ) -> Result<(), Error> {
-        let &Get { dest, source, completion } = get;
-        let awaited = completion == Completion::Now;
-        self.check_memory(network, LocalAccess::Write, dest)?;
+        self.check_memory(network, LocalAccess::Write, get.dest)?;
         // SAFETY: the same contract.
-        if self.may_batch() && unsafe { self.batch_get(network, pe, source, dest, awaited) }? {
+        if self.batches && unsafe { self.batch_get(network, pe, get) }? {
             return Ok(());
         }
         // SAFETY: the same contract.
-        unsafe { self.begin_get(network, pe, source, dest, awaited) }
+        unsafe { self.get_by_wire(network, pe, get) }
     }
 
     /// Batches a get if it is small, not a lone one, and no call waits for it; otherwise sends what
@@ -198,15 +206,13 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        source: RemoteAddr,
-        dest: LocalBuf,
-        awaited: bool,
+        &Get { dest, source, completion }: &Get,
     ) -> Result<bool, Error> {
         network.check(pe, source, dest.nbytes)?;
         if dest.nbytes == 0 {
             return Ok(true);
         }
-        if awaited {
+        if completion == Completion::Now {
             self.send_open_batches(network)?;
         } else if !is_small(source.segment, dest.nbytes) {
             self.send_open_batch(network, pe)?;
@@ -221,57 +227,63 @@ impl<W: Wire> Origin<W> {
         Ok(false)
     }
 
-    /// Starts the reads of a get that is not batched, and waits for their end if it is `awaited`.
+    /// Works as [`get`](Self::get), of one that is not batched.
     ///
     /// # Safety
-    /// As [`get`](Self::get).
+    /// The same.
     #[inline(always)]
-    pub(super) unsafe fn begin_get(
+    pub(super) unsafe fn get_by_wire(
         &mut self,
         network: &W::Network,
         pe: Pe,
-        source: RemoteAddr,
-        dest: LocalBuf,
-        awaited: bool,
+        get: &Get,
     ) -> Result<(), Error> {
+        let &Get { dest, source, completion } = get;
+        let awaited = completion == Completion::Now;
         self.reach(network, pe)?;
+        if dest.nbytes == 0 {
+            return Ok(());
+        }
+        let mut posted = PostOutcome::Uncovered;
+        if dest.nbytes <= self.caps.longest_read {
+            // SAFETY: the same contract.
+            posted = unsafe { self.wire.read(network, pe, (source, dest), awaited) }?;
+        }
         if !awaited {
             self.activate(pe);
         }
-        if dest.nbytes <= self.caps.longest_read {
+        if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
             // SAFETY: the same contract.
-            let first = unsafe { self.wire.read(network, pe, (source, dest), awaited) }?;
-            // SAFETY: the same contract.
-            let again =
-                move |wire: &mut W| unsafe { wire.read(network, pe, (source, dest), awaited) };
-            match self.post_again(network, pe, first, again)? {
-                PostOutcome::Uncovered => {}
-                posted if awaited => return self.end(network, pe, posted),
-                _ => return Ok(()),
-            }
+            posted = unsafe { self.get_later(network, pe, get, posted) }?;
         }
-        // SAFETY: the same contract.
-        unsafe { self.get_in_parts(network, pe, source, dest, awaited) }
+        if awaited { self.end(network, pe, posted) } else { Ok(()) }
     }
 
-    /// Starts the reads of a get that is long, or that several keys cover.
+    /// Starts the reads of a get for which there was no room at `first`, that is long, or that
+    /// several keys cover; several are over if the call waits.
     ///
     /// # Safety
     /// As [`get`](Self::get).
     #[cold]
     #[inline(never)]
-    unsafe fn get_in_parts(
+    unsafe fn get_later(
         &mut self,
         network: &W::Network,
         pe: Pe,
-        source: RemoteAddr,
-        dest: LocalBuf,
-        awaited: bool,
-    ) -> Result<(), Error> {
-        // SAFETY: a part of what is valid by contract.
+        get: &Get,
+        first: PostOutcome<W::Token>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        let &Get { dest, source, completion } = get;
+        let awaited = completion == Completion::Now;
+        // SAFETY: the same contract, also of a part.
         let start = |wire: &mut W, part| unsafe { wire.read(network, pe, part, awaited) };
+        match self.post_again(network, pe, first, &mut |wire| start(wire, (source, dest)))? {
+            PostOutcome::Uncovered => {}
+            posted => return Ok(posted),
+        }
         let longest = self.caps.longest_read;
-        self.in_parts(network, pe, (source, dest), awaited, |_| longest, start)
+        self.in_parts(network, pe, (source, dest), awaited, |_| longest, start)?;
+        Ok(PostOutcome::Done)
     }
 
     /// Puts blocks. The local memory is free when the call returns.
@@ -309,7 +321,7 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         blocks: StridedBlocks,
     ) -> Result<(), Error> {
-        let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.may_batch();
+        let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.batches;
         let (access, operation) = (LocalAccess::Write, SmallOperation::GetStrided);
         // SAFETY: the same contract.
         if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {

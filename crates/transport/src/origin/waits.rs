@@ -111,21 +111,20 @@ impl<W: Wire> Origin<W> {
         mut post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let first = post(&mut self.wire)?;
-        self.post_again(network, pe, first, post)
+        self.post_again(network, pe, first, &mut post)
     }
 
-    /// Works as [`post`](Self::post), after the first attempt. The compiler puts an attempt that is
-    /// written beside this call in line, but not one that a closure makes here and below.
-    #[inline(always)]
+    /// Works as [`post`](Self::post), after the `first` attempt.
+    #[inline]
     pub(super) fn post_again(
         &mut self,
         network: &W::Network,
         pe: Pe,
         first: PostOutcome<W::Token>,
-        mut post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
+        post: TryPost<'_, W>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         match first {
-            PostOutcome::Full => self.post_later(network, pe, &mut post),
+            PostOutcome::Full => self.post_later(network, pe, post),
             posted => Ok(posted),
         }
     }
@@ -164,14 +163,20 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Waits until an operation with a PE is over, if it is in flight.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(
         &mut self,
         network: &W::Network,
         pe: Pe,
         posted: PostOutcome<W::Token>,
     ) -> Result<(), Error> {
-        let PostOutcome::Pending(token) = posted else { return Ok(()) };
+        match posted {
+            PostOutcome::Pending(token) => self.end_pending(network, pe, token),
+            _ => Ok(()),
+        }
+    }
+
+    fn end_pending(&mut self, network: &W::Network, pe: Pe, token: W::Token) -> Result<(), Error> {
         let ended =
             self.until(network, Some(pe), |origin| origin.wire.is_over(network, pe, &token));
         self.wire.forget(token);

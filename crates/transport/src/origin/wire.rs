@@ -165,8 +165,7 @@ pub trait Wire: Send + Sized {
         entry: &[u8; ENTRY],
     ) -> Result<(), Error>;
 
-    /// Starts a write from local memory, of [`longest_write`](WireCaps::longest_write) bytes at
-    /// most.
+    /// Starts a write from local memory, of 1 to [`longest_write`](WireCaps::longest_write) bytes.
     ///
     /// # Safety
     /// The source is valid for reads until the operation is over.
@@ -178,8 +177,8 @@ pub trait Wire: Send + Sized {
         end: WriteEnd,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts a read to local memory, of [`longest_read`](WireCaps::longest_read) bytes at most.
-    /// The call waits for it if it is `awaited`.
+    /// Starts a read to local memory, of 1 to [`longest_read`](WireCaps::longest_read) bytes. The
+    /// call waits for it if it is `awaited`.
     ///
     /// # Safety
     /// The destination is valid for writes until the operation is over.

@@ -19,12 +19,12 @@ fn next(random: &mut u64) -> usize {
 
 struct Wire {
     issued: IssuedRequests,
-    carried: CarriedOut<(StreamPosition, u32)>,
+    carried: CarriedOut<(StreamPosition, u64)>,
     /// On its way, with the number of fences before it.
-    requests: VecDeque<(StreamPosition, u32)>,
+    requests: VecDeque<(StreamPosition, u64)>,
     acks: VecDeque<u32>,
     /// Fences before the requests that were carried out.
-    done: Vec<u32>,
+    done: Vec<u64>,
     /// Acknowledgments that were messages of their own.
     sent_alone: usize,
 }
@@ -48,7 +48,7 @@ impl Wire {
         self.requests.push_back((place, self.issued.fences()));
     }
 
-    fn arrives(&mut self, (place, fences): (StreamPosition, u32)) {
+    fn arrives(&mut self, (place, fences): (StreamPosition, u64)) {
         match self.carried.arrival_order(place).expect("it was just issued") {
             ArrivalOrder::Next => self.carry_out(place, fences),
             ArrivalOrder::Early => self.carried.keep(place, (place, fences)),
@@ -58,7 +58,7 @@ impl Wire {
         }
     }
 
-    fn carry_out(&mut self, place: StreamPosition, fences: u32) {
+    fn carry_out(&mut self, place: StreamPosition, fences: u64) {
         self.carried.carried_out(place.number);
         self.done.push(fences);
         if place.asks {
@@ -118,7 +118,7 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
             assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
             assert!(wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack() == [THERE]);
             wire.issued.mark_acked(THERE);
-            assert!(!wire.issued.awaits_ack_of(THERE) && !wire.issued.any_awaiting_ack());
+            assert!(!wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack().is_empty());
             assert!(
                 wire.done.is_sorted(),
                 "what followed a fence was carried out before what came ahead of it"

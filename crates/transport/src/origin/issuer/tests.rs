@@ -2,6 +2,7 @@
 
 use super::super::tests::{left_unfinished, origin};
 use super::*;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 /// While the service thread polls an origin that has more to do, a call waits for its lock: it has

@@ -207,7 +207,14 @@ pub fn set_stamp(stamp: u64) {
     let Some(known) = table() else { return };
     if known.stamp.replace(stamp) != stamp {
         known.done.iter().for_each(|done| done.set(0));
+        forget();
     }
+}
+
+/// Returns the thread and its epoch; 0 if there is no table yet.
+#[inline]
+pub fn stamp() -> u64 {
+    table().map_or(0, |known| known.stamp.get())
 }
 
 /// Remembers that the thread knows the accesses of another actor to be done up to `epoch`, until

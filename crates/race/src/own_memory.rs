@@ -7,7 +7,6 @@ use crate::actors::Thread;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
 use crate::known;
 use crate::shadow::{PAGE, Page, Shadow};
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,11 +22,6 @@ static OWN: OnceLock<Own> = OnceLock::new();
 /// mapped. Each range is its first address and its bytes, which are none before the first
 /// initialization.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
-
-thread_local! {
-    /// The calling thread and its epoch, as a record has them.
-    static STAMP: Cell<u64> = const { Cell::new(0) };
-}
 
 /// Begins to look: with the own segments, and the ranges of those of other PEs.
 pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
@@ -46,11 +40,7 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
 
 /// Gives the calling thread this actor and epoch.
 pub fn set_stamp(thread: &Thread) {
-    let record = u64::from(thread.actor) << 48 | u64::from(thread.epoch()) << 16;
-    if STAMP.replace(record) != record {
-        known::forget();
-    }
-    known::set_stamp(record);
+    known::set_stamp(u64::from(thread.actor) << 48 | u64::from(thread.epoch()) << 16);
 }
 
 /// Returns true if an address may be symmetric memory, of any PE.
@@ -77,13 +67,13 @@ pub fn find(addr: usize, nbytes: usize) -> Option<(Shadow<'static>, usize)> {
 #[inline]
 pub fn is_known((shadow, offset): (Shadow<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);
-    shadow.knows(offset, STAMP.get() | mask << 8 | u64::from(kind.0))
+    shadow.knows(offset, known::stamp() | mask << 8 | u64::from(kind.0))
 }
 
 /// Returns true if the access within eight bytes of a page of private memory is known.
 #[inline]
 pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (addr % 8);
-    let stamp = STAMP.get() | mask << 8 | u64::from(kind.0);
+    let stamp = known::stamp() | mask << 8 | u64::from(kind.0);
     page.knows(addr % PAGE, stamp)
 }

@@ -390,7 +390,7 @@ impl MemberTimes {
         }
     }
 
-    /// Returns the least, the mean and the greatest of their means.
+    /// Returns the minimum, the mean and the maximum of their means.
     fn means(&self) -> Option<(f64, f64, f64)> {
         let means = self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64);
         let means: Vec<f64> = means.collect();

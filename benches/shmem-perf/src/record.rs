@@ -269,7 +269,7 @@ pub struct Summary {
     pub n: u64,
     /// Their mean.
     pub mean: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
     /// The median of the batches' medians, between the quartiles of all values.
     pub p50: f64,
@@ -279,7 +279,7 @@ pub struct Summary {
     pub p99: f64,
     /// 99.9 % are not above it; of fewer than 1,000 values it is not known.
     pub p999: Option<f64>,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
     /// The interval of confidence of the median, 95 %, from batches of repetitions; of fewer than
     /// six batches there is none.

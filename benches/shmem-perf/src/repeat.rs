@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Ended, Point};
 use crate::statistics::{SampleSet, median};
 
-/// The least duration of a sample, in readings of the clock; shorter operations are timed in
+/// The minimum duration of a sample, in readings of the clock; shorter operations are timed in
 /// groups.
 const READINGS: f64 = 20.0;
 /// Operations that are timed together at most.

@@ -14,7 +14,7 @@ const BAR: f64 = 1.02;
 const NARROW: f64 = 0.02;
 /// Fewer medians say too little of how much they vary.
 const FEWEST_BATCHES: usize = 16;
-/// Fewer values hold their median between the least and the greatest with less than 95 %.
+/// Fewer values hold their median between the minimum and the maximum with less than 95 %.
 const FEWEST_OF_INTERVAL: usize = 6;
 /// The minimum numbers of values for the percentiles 99 and 99.9.
 pub const FEWEST_OF_P99: u64 = 100;

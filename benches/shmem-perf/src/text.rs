@@ -130,7 +130,7 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns the least, the mean and the greatest of what members of a collective take.
+/// Returns the minimum, the mean and the maximum of the times of a collective's members.
 fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
     let of = |(least, mean, most)| [least, mean, most].map(|value| figure(measure, value)).to_vec();
     point.by_pe.map(of).unwrap_or_default()

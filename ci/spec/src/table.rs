@@ -144,7 +144,7 @@ impl CFunction {
         self.symbol.starts_with("shmem_ctx_") || self.symbol.starts_with("shmemx_ctx_")
     }
 
-    /// Returns what its element type is on 64-bit Linux.
+    /// Returns its element type on 64-bit Linux.
     pub fn base_type(&self) -> &str {
         match self.c_type.as_str() {
             "int8_t" => "signed char",

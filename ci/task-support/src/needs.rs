@@ -151,7 +151,7 @@ pub const IPROUTE: Need =
     need("rdma", "makes a NIC that speaks verbs", ["iproute2", "iproute", "iproute2"]);
 
 /// The time for which packages may take to be installed. A package manager that reaches no server
-/// may try for as long.
+/// may attempt for as long.
 const LIMIT: Duration = Duration::from_secs(600);
 
 struct PackageManager {

@@ -17,7 +17,7 @@
 
 use crate::index::log2_ceil;
 
-/// Bytes of a receive buffer at least.
+/// The minimum number of bytes of a receive buffer.
 pub const MIN_BYTES: usize = 8 << 10;
 
 /// Returns the bytes of a receive buffer in a job of `n` PEs. A large job has more receive buffers,

@@ -162,7 +162,7 @@ type GompTask = unsafe extern "C" fn(
 );
 type CopyArguments = extern "C" fn(*mut c_void, *mut c_void);
 
-/// A task: its function, its arguments, and the clock of who has made it.
+/// A task: its function, its arguments, and the clock of its creator.
 struct OpenMpTask {
     region: Region,
     data: Box<[u128]>,

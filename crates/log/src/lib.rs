@@ -113,7 +113,7 @@ impl Drop for DropCheck {
     fn drop(&mut self) {}
 }
 
-/// Gives an event to those who may want it; the macros call this. Handlers of `exit` run after the
+/// Gives an event to the subscribers; the macros call this. Handlers of `exit` run after the
 /// destructors of thread-local variables, without which `tracing` finds no subscriber: another
 /// thread reports for them.
 #[cold]

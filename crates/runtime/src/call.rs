@@ -90,7 +90,14 @@ impl Call {
         match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
-                warning::print(format_args!("{message}"));
+                let has_peers = rushmem_bootstrap::is_managed() && !process::is_child();
+                if !has_peers || warning::is_first_of_launcher(&message) {
+                    warning::print(format_args!("{message}"));
+                }
+                if has_peers {
+                    // They find the claim meanwhile, and no launcher ends the claimant.
+                    std::thread::sleep(OTHER_PRINTS);
+                }
                 leave(false, 1)
             }
         }

@@ -239,7 +239,7 @@ impl OngoingEvent {
 }
 
 impl Drop for OngoingEvent {
-    /// Reports the end to those who look at it.
+    /// Reports the end to the observers.
     #[inline]
     fn drop(&mut self) {
         let of_access = Subscriber::Trace as u32 | Subscriber::Races as u32;

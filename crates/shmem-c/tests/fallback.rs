@@ -39,7 +39,7 @@ const FLAWED: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// It reports nothing: an operation on a PE waits until that PE is given up.
+/// A provider that reports nothing: an operation on a PE waits until that PE is given up.
 const SILENT: Provider = Provider {
     name: "silent",
     available: claim,

@@ -82,7 +82,7 @@ fn hydra() -> Launcher {
     Launcher::needed(HYDRA)
 }
 
-/// Returns the system's, and that of the directory.
+/// Returns the launcher of the system and that of the directory.
 fn hydras() -> Vec<Launcher> {
     let other = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
     any(Launcher::find(HYDRA).into_iter().chain(other))
@@ -102,7 +102,7 @@ fn mpirun() -> Launcher {
     Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
 }
 
-/// Returns the system's, and that of the directory.
+/// Returns the launcher of the system and that of the directory.
 fn prteruns() -> Vec<Launcher> {
     let other = Launcher::of_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
         let libraries = format!("{dir}/lib/openmpi:{dir}/lib");
@@ -172,6 +172,13 @@ fn warns_of_pes_without_finalize(launcher: &Launcher) {
         let warning = "warning: no PE called shmem_finalize";
         assert_eq!(outcome.stderr.matches(warning).count(), 1, "{how}\n{outcome}");
     }
+}
+
+/// Checks that a mistake of all PEs of a node, before they share memory, is one line.
+fn joins_messages_before_init(launcher: &Launcher) {
+    let outcome = launcher.job(program!("misuse.c"), 4).arg("before_init").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stderr.matches("called before shmem_init").count(), 1, "{outcome}");
 }
 
 /// Nobody ends the PEs of a manager that is killed, here the parent of the PEs or of the shells
@@ -293,6 +300,7 @@ mod hydra {
         for launcher in hydras() {
             ends_with_its_pes(&launcher);
             warns_of_pes_without_finalize(&launcher);
+            joins_messages_before_init(&launcher);
             exits_as_a_whole(&launcher, 7);
             assert_eq!(launcher.death("global_exit0").code(), 0);
             assert_eq!(launcher.death("finalize5").code(), 5);
@@ -424,6 +432,7 @@ mod mpirun {
         let launcher = mpirun();
         ends_with_its_pes(&launcher);
         warns_of_pes_without_finalize(&launcher);
+        joins_messages_before_init(&launcher);
         exits_as_a_whole(&launcher, 7);
         assert_eq!(launcher.death("global_exit0").code(), 0);
     }

@@ -436,7 +436,9 @@ fn a_pe_with_too_few_descriptors_says_so() {
     with("tcp", 32).assert_ok(6);
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         if has_library(library) {
-            with(transport, 32).assert_fails(&[transport, "PE 1: ", "32 files", "`ulimit -n`"]);
+            let outcome = with(transport, 32);
+            outcome.assert_fails(&[transport, "PE 1: ", "32 files", "`ulimit -n`"]);
+            assert_eq!(outcome.stderr.matches("32 files").count(), 1, "{outcome}");
         }
     }
 }

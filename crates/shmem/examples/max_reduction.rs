@@ -1,4 +1,4 @@
-//! The greatest of what all PEs have: of single values, of arrays element by element, and among
+//! The maximum of the values of all PEs: of single values, of arrays element by element, and among
 //! some PEs alone.
 
 use shmem::Max;

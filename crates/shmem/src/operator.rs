@@ -46,9 +46,9 @@ operators! {
     Or = or: Bits;
     /// Bitwise exclusive or.
     Xor = xor: Bits;
-    /// The greatest.
+    /// The maximum.
     Max = max: Ordered PartialOrd;
-    /// The least.
+    /// The minimum.
     Min = min: Ordered PartialOrd;
     /// The sum.
     Sum = sum: Arithmetic;

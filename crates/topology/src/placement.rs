@@ -128,7 +128,8 @@ pub struct PlacementPlan {
     pub notes: Vec<String>,
 }
 
-/// Places the `n_pes` PEs of a machine. Everyone who knows the machine comes to the same plan.
+/// Places the `n_pes` PEs of a machine. The plan depends on the machine alone, so all PEs get the
+/// same.
 pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> PlacementPlan {
     let homes = homes(topology, n_pes as usize, map_by);
     let choice = topology.choice();

@@ -53,8 +53,8 @@ pub struct WaitTotals {
 }
 
 impl JobTrace {
-    /// Returns the traces in a directory: those of the job of PE 0's, or of the least PE's that has
-    /// one.
+    /// Returns the traces in a directory: those of the job of PE 0's, or of the lowest PE's that
+    /// has one.
     ///
     /// # Errors
     /// A sentence, when there is none, or one cannot be read.

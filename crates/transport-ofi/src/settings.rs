@@ -89,7 +89,7 @@ pub struct Tuning {
     pub longest_message: usize,
     /// Bytes of the longest message of small operations.
     pub longest_batch_message: usize,
-    /// The time for which a PE is tried that refuses to be connected to.
+    /// The time for which attempts go on to connect to a PE that refuses.
     pub connect_limit: Duration,
     /// Longer transfers are cut.
     pub max_bytes: usize,

@@ -127,7 +127,7 @@ fn pair() -> [Box<dyn Transport>; 2] {
     pair
 }
 
-/// The message names both PEs, how often the one has tried, and what the user can set.
+/// The message names both PEs, the number of attempts, and what the user can set.
 fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     needs();
     let [transport, _peer] = pair();

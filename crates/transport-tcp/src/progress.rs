@@ -16,8 +16,8 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Receiving a message and sending the next one takes as long as this number of idle polls, unless
-/// PEs outnumber the CPUs.
+/// The number of idle polls that take as long as receiving a message and sending the next one,
+/// unless PEs outnumber the CPUs.
 const POLLS_PER_MESSAGE: u64 = 8;
 
 /// One PE's share in the network, with what serves its peers.

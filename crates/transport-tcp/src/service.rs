@@ -286,7 +286,7 @@ impl Service {
             let limit = shared.tuning.handshake_limit;
             entry.take_if(|connection| now.duration_since(connection.since) > limit);
         }
-        // It is tried again in the next round.
+        // The next round makes another attempt.
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);

@@ -87,7 +87,7 @@ impl SessionBatches {
         }
         let mut stays = false;
         for i in (0..self.batcher.pes().len()).rev() {
-            // A PE for which all is sent leaves its place to one that was tried.
+            // A PE for which all is sent leaves its place to one that was attempted.
             let pe = self.batcher.pes()[i];
             let mut is_open = false;
             let tried = try_link(pe, &mut |connection| {

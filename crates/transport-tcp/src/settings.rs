@@ -40,7 +40,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Transfers up to this many bytes are copied and may wait for others to leave with.
+    /// The maximum length of transfers that are copied and may wait to be sent with others.
     pub copy_up_to: usize,
     /// Copied bytes that wait on a connection leave when they are this many.
     pub send_at: usize,

@@ -40,7 +40,7 @@ fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
     over("lo", with, Tuning { silence_limit, ..Tuning::default() })
 }
 
-/// The network goes away under a PE that puts.
+/// Removes the network of a PE that puts.
 fn cut_off(member: &Member) {
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let mut endpoint = member.transport().endpoint().expect("one");

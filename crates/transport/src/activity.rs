@@ -24,7 +24,7 @@ pub struct NetworkActivity {
     pub sleeps: u64,
     /// Sleeps of the service thread.
     pub service_sleeps: u64,
-    /// Operations that found no room in a queue or a window, and were tried again.
+    /// Operations that found no room in a queue or a window, and were repeated.
     pub retries: u64,
     /// The most operations in flight when a wait began: of one context, or to one PE where the
     /// provider counts so.

@@ -54,17 +54,17 @@ impl PerPeer {
     }
 
     /// Works as [`make_room`](PerPeer::make_room), for a library that needs a limit of at least
-    /// `least`.
+    /// `minimum`.
     ///
     /// # Errors
-    /// When the limit is below `least`, with the remedy.
-    pub fn require(self, n_pes: u32, least: u64) -> Result<(), String> {
+    /// If the limit is below `minimum`, with the remedy.
+    pub fn require(self, n_pes: u32, minimum: u64) -> Result<(), String> {
         self.make_room(n_pes);
         let limit = soft_limit();
-        match limit >= least {
+        match limit >= minimum {
             true => Ok(()),
             false => Err(format!(
-                "a PE may have {limit} files open, but needs {least} at least: {}",
+                "a PE may have {limit} files open, but needs at least {minimum}: {}",
                 self.remedy()
             )),
         }

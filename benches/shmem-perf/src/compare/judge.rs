@@ -37,7 +37,8 @@ impl Basis {
     }
 }
 
-/// Returns the least number of runs of each side that can find a difference in one of `n_figures`.
+/// Returns the minimum number of runs of each side that can find a difference in one of
+/// `n_figures`.
 pub fn runs_to_find_one_of(n_figures: usize) -> usize {
     let finds = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
     (1..).find(finds).expect("the least probability halves at least")
@@ -186,7 +187,7 @@ fn ratio(before: f64, after: f64) -> f64 {
     if before == after { 1.0 } else { after / before }
 }
 
-/// Applies the correction of Benjamini and Hochberg: each probability becomes the least level at
+/// Applies the correction of Benjamini and Hochberg: each probability becomes the lowest level at
 /// which its figure would be called different.
 fn correct(compared: &mut [Compared]) {
     let n = compared.len() as f64;

@@ -22,7 +22,7 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// Returns the least probability that samples of these sizes can have: of two that do not overlap,
+/// Returns the lowest probability that samples of these sizes can have: of two that do not overlap,
 /// which is two of all ways to divide them.
 pub fn least_p_value(n_a: usize, n_b: usize) -> f64 {
     let ways: f64 = (1..=n_a).map(|i| (n_b + i) as f64 / i as f64).product();

@@ -26,7 +26,7 @@ pub trait NetworkRoute {
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
     /// Starts to read `nbytes` bytes from offset `from` at the other PE to its own offset `to`.
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
-    /// Waits until all that has begun is complete, at the other PE too.
+    /// Waits until all started operations are complete, also at the other PE.
     fn complete(&mut self) -> Result<(), String>;
     /// Lets the network work, and others run if it has nothing to do and this PE shall not spin.
     fn progress(&mut self) -> Result<(), String>;

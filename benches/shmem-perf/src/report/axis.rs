@@ -15,7 +15,7 @@ pub struct Axis {
 enum Scale {
     Linear,
     Log,
-    /// Powers of two. Zero has a place, too: one power below the least other value.
+    /// Powers of two. Zero has a place, too: one power below the lowest other value.
     Doubling,
 }
 
@@ -126,7 +126,7 @@ impl Axis {
     }
 }
 
-/// Returns the least and the greatest of some values.
+/// Returns the minimum and the maximum of some values.
 fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |ends, value| {
         let (low, high) = ends.unwrap_or((value, value));

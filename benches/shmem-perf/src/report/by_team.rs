@@ -16,19 +16,16 @@ pub fn by_team(
     series: &[(usize, &Series)],
     runs: &[NamedRun],
 ) -> Vec<Figure> {
-    let first_team = series.iter().find_map(|(_, one)| one.shape.team_size);
-    let is_other = |(_, one): &(usize, &Series)| {
-        one.shape.team_size.is_some() && one.shape.team_size != first_team
-    };
-    if !series.iter().any(is_other) {
-        return Vec::new();
-    }
     let mut charts = Vec::new();
     for (is_largest, which) in [(false, "smallest"), (true, "largest")] {
         if is_largest && series.iter().all(|(_, s)| s.points.len() < 2) {
             continue;
         }
         let merged = merged(series, is_largest);
+        // One team is no curve.
+        if merged.iter().all(|(_, one, _)| one.points.len() < 2) {
+            continue;
+        }
         let all: Vec<(usize, &Series)> = merged.iter().map(|(run, s, _)| (*run, s)).collect();
         let (mut names, common) = named(&all);
         for (one, (_, _, nbytes)) in names.iter_mut().zip(&merged) {

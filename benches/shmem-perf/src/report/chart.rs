@@ -18,9 +18,10 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = HEIGHT - 46.0;
 /// The width of a label of the horizontal axis.
 const LABEL_WIDTH: f64 = 46.0;
-/// The room at the right for the names of floors, in pixels and in letters.
-const FLOOR_WIDTH: f64 = 146.0;
-const FLOOR_LETTERS: usize = 20;
+/// The room at the right for the names of floors: beside them, for a letter, and in letters.
+const FLOOR_MARGIN: f64 = 14.0;
+const FLOOR_LETTER: f64 = 6.6;
+const FLOOR_LETTERS: std::ops::RangeInclusive<usize> = 20..=26;
 
 /// The quantity on the horizontal axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,10 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
     // Floors first, so that they lie below.
     let (floors, own): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.color.is_none());
-    let right = WIDTH - if floors.is_empty() { 14.0 } else { FLOOR_WIDTH };
+    let letters = |floor: &&Trace| floor.lettered(&floor.name, n_runs).chars().count();
+    let (least, most) = FLOOR_LETTERS.into_inner();
+    let floor_letters = floors.iter().map(letters).max().map_or(0, |n| n.clamp(least, most));
+    let right = WIDTH - FLOOR_MARGIN - floor_letters as f64 * FLOOR_LETTER;
     let spots = || curves.iter().flat_map(|curve| &curve.spots);
     let xs = Axis::doubling(spots().map(|spot| spot.x), (LEFT + 8.0, right - 8.0));
     let values = spots().flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
@@ -141,7 +145,7 @@ impl Plot {
         let end = |floor: &&Trace| {
             let last = floor.spots.iter().rev().find(|spot| self.ys.has(spot.value))?;
             let name = floor.lettered(&floor.name, self.n_runs);
-            Some((self.ys.at(last.value), shortened(&name, FLOOR_LETTERS)))
+            Some((self.ys.at(last.value), shortened(&name, *FLOOR_LETTERS.end())))
         };
         let mut ends: Vec<(f64, String)> = floors.iter().filter_map(end).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));

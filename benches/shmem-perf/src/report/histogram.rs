@@ -31,7 +31,7 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
     let bars: BTreeSet<i32> =
         shares.iter().flat_map(|(_, shares)| shares.keys().copied()).collect();
     let xs = Axis::log(bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]), (LEFT, RIGHT));
-    // The bar of the least share has a height, too.
+    // The bar of the smallest share has a height, too.
     let all = shares.iter().flat_map(|(_, shares)| shares.values());
     let ys = Axis::log(all.map(|share| share / 1.6).chain([100.0]), (BOTTOM, TOP));
     let beside = ys.ticks(LABEL_HEIGHT).into_iter();
@@ -66,7 +66,7 @@ fn edge(bar: i32) -> f64 {
     10f64.powf(f64::from(bar) / BARS)
 }
 
-/// Returns the shares of a histogram. Times of zero lie in the bar of the least other one.
+/// Returns the shares of a histogram. Times of zero lie in the bar of the lowest other time.
 fn shares(histogram: &[(f64, u64)]) -> Shares {
     let total: u64 = histogram.iter().map(|(_, count)| count).sum();
     let positive = histogram.iter().map(|(value, _)| *value).filter(|value| *value > 0.0);

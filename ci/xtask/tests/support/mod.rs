@@ -48,7 +48,7 @@ pub fn runs(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Returns the line, run by a shell under a time limit.
+/// Returns a command that runs the line in a shell under a time limit.
 pub fn shell(line: &str) -> Command {
     let mut command = runs("sh");
     command.args(["-e", "-c", line]);

@@ -64,7 +64,7 @@ impl NodeKey {
         self.proves(from, to).finalize().into_bytes().into()
     }
 
-    /// Returns true if PE `from` has shown this to PE `to`.
+    /// Returns true if `proof` is what PE `from` sends to PE `to`.
     pub(super) fn is_proof(&self, from: u32, to: u32, proof: &[u8]) -> bool {
         self.proves(from, to).verify_slice(proof).is_ok()
     }

@@ -15,7 +15,7 @@ const BUILT_IN: &str = include_str!("built_in.txt");
 pub struct Listed {
     /// The operation.
     pub operation: &'static str,
-    /// The least number of bytes.
+    /// The minimum number of bytes.
     pub from: usize,
     /// The algorithm.
     pub algorithm: &'static str,

@@ -14,8 +14,8 @@ pub struct Levels {
     pub members: u32,
     /// The own number among these. Member 0 is the leader.
     pub local: u32,
-    /// The number of members that each node has at least. Members with the same number below this
-    /// are a lane: one on each node.
+    /// The minimum number of members of a node. Members with the same number below this are a lane:
+    /// one on each node.
     pub lanes: u32,
 }
 

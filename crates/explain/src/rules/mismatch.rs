@@ -34,7 +34,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     mismatched.map(cause).collect()
 }
 
-/// Returns who is in which call of a step.
+/// Returns the PEs in each call of a step.
 fn called(step: &Step, [one, many]: [&str; 2]) -> String {
     let mut calls: Vec<_> = step.calls.iter().collect();
     calls.sort_by_key(|(call, pes)| (Reverse(pes.len()), call.to_lowercase()));

@@ -31,7 +31,7 @@ const OURS: [&str; 12] = [
     "alloc::",
     "unknown>",
 ];
-/// The functions in which the C library calls a thread and `main`: the program is not behind them.
+/// The functions in which the C library calls threads and `main`, which end a stack.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
 const OF_RUST: &str = "/rustc/";

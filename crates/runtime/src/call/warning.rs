@@ -2,7 +2,11 @@
 
 use crate::process;
 use std::fmt;
-use std::io::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{ErrorKind, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::process::parent_id;
 use std::sync::OnceLock;
 
 /// Returns true if no PE of this node has given this warning; set once the PEs share memory.
@@ -17,6 +21,16 @@ pub(crate) fn set_is_first(is_first: fn(&str) -> bool) {
 /// Returns true if this PE prints a message, since no PE of its node has printed it before.
 pub(super) fn is_first(message: &str) -> bool {
     process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
+}
+
+/// Returns true if no process that the launcher started on this node has claimed this message,
+/// for PEs that share no memory yet. The claim is the name of a socket, held until this PE exits.
+pub(super) fn is_first_of_launcher(message: &str) -> bool {
+    let mut digest = DefaultHasher::new();
+    message.hash(&mut digest);
+    let name = format!("rushmem-{}-{:x}", parent_id(), digest.finish());
+    let claim = SocketAddr::from_abstract_name(name).and_then(|at| UnixDatagram::bind_addr(&at));
+    claim.map(std::mem::forget).map_or_else(|error| error.kind() != ErrorKind::AddrInUse, |()| true)
 }
 
 /// Prints a line by one write, so that it is not mixed with lines of other PEs. Where standard

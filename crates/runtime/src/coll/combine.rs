@@ -132,7 +132,7 @@ pub trait Bits: Element + Sealed {
     note = "they combine integers of 1, 2, 4 and 8 bytes, `f32` and `f64`"
 )]
 pub trait Ordered: Element + Sealed {
-    /// Returns the greater one. Floating point: NaN when either is NaN, and +0.0 is greater than
+    /// Returns the larger of both. Floating point: NaN when either is NaN, and +0.0 is greater than
     /// -0.0.
     fn max(self, other: Self) -> Self;
     /// Returns the lesser one. Floating point: NaN when either is NaN, and -0.0 is less than +0.0.

@@ -37,7 +37,7 @@ struct AddressMap {
 #[repr(C)]
 struct OwnSegment {
     start: AtomicUsize,
-    /// At least [`LEAST`].
+    /// At least [`MIN_BYTES`].
     nbytes: AtomicUsize,
     /// For each PE the number to add to an own address, or `UNMAPPED`.
     deltas: AtomicPtr<isize>,
@@ -54,7 +54,7 @@ struct OwnSegment {
 const UNMAPPED: isize = 1;
 /// The size of a segment that does not exist, at [`NOWHERE`]: larger than any word, so that the
 /// size of a word need not be compared with that of the segment.
-const LEAST: usize = 64;
+const MIN_BYTES: usize = 64;
 /// An address that no process has.
 const NOWHERE: usize = 1 << 63;
 
@@ -77,7 +77,7 @@ impl OwnSegment {
     const fn closed() -> OwnSegment {
         OwnSegment {
             start: AtomicUsize::new(NOWHERE),
-            nbytes: AtomicUsize::new(LEAST),
+            nbytes: AtomicUsize::new(MIN_BYTES),
             deltas: AtomicPtr::new(std::ptr::null_mut()),
             word_deltas: AtomicPtr::new(std::ptr::null_mut()),
             polled_deltas: AtomicPtr::new(std::ptr::null_mut()),
@@ -86,7 +86,7 @@ impl OwnSegment {
     }
 
     fn open(&self, start: usize, nbytes: usize) {
-        if nbytes >= LEAST {
+        if nbytes >= MIN_BYTES {
             self.start.store(start, Relaxed);
             self.nbytes.store(nbytes, Relaxed);
         }
@@ -94,7 +94,7 @@ impl OwnSegment {
 
     fn close(&self) {
         self.start.store(NOWHERE, Relaxed);
-        self.nbytes.store(LEAST, Relaxed);
+        self.nbytes.store(MIN_BYTES, Relaxed);
     }
 
     /// Returns the offset of `addr` in the segment, if `nbytes` bytes from there are in it.
@@ -102,7 +102,7 @@ impl OwnSegment {
     fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
         let segment_bytes = self.nbytes.load(Relaxed);
         // SAFETY: nothing less is ever stored.
-        unsafe { std::hint::assert_unchecked(segment_bytes >= LEAST) };
+        unsafe { std::hint::assert_unchecked(segment_bytes >= MIN_BYTES) };
         let offset = addr.wrapping_sub(self.start.load(Relaxed));
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
     }

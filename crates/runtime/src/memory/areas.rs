@@ -29,7 +29,7 @@ pub(crate) const TEAM_SLOTS: usize = 1024;
 /// Slots whose flags have a cache line each, so that no writers of two flags share one: those of
 /// the predefined teams and of finalize. Others take less memory instead.
 const WIDE_SLOTS: usize = 4;
-/// Bytes of one receive buffer at least.
+/// The minimum number of bytes of a receive buffer.
 pub(crate) const MIN_RECEIVE_BUFFER: usize = receive_buffer::MIN_BYTES;
 /// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
@@ -45,7 +45,7 @@ pub(crate) const MESSAGE: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     n_pes: usize,
-    /// Rounds of plans of the largest team.
+    /// The maximum number of rounds of a plan, that of the largest team.
     rounds: usize,
     lines: usize,
     slots: usize,

@@ -100,7 +100,7 @@ impl SymmetricRange {
         a < b + other.nbytes && b < a + self.nbytes
     }
 
-    /// Returns the bytes from the start of its segment: the same on every PE.
+    /// Returns the distance in bytes from the start of its segment, the same on every PE.
     pub(crate) fn offset(self) -> usize {
         self.offset
     }

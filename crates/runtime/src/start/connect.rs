@@ -237,11 +237,11 @@ fn first_that_works(
     provider: &Provider,
     ways: Vec<AmoPath>,
 ) -> Result<(Tried, AmoPath), String> {
-    let mut whys: Vec<String> = Vec::new();
+    let mut failures: Vec<(Vec<String>, String)> = Vec::new();
     for Candidate { part, ways } in agreed_parts(call, job, provider, ways)? {
         match with_first_way(call, job, (provider, part.as_deref()), ways) {
             Ok(tried) => {
-                for why in whys.iter().filter(|_| job.me == Pe(0)) {
+                for why in failures.iter().filter(|_| job.me == Pe(0)).map(failure) {
                     // Cause: a part of a transport, such as a provider of libfabric, failed when it
                     // was tried, and the next one is used. Remedy: correct the reason given, or
                     // select the one that works.
@@ -249,13 +249,22 @@ fn first_that_works(
                 }
                 return Ok(tried);
             }
-            Err(why) => whys.push(match part {
-                Some(part) => format!("{part} does not work here ({why})"),
-                None => why,
-            }),
+            Err(why) => match failures.iter_mut().find(|(_, known)| *known == why) {
+                Some((parts, _)) => parts.extend(part),
+                None => failures.push((part.into_iter().collect(), why)),
+            },
         }
     }
-    Err(whys.join("; "))
+    Err(failures.iter().map(failure).collect::<Vec<_>>().join("; "))
+}
+
+/// Returns which parts of a provider do not work, and their common reason.
+fn failure((parts, why): &(Vec<String>, String)) -> String {
+    match parts.as_slice() {
+        [] => why.clone(),
+        [part] => format!("{part} does not work here ({why})"),
+        parts => format!("{} do not work here ({why})", parts.join(", ")),
+    }
 }
 
 /// A part of a provider, and the ways to carry out atomic operations to try over it.

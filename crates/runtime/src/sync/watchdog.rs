@@ -2,7 +2,7 @@
 //! of the node's PEs, and explains once on standard error why one of them has waited for too long.
 //!
 //! It reads shared memory and /proc alone, so it needs no help of a PE that hangs, nor the network.
-//! For the same reason it does not know the PEs of other nodes, and concludes nothing on them.
+//! For the same reason it does not know the PEs of other nodes, and concludes nothing about them.
 
 #![allow(unsafe_code)]
 

@@ -129,7 +129,7 @@ impl Team {
         self.per_node
     }
 
-    /// Returns who is on which node, where the members are on several and not each on its own.
+    /// Returns the node of each member, unless all are on one node or each is on its own.
     pub(crate) fn levels(&self) -> Option<&NodeLists> {
         self.levels.as_ref()
     }

@@ -19,7 +19,7 @@ const NOT_CONNECTED_AT_FIRST: [i32; 5] =
 /// The attempts to reach PEs that were refused, which are few.
 pub(super) struct RefusedAttempts {
     by_pe: Vec<(u32, Attempts)>,
-    /// The time for which a PE is tried.
+    /// The time for which attempts to reach a PE go on.
     limit: Duration,
 }
 

@@ -83,7 +83,7 @@ impl FiEndpoint {
     /// `op`.
     ///
     /// # Errors
-    /// When the PE was tried for long, or the code means that it is in vain.
+    /// If attempts have taken too long, or the code means that they are in vain.
     pub(super) fn not_connected(
         &mut self,
         op: u32,

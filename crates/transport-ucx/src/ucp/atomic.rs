@@ -33,7 +33,7 @@ impl UcpAtomic {
         UcpAtomic { code, first, second }
     }
 
-    /// Begins the operation, with parameters that say who is called at its end.
+    /// Begins the operation, with parameters that name the callback at its end.
     ///
     /// # Safety
     /// The endpoint is live and the key one of its own; both arguments hold what the operation has

@@ -169,8 +169,8 @@ impl SmallOperation {
 }
 
 impl Batcher {
-    /// Nothing so far, in a job of `n_pes` PEs. No batch has more bytes than these outside a
-    /// session and in one, nor have the answers to it.
+    /// Returns a batcher of a job of `n_pes` PEs. `limits` is the maximum length of a batch, and of
+    /// its answers, outside a session and in one.
     pub fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
         let (n_operations, n_sessions, looks) = (0, 0, 0);

@@ -97,7 +97,7 @@ impl ProgressState {
     }
 
     /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin
-    /// beside as many others as the PE has CPUs, since who is waited for may need one.
+    /// beside as many others as the PE has CPUs, since the peer may need one.
     pub fn begin_wait(&self) -> Backoff {
         self.enter_wait();
         let others = self.waits.fetch_add(1, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl ProgressState {
         self.most_in_flight.fetch_max(n, Ordering::Relaxed);
     }
 
-    /// Counts an operation that has found no room, and is tried again.
+    /// Counts an operation that has found no room, and is repeated.
     pub fn count_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
@@ -196,7 +196,7 @@ impl ProgressState {
         &self.wakeup
     }
 
-    /// Returns the timer, for those who watch the limit of descriptors.
+    /// Returns the timer, for the watch of the limit of descriptors.
     pub fn timer(&self) -> &Timer {
         &self.timer
     }

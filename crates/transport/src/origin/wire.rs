@@ -242,8 +242,8 @@ pub trait Wire: Send + Sized {
         false
     }
 
-    /// Orders the writes before ahead of those that follow, if it
-    /// [can](WireCaps::orders_writes). Returns false if that is to be tried again.
+    /// Orders the writes before ahead of those that follow, if it [can](WireCaps::orders_writes).
+    /// Returns false if that is to be repeated.
     fn fence(&mut self, network: &Self::Network) -> Result<bool, Error> {
         let _ = network;
         Ok(true)

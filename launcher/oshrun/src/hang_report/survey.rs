@@ -34,7 +34,7 @@ pub struct Inquiry {
 pub struct SurveyResult {
     /// The number of the inquiry.
     pub number: u32,
-    /// The snapshots.
+    /// The snapshots of the PEs that answered.
     pub snapshots: Vec<PeSnapshot>,
 }
 

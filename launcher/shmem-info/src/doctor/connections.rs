@@ -4,14 +4,14 @@ use rushmem_transport::MANY_PAIRS;
 
 use super::finding::{Finding, Grade};
 
-/// Returns the least number of PEs per node with which a job of two nodes would connect too many
+/// Returns the minimum number of PEs per node with which a job of two nodes would connect too many
 /// pairs.
 fn pes_per_node() -> u64 {
     MANY_PAIRS.isqrt() + 1
 }
 
-/// Returns the least number of nodes with which a job of this many PEs per node would: each PE of a
-/// node makes a pair with each PE elsewhere.
+/// Returns the minimum number of nodes with which a job of this many PEs per node would: each PE of
+/// a node makes a pair with each PE elsewhere.
 fn nodes(pes_per_node: u64) -> u64 {
     MANY_PAIRS / (pes_per_node * pes_per_node) + 2
 }

@@ -58,7 +58,7 @@ impl Arrays {
         Duration::from_nanos(self.longest(team, nanoseconds)).as_secs_f64()
     }
 
-    /// Returns the greatest of all members' numbers.
+    /// Returns the maximum of all members' numbers.
     fn longest(&self, team: TeamHandle, number: u64) -> u64 {
         let (time, longest) = (self.time, self.longest);
         // SAFETY: a word of the heap that no other PE uses outside of the collective below.

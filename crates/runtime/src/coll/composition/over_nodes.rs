@@ -9,7 +9,7 @@ use crate::sync::flags;
 use rushmem_collectives::two_level::{self, NodeLists};
 
 impl<'a> Executor<'a> {
-    /// Returns who is on which node.
+    /// Returns the node of each member.
     fn levels(&self) -> &'a NodeLists {
         self.collective.team.levels().expect("two levels are chosen where there are two")
     }

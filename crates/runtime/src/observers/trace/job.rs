@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Records that a ring has at least.
+/// The minimum number of records of a ring.
 const MIN_RECORDS: usize = 16;
 /// Records of all PEs of which PE 0 makes the trace of the job, in memory, in some seconds.
 const MAX_RECORDS: u64 = 4 << 20;

@@ -1,6 +1,5 @@
-//! The statistics of a job as tables: of each counter that is not zero everywhere the least, the
-//! median and the greatest value, and on which PE that is; and for few PEs who has sent how much to
-//! whom.
+//! The statistics of a job as tables: of each counter that is not zero everywhere the minimum, the
+//! median and the maximum, and on which PE that is; and for few PEs who has sent how much to whom.
 
 use super::form::{ContextStatistics, PeStatistics, TrafficByKind};
 use crate::observers::{AccessKind, CallKind};

@@ -18,8 +18,10 @@ use rushmem_transport::kit::timer::{sleep_on, timespec};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// Connections accepted in one turn.
@@ -34,8 +36,9 @@ pub(crate) struct Service {
     muted: bool,
     /// Since when no connection could be accepted although one waited.
     refusing: Option<Instant>,
-    unauthenticated: Vec<Option<Unauthenticated>>,
-    reserved: Vec<Option<Reserved>>,
+    /// Connections by the numbers of their descriptors.
+    unauthenticated: HashMap<u32, Unauthenticated>,
+    reserved: HashMap<u32, Reserved>,
     expected: Expected,
 }
 
@@ -45,14 +48,9 @@ struct Reserved {
     pe: Pe,
 }
 
-/// Puts into the first free place.
-fn place<T>(slots: &mut Vec<Option<T>>, value: T) -> u32 {
-    let at = slots.iter().position(Option::is_none).unwrap_or_else(|| {
-        slots.push(None);
-        slots.len() - 1
-    });
-    slots[at] = Some(value);
-    at as u32
+/// Returns the number of a socket's descriptor.
+fn number_of(socket: &TcpStream) -> u32 {
+    socket.as_raw_fd().cast_unsigned()
 }
 
 impl Service {
@@ -61,8 +59,8 @@ impl Service {
             listeners,
             muted: true,
             refusing: None,
-            unauthenticated: Vec::new(),
-            reserved: Vec::new(),
+            unauthenticated: HashMap::new(),
+            reserved: HashMap::new(),
             expected: Expected::default(),
         }
     }
@@ -161,8 +159,7 @@ impl Service {
     }
 
     fn greet(&mut self, shared: &SharedState, socket: TcpStream) {
-        let here = self.unauthenticated.iter().flatten().count();
-        if here >= shared.tuning.max_unauthenticated {
+        if self.unauthenticated.len() >= shared.tuning.max_unauthenticated {
             self.drop_oldest(Duration::ZERO);
         }
         let Ok(nonce) = nonce() else {
@@ -172,41 +169,34 @@ impl Service {
         let acceptor = Acceptor::new(shared.secret, shared.me.0, n_pes, nonce);
         // A peer that cannot be greeted is gone.
         if let Ok(connection) = Unauthenticated::greet(socket, acceptor) {
-            let number = place(&mut self.unauthenticated, connection);
-            let Some(connection) = &self.unauthenticated[number as usize] else {
-                return;
-            };
+            let number = number_of(&connection.socket);
             let token = EventData::new_u64(Token::Unauthenticated(number).into());
-            if epoll::add(&shared.epoll, &connection.socket, token, EventFlags::IN).is_err() {
-                self.unauthenticated[number as usize] = None;
+            if epoll::add(&shared.epoll, &connection.socket, token, EventFlags::IN).is_ok() {
+                self.unauthenticated.insert(number, connection);
             }
         }
     }
 
     /// Drops the oldest unauthenticated connection, if it is older than that.
     fn drop_oldest(&mut self, age: Duration) {
-        let all = self.unauthenticated.iter_mut().filter(|connection| connection.is_some());
-        let since = |connection: &Option<Unauthenticated>| connection.as_ref().map(|it| it.since);
-        if let Some(oldest) = all.min_by_key(|connection| since(connection)) {
-            oldest.take_if(|connection| connection.since.elapsed() > age);
+        let all =
+            self.unauthenticated.iter().map(|(number, connection)| (connection.since, *number));
+        if let Some((since, number)) = all.min()
+            && since.elapsed() > age
+        {
+            self.unauthenticated.remove(&number);
         }
     }
 
     fn listen(&mut self, shared: &SharedState, number: u32) {
-        let Some(entry) = self.unauthenticated.get_mut(number as usize) else {
+        let Some(connection) = self.unauthenticated.get_mut(&number) else { return };
+        let claim = connection.listen();
+        if matches!(claim, Claim::Incomplete) {
             return;
-        };
-        let Some(connection) = entry else {
-            return;
-        };
-        match connection.listen() {
-            Claim::Incomplete => {}
-            Claim::Refused => *entry = None,
-            Claim::Peer(pe) => {
-                if let Some(connection) = entry.take() {
-                    self.answer(shared, Pe(pe), connection);
-                }
-            }
+        }
+        let connection = self.unauthenticated.remove(&number);
+        if let (Claim::Peer(pe), Some(connection)) = (claim, connection) {
+            self.answer(shared, Pe(pe), connection);
         }
     }
 
@@ -216,8 +206,7 @@ impl Service {
         let is_reserved = answer == HandshakeAnswer::Welcome;
         if is_reserved {
             // A peer that claims again has given up the connection before.
-            let is_older = |entry: &mut Reserved| entry.pe == pe;
-            self.reserved.iter_mut().for_each(|entry| drop(entry.take_if(is_older)));
+            self.reserved.retain(|_, reserved| reserved.pe != pe);
         }
         let answered = connection.answer(answer).and_then(|socket| {
             prepare(&socket, &shared.tuning)?;
@@ -225,10 +214,9 @@ impl Service {
         });
         match answered {
             Ok(socket) if is_reserved => {
-                let number = place(&mut self.reserved, Reserved { socket, pe });
-                if let Some(Reserved { socket, .. }) = &self.reserved[number as usize] {
-                    shared.watch(socket, Token::Reserved(number), false);
-                }
+                let number = number_of(&socket);
+                shared.watch(&socket, Token::Reserved(number), false);
+                self.reserved.insert(number, Reserved { socket, pe });
             }
             Err(error) if is_reserved => {
                 shared.end_reservation(pe, None);
@@ -240,15 +228,15 @@ impl Service {
 
     /// Checks whether the peer uses the connection that was reserved for it, or has given it up.
     fn look_at_reserved(&mut self, shared: &SharedState, number: u32) {
-        let Some(entry) = self.reserved.get_mut(number as usize) else { return };
-        let looked = entry.as_ref().map(|reserved| sys::look(&reserved.socket));
-        if matches!(looked, None | Some(Ok(None))) {
+        let Some(reserved) = self.reserved.get(&number) else { return };
+        let looked = sys::look(&reserved.socket);
+        if matches!(looked, Ok(None)) {
             return;
         }
-        if let Some(Reserved { socket, pe }) = entry.take() {
-            let is_used = matches!(looked, Some(Ok(Some(true))));
+        if let Some(Reserved { socket, pe }) = self.reserved.remove(&number) {
+            let is_used = matches!(looked, Ok(Some(true)));
             shared.end_reservation(pe, is_used.then_some(socket));
-            if let Some(Err(error)) = looked {
+            if let Err(error) = looked {
                 lose_by(shared, pe, &error);
             }
         }
@@ -282,10 +270,8 @@ impl Service {
     /// called in every round.
     pub(crate) fn look_around(&mut self, shared: &SharedState) {
         let now = Instant::now();
-        for entry in &mut self.unauthenticated {
-            let limit = shared.tuning.handshake_limit;
-            entry.take_if(|connection| now.duration_since(connection.since) > limit);
-        }
+        let limit = shared.tuning.handshake_limit;
+        self.unauthenticated.retain(|_, connection| now.duration_since(connection.since) <= limit);
         // The next round makes another attempt.
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {

@@ -151,9 +151,12 @@ impl SharedState {
                 PeerLink::Open(_) | PeerLink::Closed { .. } => return Ok(true),
             }
         }
-        let may_stop = || match &*lock(&peer.link) {
-            PeerLink::Unconnected(establishment) => establishment.is_reserved(),
-            PeerLink::Open(_) | PeerLink::Closed { .. } => true,
+        let may_stop = || {
+            let is_awaited = match &*lock(&peer.link) {
+                PeerLink::Unconnected(establishment) => !establishment.is_reserved(),
+                PeerLink::Open(_) | PeerLink::Closed { .. } => false,
+            };
+            !is_awaited || self.loss.check().is_err()
         };
         let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connected =

@@ -7,7 +7,7 @@ use rushmem_transport::{
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -60,8 +60,8 @@ struct Nobody;
 
 impl Host for Nobody {}
 
-/// A program that is no part of the job takes itself for PE 1.
-fn impostor(address: &[u8]) {
+/// Returns the transport of a program that takes itself for PE 1, and this address for PE 0's.
+fn outsider(address: &[u8]) -> Box<dyn Transport> {
     let with = Open {
         pe: Pe(1),
         n_pes: 2,
@@ -78,12 +78,39 @@ fn impostor(address: &[u8]) {
     let records = [PeRecord { address, keys: [&size, &[], &[]] }; 2];
     let directory = Directory::new(Directory::encode(records.into_iter()));
     transport.connect(Arc::new(directory)).expect("an address");
+    transport
+}
+
+/// Puts to PE 0, which fails. Returns why.
+fn failed_put(transport: &dyn Transport) -> String {
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let put = verbs::put(&mut *endpoint, Pe(0), at, &[0xFF; 8]);
     let error = put.expect_err("nobody lets it in");
     assert!(matches!(error, Error::Lost(Pe(0), _)), "{error}");
-    assert!(error.to_string().contains("handshake"), "{error}");
+    error.to_string()
+}
+
+/// A program that is no part of the job is not let in.
+fn impostor(address: &[u8]) {
+    let why = failed_put(&*outsider(address));
+    assert!(why.contains("handshake"), "{why}");
+}
+
+/// A PE that takes the connection but does not speak is waited for without a deadline.
+#[test]
+fn a_wait_for_a_silent_peer_ends_with_a_loss() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let sockets = vec![silent.local_addr().expect("its address")];
+    let address = rushmem_wire::encode(rushmem_wire::TCP_ADDRESS, &("here", sockets));
+    let transport = outsider(&address);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| failed_put(&*transport));
+        let _taken = silent.accept().expect("it connects");
+        transport.lose(Pe(0), "the test says so");
+        let why = waits.join().expect("no panic");
+        assert!(why.contains("the test says so"), "{why}");
+    });
 }
 
 fn besieged(member: &Member) {

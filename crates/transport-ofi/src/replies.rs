@@ -43,7 +43,7 @@ impl Replies {
         let mut taken = Ok(n);
         for (reply, bytes) in arrived.drain(..) {
             if let Err(violation) = take(reply, &bytes) {
-                taken = Err(RefusedMessage::of(reply.pe, violation));
+                taken = taken.and(Err(RefusedMessage::of(reply.pe, violation)));
             }
         }
         taken
@@ -97,6 +97,7 @@ mod tests {
         assert_eq!((replies.take(take), replies.take(&mut |_, _| Ok(()))), (Ok(1), Ok(0)));
         assert_eq!(taken, [(reply, b"abc".to_vec())]);
         replies.put(reply, b"");
+        replies.put(Reply { pe: Pe(4), ..reply }, b"");
         let refused = RefusedMessage::of(Pe(3), Violation::Unrequested);
         assert_eq!(replies.take(&mut |_, _| Err(Violation::Unrequested)), Err(refused));
     }

@@ -2,6 +2,7 @@
 //! takes the replies to this PE's own. Polling it lets the provider serve peers' reads and writes.
 //!
 //! One thread at a time does so. This module does not know which thread polls.
+#![allow(unsafe_code)]
 
 use crate::connect::Peer;
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
@@ -126,7 +127,11 @@ impl Service {
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match peers.get(Pe(pe)) {
                 Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
-                Ok(peer) => self.ep.send(pe, peer.at, &head, &bytes),
+                Ok(peer) => {
+                    let answers = LocalBuf::source(bytes.as_ptr(), bytes.len());
+                    // SAFETY: the answers are copied, since a cell has room for the longest message.
+                    unsafe { self.ep.send(pe, peer.at, &head, answers) }
+                }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
             };

@@ -15,12 +15,13 @@ use crate::service::{Service, ServiceFailure};
 use crate::settings::{LIMITS, Tuning};
 use libfabric_sys as fi;
 use rushmem_transport::kit::engine::Served;
+use rushmem_transport::kit::heap_blocks::Covered;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::timer::sleep_on;
-use rushmem_transport::origin::{Covered, WireNetwork};
+use rushmem_transport::origin::WireNetwork;
 use rushmem_transport::{Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -192,11 +193,7 @@ impl SharedState {
         if at.offset + nbytes as u64 <= keys[at.segment as usize].nbytes {
             return Ok(Covered::Bytes(nbytes));
         }
-        let block = blocks.block(at.offset);
-        Ok(match block.index == 0 || blocks.get(block).is_some() {
-            true => Covered::Bytes((block.end - at.offset) as usize),
-            false => Covered::Unknown(block),
-        })
+        Ok(blocks.covered(at.offset))
     }
 
     /// Returns a range at an address of a peer that was used, as the fabric has it, if one key

@@ -6,10 +6,10 @@ use crate::message::Message;
 use crate::replies::Replies;
 use crate::shared::SharedState;
 use rushmem_transport::kit::batch::MAX_NBYTES;
-use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
+use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::kit::message::Request;
 use rushmem_transport::origin::{
-    Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
@@ -268,18 +268,17 @@ impl Wire for OfiWire {
     ) -> Result<PostOutcome<()>, Error> {
         let at = shared.peers.get(pe)?.at;
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        let (is_done, attempt) = match payload {
+        let (message, data) = match payload {
             Payload::Batch(batch) => {
-                let head = Message::Request(*request).encode(shared.tag);
-                (true, ep.send(pe.0, at, &head, batch))
+                (Message::Request(*request), LocalBuf::source(batch.as_ptr(), batch.len()))
             }
-            Payload::Data(data) => {
-                let head = Message::Data(*request).encode(shared.tag);
-                // SAFETY: the same contract.
-                (ep.copies_data(data.nbytes), unsafe { ep.send_data(pe.0, at, &head, data) })
-            }
+            Payload::Data(data) => (Message::Data(*request), data),
         };
-        self.posted(shared, pe, is_done, attempt)
+        let (head, is_copied) = (message.encode(shared.tag), ep.copies_data(data.nbytes));
+        // SAFETY: the same contract; a batch is copied, since none is longer than a cell has room
+        // for.
+        let attempt = unsafe { ep.send(pe.0, at, &head, data) };
+        self.posted(shared, pe, is_copied, attempt)
     }
 
     #[inline]

@@ -58,10 +58,6 @@ pub(crate) struct CallbackSlot {
     batch: RefCell<Vec<u8>>,
 }
 
-fn change(counter: &Cell<usize>, by: isize) {
-    counter.set(counter.get().wrapping_add_signed(by));
-}
-
 impl CallbackState {
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.get()
@@ -162,14 +158,12 @@ impl ConnectionState {
         Ok(())
     }
 
-    fn count(&self, by: isize) {
-        change(&self.transfers, by);
-        change(&self.callbacks.transfers, by);
-    }
-
-    /// Takes note of a request that is in flight, whose end calls [`sent`].
-    pub(crate) fn sends(&self) {
-        self.count(1);
+    /// Counts operations that are in flight: those that begin, and whose end calls [`transferred`],
+    /// [`operated`] or [`sent`], or, by -1, one that has ended.
+    pub(crate) fn count(&self, by: isize) {
+        for counter in [&self.transfers, &self.callbacks.transfers] {
+            counter.set(counter.get().wrapping_add_signed(by));
+        }
     }
 }
 
@@ -242,17 +236,13 @@ impl CallbackSlot {
             // SAFETY: the second of the words, which UCX is done with.
             AmoWidth::Eight => unsafe { reply.read() },
         };
-        self.write(old);
-        callbacks.release(self);
-    }
-
-    fn write(&self, old: u64) {
         let fetched = self.fetched.get();
         if !fetched.is_null() {
             // SAFETY: room for a word of this width until the operation ends, as its caller
             // promised.
             unsafe { self.width.get().write(fetched, old) };
         }
+        callbacks.release(self);
     }
 }
 

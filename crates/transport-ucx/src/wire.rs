@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 mod establish;
-mod route;
 
 use crate::callbacks::{CallbackSlot, CallbackState, operated, replied, sent, tracked};
 use crate::connect::{self, MemoryKey};
@@ -12,13 +11,13 @@ use crate::shared::SharedState;
 use crate::ucp::{
     UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, started, status_string,
 };
-use route::{OpenRoute, PeRoute};
-use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
+use establish::{OpenRoute, PeRoute};
+use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::damaged;
 use rushmem_transport::origin::{
-    Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
@@ -258,15 +257,10 @@ impl Wire for UcxWire {
         at: RemoteAddr,
         nbytes: usize,
     ) -> Result<Covered, Error> {
-        if shared.peers.get(pe)?.is_covered(at, nbytes) {
-            return Ok(Covered::Bytes(nbytes));
+        match shared.peers.get(pe)?.is_covered(at, nbytes) {
+            true => Ok(Covered::Bytes(nbytes)),
+            false => Ok(self.open(pe)?.endpoint.blocks.covered(at.offset)),
         }
-        let blocks = &self.open(pe)?.endpoint.blocks;
-        let block = blocks.block(at.offset);
-        Ok(match block.index == 0 || blocks.get(block).is_some() {
-            true => Covered::Bytes((block.end - at.offset) as usize),
-            false => Covered::Unknown(block),
-        })
     }
 
     fn learn(
@@ -422,7 +416,7 @@ impl Wire for UcxWire {
                 Ok(PostOutcome::Pending(UcxToken::Request(request, Some(slot))))
             }
             Ok(Some(_)) => {
-                connection.sends();
+                connection.count(1);
                 Ok(PostOutcome::Done)
             }
         }
@@ -547,8 +541,8 @@ impl Wire for UcxWire {
         for route in self.routes.iter_mut() {
             self.given_up.extend(route.flush.take());
             if self.worker.context.notices_failures {
-                let (connecting, flush) =
-                    route.connecting.take().map_or((None, None), |one| one.end());
+                let tried = route.connecting.take().and_then(|connecting| connecting.tried);
+                let (connecting, flush) = tried.unzip();
                 self.given_up.extend(flush);
                 opened.extend(route.open.take().into_iter().chain(connecting));
             }

@@ -33,7 +33,7 @@ mod wire;
 pub use endpoint::{Issuing, WireEndpoint};
 pub use issuer::{Issuer, Issuers, PollingThread};
 pub use state::Origin;
-pub use wire::{Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
+pub use wire::{Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
 
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,12 @@
 
 use super::frames::{BATCH, DONE, FrameStream, LONGEST, READ, REPLIED, REQUEST, WRITE};
 use super::transport::Network;
-use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
+use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::kit::message::{REPLY, Reply, Request};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::mem::{VolatileLoads, copy_bytes};
 use rushmem_transport::origin::{
-    Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::collections::btree_map::Entry;

@@ -8,38 +8,19 @@ use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Starts a message, which is copied. It is not injected: an injected message has no
-    /// completion, so nobody would know when it has left.
-    pub(crate) fn send(
-        &mut self,
-        pe: u32,
-        to: fi::fi_addr_t,
-        head: &[u8; HEAD],
-        body: &[u8],
-    ) -> Result<PostStatus, i32> {
-        let nbytes = HEAD + body.len();
-        if nbytes > self.cell {
-            return Err(-fi::FI_EMSGSIZE);
-        }
-        let Some(op) = self.begin_message(pe, head) else { return self.not_now(pe, to) };
-        let place = self.staging.cell(op).skip(HEAD).base;
-        // SAFETY: memory of this ep's own, which is this operation's, with room for the body.
-        unsafe { place.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
-        self.send_cell(op, to, nbytes)
-    }
-
     /// Returns true if data that a message brings are copied, so that their source is free at once.
     pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
         HEAD + nbytes <= self.cell
     }
 
     /// Starts a message with data, which are [copied](Self::copies_data) or sent from where they
-    /// are.
+    /// are. It is not injected: an injected message has no completion, so nobody would know when it
+    /// has left.
     ///
     /// # Safety
     /// The data are valid for reads until the operation completes or the ep is dropped; those that
     /// are copied, during this call.
-    pub(crate) unsafe fn send_data(
+    pub(crate) unsafe fn send(
         &mut self,
         pe: u32,
         to: fi::fi_addr_t,

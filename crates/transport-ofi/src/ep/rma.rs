@@ -26,8 +26,9 @@ impl FiEndpoint {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.not_now(to.pe, to.at);
         };
-        // SAFETY: the same contract.
-        let code = unsafe { self.inject(op, to, from) };
+        let flags = self.completion | fi::FI_INJECT;
+        // SAFETY: valid by contract, and injected memory is free when the call returns.
+        let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
         match self.begun(code, op) {
             Err(code) => self.injects_not(code),
             posted => posted,
@@ -93,14 +94,6 @@ impl FiEndpoint {
         // SAFETY: by contract.
         let code = unsafe { self.write_message(op, to, from, desc, completion) };
         self.begun(code, op)
-    }
-
-    /// # Safety
-    /// The range is valid for reads.
-    #[inline(always)]
-    unsafe fn inject(&mut self, op: u32, to: Remote, from: LocalBuf) -> isize {
-        // SAFETY: valid by contract, and injected memory is free when the call returns.
-        unsafe { self.write_message(op, to, from, null_mut(), self.completion | fi::FI_INJECT) }
     }
 
     /// # Safety

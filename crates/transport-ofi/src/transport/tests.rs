@@ -204,7 +204,7 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
     let source = LocalBuf::source(bytes.as_ptr(), bytes.len()).skip(HEAD);
     let head = bytes.first_chunk().expect("a head");
     // SAFETY: the bytes live until the message has arrived.
-    start(&ofi, &endpoint, |ep| unsafe { ep.send_data(2, to, head, source) });
+    start(&ofi, &endpoint, |ep| unsafe { ep.send(2, to, head, source) });
     let mut error = None;
     eventually("it is refused", || {
         error = ofi.progress.poll().err();

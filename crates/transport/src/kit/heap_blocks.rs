@@ -68,6 +68,14 @@ pub struct HeapBlock {
     pub end: u64,
 }
 
+/// The part of a range that a key covers.
+pub enum Covered {
+    /// This many bytes from its start.
+    Bytes(usize),
+    /// Nothing, before the key of this block of the heap is [learned](HeapBlocks::learn).
+    Unknown(HeapBlock),
+}
+
 /// The record of what is known of the further blocks of one heap; threads use it without a lock.
 pub struct HeapBlocks<T> {
     sizes: AtomicU32,
@@ -102,6 +110,16 @@ impl<T> HeapBlocks<T> {
         let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
         if let Some(place) = block.index.checked_sub(1).and_then(|place| known.get(place)) {
             let _ = place.set(what);
+        }
+    }
+
+    /// Returns how much of a range from this offset on the key of a block covers.
+    #[cold]
+    pub fn covered(&self, offset: u64) -> Covered {
+        let block = self.block(offset);
+        match block.index == 0 || self.get(block).is_some() {
+            true => Covered::Bytes((block.end - offset) as usize),
+            false => Covered::Unknown(block),
         }
     }
 

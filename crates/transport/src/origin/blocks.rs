@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::state::Origin;
-use super::wire::{Covered, Wire, WireNetwork};
-use crate::kit::heap_blocks::{self, ENTRY, HeapBlock};
+use super::wire::{Wire, WireNetwork};
+use crate::kit::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::kit::peers::damaged;
 use crate::{Completion, Error, Get, LocalBuf, Pe, RemoteAddr, Segment};
 

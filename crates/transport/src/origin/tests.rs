@@ -1,12 +1,10 @@
 //! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
 #![allow(unsafe_code)]
 
-use super::wire::{
-    Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
-};
+use super::wire::{Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
 use super::{Issuers, Origin};
 use crate::kit::backoff::WaitLimits;
-use crate::kit::heap_blocks::{ENTRY, HeapBlock, TABLE};
+use crate::kit::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
 use crate::kit::message::Request;
 use crate::kit::network_pe::NetworkPe;
 use crate::kit::peers::damaged;

@@ -2,7 +2,7 @@
 //! reports their completion. It knows nothing of order, batching or waits.
 #![allow(unsafe_code)]
 
-use crate::kit::heap_blocks::{ENTRY, HeapBlock};
+use crate::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use crate::kit::message::{Reply, Request};
 use crate::kit::network_pe::NetworkPe;
 use crate::kit::peers::check_range;
@@ -97,14 +97,6 @@ pub enum PostOutcome<T> {
     Full,
     /// No key covers the whole range, as far as keys were [learned](Wire::learn).
     Uncovered,
-}
-
-/// The part of a range that a key covers.
-pub enum Covered {
-    /// This many bytes from its start.
-    Bytes(usize),
-    /// Nothing, before the key of this block of the heap is [learned](Wire::learn).
-    Unknown(HeapBlock),
 }
 
 /// The payload that travels with a request.

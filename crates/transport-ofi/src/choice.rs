@@ -142,9 +142,6 @@ impl Request {
 }
 
 /// Returns the entries that fit a job, best first; of one provider if it is the part to be opened.
-///
-/// # Errors
-/// When nothing fits; the text says why not, and what to do.
 pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
     let request = Request::of(&*with.host, with.amos, with.one_machine);
     let mut fitting = some_fitting(fabric::library()?, &request)?;
@@ -260,9 +257,6 @@ fn fitting(
 }
 
 /// Works as [`fitting`], but fails if nothing fits.
-///
-/// # Errors
-/// When nothing fits; the text says why not, and what to do.
 fn some_fitting(
     library: &'static Libfabric,
     request: &Request,

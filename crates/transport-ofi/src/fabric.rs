@@ -93,9 +93,6 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     /// Opens the domain of an entry, for this many peers.
-    ///
-    /// # Errors
-    /// Which step was refused, and why.
     pub(crate) fn open(
         list: InfoList,
         info: FiInfo,

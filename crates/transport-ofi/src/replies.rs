@@ -63,9 +63,6 @@ impl ReplyTable {
     }
 
     /// Takes a reply, with the answers to a batch.
-    ///
-    /// # Errors
-    /// When no origin has requested it.
     pub(crate) fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
         if reply.old.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);

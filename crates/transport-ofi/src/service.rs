@@ -129,7 +129,7 @@ impl Service {
                 Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
                 Ok(peer) => {
                     let answers = LocalBuf::source(bytes.as_ptr(), bytes.len());
-                    // SAFETY: the answers are copied, since a cell has room for the longest message.
+                    // SAFETY: the answers are copied: a cell has room for the longest message.
                     unsafe { self.ep.send(pe, peer.at, &head, answers) }
                 }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),

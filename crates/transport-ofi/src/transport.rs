@@ -48,9 +48,6 @@ struct OpenedProvider {
 }
 
 /// Opens an entry and closes it, where that is possible.
-///
-/// # Errors
-/// Which step was refused, and why.
 pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
     let fails_at_close = info.has(Quirk::FailsAtClose);
     let opened = opened(with, &Tuning::default(), list, info)?;
@@ -61,9 +58,6 @@ pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), 
 }
 
 /// Opens an entry.
-///
-/// # Errors
-/// Which step was refused, and why.
 fn opened(
     with: &Open,
     tuning: &Tuning,

@@ -268,13 +268,14 @@ impl Wire for OfiWire {
     ) -> Result<PostOutcome<()>, Error> {
         let at = shared.peers.get(pe)?.at;
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        let (message, data) = match payload {
+        let (head, data) = match payload {
             Payload::Batch(batch) => {
-                (Message::Request(*request), LocalBuf::source(batch.as_ptr(), batch.len()))
+                let data = LocalBuf::source(batch.as_ptr(), batch.len());
+                (Message::Request(*request).encode(shared.tag), data)
             }
-            Payload::Data(data) => (Message::Data(*request), data),
+            Payload::Data(data) => (Message::Data(*request).encode(shared.tag), data),
         };
-        let (head, is_copied) = (message.encode(shared.tag), ep.copies_data(data.nbytes));
+        let is_copied = ep.copies_data(data.nbytes);
         // SAFETY: the same contract; a batch is copied, since none is longer than a cell has room
         // for.
         let attempt = unsafe { ep.send(pe.0, at, &head, data) };

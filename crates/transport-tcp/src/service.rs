@@ -282,7 +282,10 @@ impl Service {
                 let silence = sys::silence(&connection.socket);
                 let silence = connection.heartbeat.look(silence, now);
                 drop(link);
-                lose_if_silent(shared, pe, silence);
+                if silence > shared.tuning.silence_limit {
+                    let seconds = silence.as_secs_f64();
+                    shared.lose(pe, &format!("its host has been silent for {seconds:.0} s"));
+                }
             }
         }
     }
@@ -308,11 +311,5 @@ fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         let why = DESCRIPTORS.explain(error);
         shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {why}"));
-    }
-}
-
-fn lose_if_silent(shared: &SharedState, pe: Pe, silence: Duration) {
-    if silence > shared.tuning.silence_limit {
-        shared.lose(pe, &format!("its host has been silent for {:.0} s", silence.as_secs_f64()));
     }
 }

@@ -7,12 +7,10 @@ mod atomic;
 mod context;
 mod received;
 mod request;
-mod status;
 mod worker;
 
 pub(crate) use atomic::UcpAtomic;
 pub(crate) use context::{UcpContext, UcpMemory};
 pub(crate) use received::{ReceivedData, ReceivedMessage};
-pub(crate) use request::{UcpRequest, callback, plain, started};
-pub(crate) use status::status_string;
+pub(crate) use request::{UcpRequest, callback, plain, started, status_string};
 pub(crate) use worker::{UcpEndpoint, Worker};

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod establish;
+mod route;
 
 use crate::callbacks::{CallbackSlot, CallbackState, operated, replied, sent, tracked};
 use crate::connect::{self, MemoryKey};
@@ -11,7 +12,7 @@ use crate::shared::SharedState;
 use crate::ucp::{
     UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, started, status_string,
 };
-use establish::{OpenRoute, PeRoute};
+use route::{OpenRoute, PeRoute};
 use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::pe_map::PeMap;

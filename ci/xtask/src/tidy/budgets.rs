@@ -33,7 +33,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/trace", 950),
     ("crates/transport-ofi", 5_200),
     ("crates/transport-tcp", 5_500),
-    ("crates/transport-ucx", 3_500),
+    ("crates/transport-ucx", 3_450),
     ("crates/transport", 10_150),
     ("launcher/charts", 250),
     ("launcher/man-pages", 200),

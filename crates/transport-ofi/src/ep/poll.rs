@@ -20,9 +20,6 @@ pub(super) const ENTRIES: usize = 32;
 impl FiEndpoint {
     /// Lets the provider work and takes completions; `arrived` gets what comes of each receive.
     /// Returns how many completions there were.
-    ///
-    /// # Errors
-    /// What the provider says of an operation that failed.
     #[inline]
     pub(crate) fn poll(
         &mut self,

@@ -1,7 +1,7 @@
 //! UCX as one process sees it, and memory registered with it.
 #![allow(unsafe_code)]
 
-use super::status::fine;
+use super::request::fine;
 use crate::defaults::library;
 use crate::sys;
 use rushmem_transport::kit::variables;

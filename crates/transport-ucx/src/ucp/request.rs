@@ -1,7 +1,7 @@
-//! Operations that UCX has begun.
+//! Operations that UCX has begun, and its statuses as results.
 #![allow(unsafe_code)]
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::{NonNull, null_mut};
 use ucx_sys::{
     UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_USER_DATA, UCS_ERR_LAST, UCS_INPROGRESS, UCS_OK,
@@ -58,4 +58,20 @@ pub(crate) fn callback(
     params.cb.send = callback;
     params.user_data = user_data.cast_mut();
     params
+}
+
+/// Returns a status in UCX's words.
+pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
+    // SAFETY: it takes any number and returns a text that is never freed.
+    let text = unsafe { ucp.ucs_status_string(status) };
+    // SAFETY: a C string of the library's own.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Converts a status to a result: `Ok` for `UCS_OK`.
+pub(crate) fn fine(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
+    match status {
+        UCS_OK => Ok(()),
+        status => Err(status_string(ucp, status)),
+    }
 }

@@ -2,8 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::context::UcpContext;
-use super::request::{UcpRequest, plain, started};
-use super::status::{fine, status_string};
+use super::request::{UcpRequest, fine, plain, started, status_string};
 use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;

@@ -1,40 +1,19 @@
-//! The way from a wire to a PE, and how it is made. When a connection of UCX's fails, all that was
-//! to be sent over it is lost; so an endpoint is flushed before its first use, and another one is
-//! made if that fails.
+//! The connection of a wire to a PE. When a connection of UCX's fails, all that was to be sent over
+//! it is lost; so an endpoint is flushed before its first use, and another one is made if that
+//! fails.
 #![allow(unsafe_code)]
 
 use super::UcxWire;
+use super::route::{Connecting, OpenRoute};
 use crate::callbacks::{ConnectionState, broken};
 use crate::connect;
 use crate::shared::SharedState;
-use crate::ucp::{UcpEndpoint, UcpRequest, status_string};
+use crate::ucp::{UcpRequest, status_string};
 use rushmem_transport::kit::attempts::Attempts;
 use rushmem_transport::origin::WireNetwork;
 use rushmem_transport::{Error, Pe};
 use std::rc::Rc;
 use std::time::Instant;
-
-/// The way to one PE.
-#[derive(Default)]
-pub(super) struct PeRoute {
-    pub(super) open: Option<OpenRoute>,
-    pub(super) connecting: Option<Connecting>,
-    /// A flush that has not ended.
-    pub(super) flush: Option<UcpRequest>,
-}
-
-/// An endpoint, with what is in flight there.
-pub(super) struct OpenRoute {
-    pub(super) endpoint: UcpEndpoint,
-    pub(super) connection: Rc<ConnectionState>,
-}
-
-/// A connection that is being made.
-pub(super) struct Connecting {
-    attempts: Attempts,
-    /// An endpoint, and its first flush.
-    pub(super) tried: Option<(OpenRoute, UcpRequest)>,
-}
 
 /// The result of an attempt to connect.
 enum Attempted {

@@ -1,0 +1,29 @@
+//! The way from a wire to one PE.
+#![forbid(unsafe_code)]
+
+use crate::callbacks::ConnectionState;
+use crate::ucp::{UcpEndpoint, UcpRequest};
+use rushmem_transport::kit::attempts::Attempts;
+use std::rc::Rc;
+
+/// The way to one PE.
+#[derive(Default)]
+pub(super) struct PeRoute {
+    pub(super) open: Option<OpenRoute>,
+    pub(super) connecting: Option<Connecting>,
+    /// A flush that has not ended.
+    pub(super) flush: Option<UcpRequest>,
+}
+
+/// An endpoint, with what is in flight there.
+pub(super) struct OpenRoute {
+    pub(super) endpoint: UcpEndpoint,
+    pub(super) connection: Rc<ConnectionState>,
+}
+
+/// A connection that is being made.
+pub(super) struct Connecting {
+    pub(super) attempts: Attempts,
+    /// An endpoint, and its first flush.
+    pub(super) tried: Option<(OpenRoute, UcpRequest)>,
+}

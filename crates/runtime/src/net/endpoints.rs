@@ -90,17 +90,10 @@ pub(crate) fn on<R>(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> R,
 ) -> R {
-    match sole(call, ctx) {
-        // Without a guard on this path.
-        Some(endpoint) => verb(endpoint),
-        None => verb(&mut *locked_or_made(call, ctx)),
+    match used(call, ctx) {
+        Some(mut endpoint) => verb(&mut *endpoint),
+        None => verb(&mut *made(call, ctx)),
     }
-}
-
-#[inline(never)]
-fn locked_or_made(call: Call, ctx: ContextHandle) -> EndpointUse {
-    let entry = ENDPOINTS.get(ctx.index());
-    entry.and_then(|entry| entry.used_by_lock(ctx)).unwrap_or_else(|| made(call, ctx))
 }
 
 #[cold]
@@ -111,29 +104,18 @@ fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
     used(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
-/// Returns the endpoint of a context that has one to itself, if no two threads are in the library
-/// at once.
+/// Returns the endpoint of a context; `None` if nothing was ever issued on it.
 #[inline(always)]
-fn sole(call: Call, ctx: ContextHandle) -> Option<&'static mut dyn Endpoint> {
+fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let entry = ENDPOINTS.get(ctx.index())?;
     // Paired with the store of the thread that made the endpoint.
-    if entry.sole.load(Ordering::Acquire) != ctx.0 {
-        return None;
+    if entry.sole.load(Ordering::Acquire) == ctx.0 {
+        calling::set(call);
+        // SAFETY: the calling thread is the only one in the library.
+        return unsafe { entry.endpoint(None) };
     }
-    calling::set(call);
-    // SAFETY: the calling thread is the only one in the library.
-    unsafe { &mut *entry.endpoint.get() }
-        .as_deref_mut()
-        .map(|endpoint| -> &mut dyn Endpoint { endpoint })
-}
-
-/// Returns the endpoint of a context; `None` if nothing was ever issued on it.
-fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
-    match sole(call, ctx) {
-        Some(endpoint) => Some(EndpointUse { endpoint, _guard: None }),
-        None => ENDPOINTS.get(ctx.index())?.used_by_lock(ctx),
-    }
+    entry.used_by_lock(ctx)
 }
 
 /// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
@@ -234,6 +216,7 @@ impl ContextEndpoint {
     }
 
     /// Returns the endpoint that the context of this entry uses, perhaps that of another.
+    #[inline(never)]
     fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {
             return None;

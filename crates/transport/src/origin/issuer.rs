@@ -212,21 +212,22 @@ impl<W: Wire> Issuers<W> {
             let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
             if after != before {
                 issuer.set_state(after);
-                drop(origin);
-                self.has_changed(network, issuer, before, after);
+                let is_new = after & !before & LISTED != 0;
+                if is_new || before & !after & ARMED != 0 {
+                    drop(origin);
+                    self.has_left(network, issuer, is_new);
+                }
             }
         }
         done
     }
 
-    /// Lists an issuer that was left unfinished and was not before, and has the service thread look
-    /// at it, also if that sleeps until an event of earlier operations.
+    /// Lists an issuer that was left unfinished if that `is_new`, and has the service thread look at
+    /// it, also if that sleeps until an event of earlier operations.
     #[inline(never)]
-    fn has_changed(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, before: u8, after: u8) {
-        if after & !before & LISTED != 0 {
+    fn has_left(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
+        if is_new {
             self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
-        } else if before & !after & ARMED == 0 {
-            return;
         }
         network.local().state.request_flush();
     }

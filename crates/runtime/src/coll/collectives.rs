@@ -248,7 +248,8 @@ pub unsafe fn fcollect(
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(total) {
         AllGatherAlgorithm::Lines => {
-            executor.execute(&arrays.beside_flags(), pairwise::all_gather_in_lines(n, me));
+            let plan = pairwise::all_gather_in_lines(n, me);
+            executor.exchange_in_lines((source, dest), nbytes, plan);
         }
         algorithm => executor.exchange(arrays, in_place, algorithm.plan(n, me)),
     }
@@ -279,7 +280,8 @@ pub unsafe fn alltoall(
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(nbytes) {
         AllToAllAlgorithm::Lines => {
-            executor.execute(&arrays.beside_flags(), pairwise::all_to_all_in_lines(n, me));
+            let plan = pairwise::all_to_all_in_lines(n, me);
+            executor.exchange_in_lines((source, dest), nbytes, plan);
         }
         AllToAllAlgorithm::Pairwise => {
             executor.exchange(arrays, in_place, pairwise::all_to_all(n, me));

@@ -14,7 +14,8 @@ use rushmem_collectives::choice::{
     AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
 use rushmem_collectives::{
-    Step, binomial, bruck, central, direct, dissemination, rabenseifner, recursive_doubling, ring,
+    Buffer, Span, Step, binomial, bruck, central, direct, dissemination, rabenseifner,
+    recursive_doubling, ring,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -227,10 +228,11 @@ impl<'a> Executor<'a> {
         plan: impl Fn(u32, u32) -> P,
     ) {
         let Vectors { source, dest, op } = vectors;
-        let (n, me) = (self.n(), self.me());
+        let room = flags::area().areas().receive_buffer_bytes();
         let max_bytes =
-            flags::area().areas().receive_buffer_bytes() / op.elem_bytes() * op.elem_bytes();
-        for (turn, at) in (0..dest.nbytes()).step_by(max_bytes).enumerate() {
+            if dest.nbytes() <= room { room } else { room / op.elem_bytes() * op.elem_bytes() };
+        let (mut at, mut turn) = (0, 0);
+        while at < dest.nbytes() {
             let nbytes = max_bytes.min(dest.nbytes() - at);
             let accumulator = dest.part(at, nbytes);
             if !dest.starts_with(source) {
@@ -245,7 +247,8 @@ impl<'a> Executor<'a> {
             let (source, dest, combine) = (none, none, Some(op));
             let piece =
                 PlanArrays { source, dest, parts, accumulator, combine, receive_buffers, parity };
-            self.execute(&piece, plan(n, me));
+            self.execute(&piece, plan(self.n(), self.me()));
+            (at, turn) = (at + nbytes, turn + 1);
         }
     }
 
@@ -274,6 +277,29 @@ impl<'a> Executor<'a> {
             Step::Signal { peer } => self.signal(peer),
             Step::Wait { peer } => self.wait(peer),
             _ => unreachable!("a sync moves nothing"),
+        });
+    }
+
+    /// Exchanges blocks of `nbytes` bytes in the lines of each two PEs, by the steps of `plan` but
+    /// without its execution, which takes longer than such a message.
+    pub(crate) fn exchange_in_lines(
+        &mut self,
+        (source, dest): (SymmetricRange, SymmetricRange),
+        nbytes: usize,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        let block = |of: SymmetricRange, span: Span| of.part(span.first as usize * nbytes, nbytes);
+        let mut line = SymmetricRange::EMPTY;
+        plan.for_each(|step| match step {
+            Step::Put { peer, from, .. } => self.signals.put_line(peer.index, block(source, from)),
+            Step::Wait { peer } => {
+                line = self.signals.wait_for_line(&self.collective, self.job, peer.index);
+            }
+            Step::Copy { from, to, .. } => match from.buffer {
+                Buffer::Source => block(source, from).copy_here(block(dest, to)),
+                _ => line.part(0, nbytes).copy_here(block(dest, to)),
+            },
+            _ => unreachable!("an exchange in lines combines nothing"),
         });
     }
 }

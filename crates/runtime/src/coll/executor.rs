@@ -50,8 +50,7 @@ pub(crate) enum ReceiveBuffers {
     /// all have entered it, and all make them in the same order: so of two copies no PE overwrites
     /// one that was not read.
     OfJob,
-    /// Beside the flag that announces it: of at most [`SHORT`] bytes in a reduction, or of a
-    /// line.
+    /// Beside the flag that announces it: of at most [`SHORT`] bytes in a reduction.
     BesideFlags,
 }
 
@@ -305,11 +304,6 @@ impl PlanArrays<'_> {
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         self.contiguous((self.source, from), (self.dest, to), count)
             .expect("parts of a vector follow each other")
-    }
-
-    /// Returns the same arrays with receive buffers beside flags.
-    pub(crate) fn beside_flags(self) -> Self {
-        PlanArrays { receive_buffers: ReceiveBuffers::BesideFlags, ..self }
     }
 
     /// Returns the bytes of `count` parts here and there, where they follow each other.

@@ -55,8 +55,40 @@ pub(crate) struct Areas {
     receive_buffer_sets: usize,
 }
 
+/// The places of the flags by which the members of a team signal each other along the edges of
+/// plans: computed once for a team, since each step of a plan asks for one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotFlags {
+    ahead: usize,
+    behind: usize,
+    exchanges: usize,
+    stride: Stride,
+}
+
+impl SlotFlags {
+    /// Returns the flag that the sender on an edge writes.
+    #[inline]
+    pub(crate) fn flag(self, edge: Edge) -> usize {
+        match edge {
+            Edge::Ahead(k) => self.ahead + k as usize * self.stride.flag,
+            Edge::Behind(k) => self.behind + k as usize * self.stride.flag,
+            Edge::Exchange(k) => self.exchanges + k as usize * self.stride.exchange,
+            Edge::Any => unreachable!("messages from any member are counted"),
+            Edge::Pair | Edge::Line => unreachable!("the lines of PEs have flags for that"),
+        }
+    }
+
+    /// Returns where the other member of a pair puts what it combines in round `k` of a reduction
+    /// of at most [`SHORT`] bytes, beside its flag. There are two, by parity.
+    #[inline]
+    pub(crate) fn short(self, edge: Edge, parity: usize) -> usize {
+        debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
+        self.flag(edge) + WORD + parity * SHORT
+    }
+}
+
 /// The layout of the flags of a slot.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Stride {
     /// From one flag to the next.
     flag: usize,
@@ -216,26 +248,15 @@ impl Areas {
         self.pair_short(source, 2)
     }
 
-    /// Returns the flag of the team in `slot` that the sender on an edge writes.
-    #[inline]
-    pub(crate) fn flag(&self, slot: u16, edge: Edge) -> usize {
-        let stride = Stride::of(slot);
-        let at = match edge {
-            Edge::Ahead(k) => k as usize * stride.flag,
-            Edge::Behind(k) => (self.rounds + k as usize) * stride.flag,
-            Edge::Exchange(k) => stride.exchanges(self.rounds) + k as usize * stride.exchange,
-            Edge::Any => unreachable!("messages from any member are counted"),
-            Edge::Pair | Edge::Line => unreachable!("the lines of PEs have flags for that"),
-        };
-        self.slot(slot) + at
-    }
-
-    /// Returns where the other member of a pair puts what it combines in round `k` of a reduction
-    /// of at most [`SHORT`] bytes, beside its flag. There are two, by parity.
-    #[inline]
-    pub(crate) fn short(&self, slot: u16, edge: Edge, parity: usize) -> usize {
-        debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
-        self.flag(slot, edge) + WORD + parity * SHORT
+    /// Returns the flags of the team in `slot`.
+    pub(crate) fn slot_flags(&self, slot: u16) -> SlotFlags {
+        let (at, stride) = (self.slot(slot), Stride::of(slot));
+        SlotFlags {
+            ahead: at,
+            behind: at + self.rounds * stride.flag,
+            exchanges: at + stride.exchanges(self.rounds),
+            stride,
+        }
     }
 
     /// Returns the line in which `source` sends its messages on [`Edge::Line`], of two in turn: a
@@ -318,7 +339,6 @@ impl Areas {
         self.receive_buffer_of_job(set, self.rounds as u8, 0)
     }
 
-    #[inline]
     fn slot(&self, slot: u16) -> usize {
         match (slot as usize).checked_sub(WIDE_SLOTS) {
             None => self.slots + slot as usize * WIDE.slot_bytes(self.rounds),

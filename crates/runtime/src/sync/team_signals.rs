@@ -17,7 +17,7 @@ use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::job::digest::digest;
 use crate::job::members::Members;
-use crate::memory::areas::{RECEIVE_BUFFER_SETS, SHORT};
+use crate::memory::areas::{RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
@@ -59,6 +59,7 @@ pub(crate) trait OngoingCollective {
 #[derive(Debug)]
 pub(crate) struct TeamSignals {
     slot: u16,
+    flags: SlotFlags,
     generation: u64,
     /// The amount that this team adds to the counter of two PEs: unlikely to collide with another
     /// team's.
@@ -109,12 +110,26 @@ fn pair(pe: Pe) -> &'static PairCounts {
     &PAIRS.get_or_init(counts)[pe.index()]
 }
 
+/// Counts one more message of a pair: one collective at a time uses these counts.
+#[inline]
+fn next(count: &AtomicU64) -> u64 {
+    let next = count.load(Relaxed) + 1;
+    count.store(next, Relaxed);
+    next
+}
+
 impl TeamSignals {
-    pub(crate) fn new(slot: u16, generation: u64, members: Members, me: TeamPe) -> TeamSignals {
+    pub(crate) fn new(
+        (slot, flags): (u16, SlotFlags),
+        generation: u64,
+        members: Members,
+        me: TeamPe,
+    ) -> TeamSignals {
         assert!(generation < GENERATIONS, "an agreement offers no others");
         let zeros = vec![0; Edge::count(members.n)];
         TeamSignals {
             slot,
+            flags,
             generation,
             pair_mark: digest(&[slot.into(), generation]) << PAIR_COUNT_BITS,
             members,
@@ -212,36 +227,28 @@ impl TeamSignals {
     pub(crate) fn short_there(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, pe) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
-        let (at, nbytes) = match peer.edge {
+        let at = match peer.edge {
             Edge::Pair => {
                 let turn = pair(pe).short_sent.fetch_add(1, Relaxed);
-                (areas.pair_short(self.own_pe(), turn % 2), SHORT)
+                areas.pair_short(self.own_pe(), turn % 2)
             }
-            Edge::Line => {
-                let next = pair(pe).lines_sent.load(Relaxed) + 1;
-                (areas.line(self.own_pe(), next) + size_of::<u64>(), LINE_BYTES)
-            }
-            edge => (areas.short(self.slot, edge, parity), SHORT),
+            edge => self.flags.short(edge, parity),
         };
-        area.range(at, nbytes)
+        area.range(at, SHORT)
     }
 
     /// Returns where `peer` put what it sent beside its flag, and this member has not taken yet.
     pub(crate) fn short_here(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, source) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
-        let (at, nbytes) = match peer.edge {
+        let at = match peer.edge {
             Edge::Pair => {
                 let turn = pair(source).short_taken.fetch_add(1, Relaxed);
-                (areas.pair_short(source, turn % 2), SHORT)
+                areas.pair_short(source, turn % 2)
             }
-            Edge::Line => {
-                let turn = pair(source).lines_taken.load(Relaxed);
-                (areas.line(source, turn) + size_of::<u64>(), LINE_BYTES)
-            }
-            edge => (areas.short(self.slot, edge, parity), SHORT),
+            edge => self.flags.short(edge, parity),
         };
-        area.range(at, nbytes)
+        area.range(at, SHORT)
     }
 
     /// Signals a member, after everything that was written to it before.
@@ -301,24 +308,45 @@ impl TeamSignals {
         let (at, value) = match peer.edge {
             Edge::Any => return self.wait_for_any(by, job),
             Edge::Pair => {
-                let turn = pair(source).taken.fetch_add(1, Relaxed) + 1;
+                let turn = next(&pair(source).taken);
                 let at = flags::area().areas().pair_flag(source);
-                return self.wait_for_pair(by, job, source, (at, turn));
-            }
-            Edge::Line => {
-                let turn = pair(source).lines_taken.fetch_add(1, Relaxed) + 1;
-                let at = flags::area().areas().line(source, turn);
                 return self.wait_for_pair(by, job, source, (at, turn));
             }
             edge => {
                 let taken = &mut self.taken[edge.number(self.members.n)];
                 *taken += 1;
-                (flags::area().areas().flag(self.slot, edge), *taken + self.mark())
+                (self.flags.flag(edge), *taken + self.mark())
             }
         };
         let describe = || by.describe(Some(source));
         let unnotified = self.unnotified.take();
         self.unnotified = until(unnotified, job, describe, || flags::area().flag(at) >= value);
+    }
+
+    /// Sends a block of at most [`LINE_BYTES`] bytes to a member, in the line of this PE there.
+    #[inline]
+    pub(crate) fn put_line(&mut self, member: u32, block: SymmetricRange) {
+        let (area, pe) = (flags::area(), self.members.world_pe(member));
+        let turn = next(&pair(pe).lines_sent);
+        let at = area.areas().line(self.own_pe(), turn);
+        let line = area.range(at + size_of::<u64>(), LINE_BYTES);
+        let value = self.pair_mark + turn;
+        self.raise(pe, |area| area.put_and_raise_unrung(pe, (block, line), at, value));
+    }
+
+    /// Waits for the next block of a member that comes in a line. Returns its place.
+    #[inline]
+    pub(crate) fn wait_for_line(
+        &mut self,
+        by: &impl OngoingCollective,
+        job: &Job,
+        member: u32,
+    ) -> SymmetricRange {
+        let (area, source) = (flags::area(), self.members.world_pe(member));
+        let turn = next(&pair(source).lines_taken);
+        let at = area.areas().line(source, turn);
+        self.wait_for_pair(by, job, source, (at, turn));
+        area.range(at + size_of::<u64>(), LINE_BYTES)
     }
 
     /// Waits for the signal `turn` of a PE, at a flag that does not belong to the team. Ends the
@@ -375,17 +403,13 @@ impl TeamSignals {
         match peer.edge {
             Edge::Any => None,
             Edge::Pair => {
-                let sent = pair(self.world_pe(peer)).sent.fetch_add(1, Relaxed) + 1;
+                let sent = next(&pair(self.world_pe(peer)).sent);
                 Some((areas.pair_flag(self.own_pe()), self.pair_mark + sent))
-            }
-            Edge::Line => {
-                let sent = pair(self.world_pe(peer)).lines_sent.fetch_add(1, Relaxed) + 1;
-                Some((areas.line(self.own_pe(), sent), self.pair_mark + sent))
             }
             edge => {
                 let sent = &mut self.sent[edge.number(self.members.n)];
                 *sent += 1;
-                Some((areas.flag(self.slot, edge), *sent + self.mark()))
+                Some((self.flags.flag(edge), *sent + self.mark()))
             }
         }
     }
@@ -447,10 +471,12 @@ fn until(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::areas::Areas;
 
     #[test]
     fn counters_may_outgrow_their_generation() {
-        let mut signals = TeamSignals::new(7, 5, Members::world(3), TeamPe(1));
+        let mut signals =
+            TeamSignals::new((7, Areas::new(3, 1).slot_flags(7)), 5, Members::world(3), TeamPe(1));
         assert_eq!(signals.reached(), 5);
         signals.taken[2] = (1 << COUNT_BITS) - 1;
         assert_eq!(signals.reached(), 5);

@@ -73,7 +73,9 @@ impl Team {
             && per_node == members.n
             && members.world_pes().all(|pe| pe.index() < LINE_PES);
         let me = members.team_pe(me).expect("only members hold a team");
-        let signals = Mutex::new(TeamSignals::new(slot.number, generation, members.clone(), me));
+        let flags = flags::area().areas().slot_flags(slot.number);
+        let signals = TeamSignals::new((slot.number, flags), generation, members.clone(), me);
+        let signals = Mutex::new(signals);
         let levels = (1 < per_node && per_node < members.n).then(|| {
             NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
         });

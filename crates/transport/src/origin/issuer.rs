@@ -222,8 +222,8 @@ impl<W: Wire> Issuers<W> {
         done
     }
 
-    /// Lists an issuer that was left unfinished if that `is_new`, and has the service thread look at
-    /// it, also if that sleeps until an event of earlier operations.
+    /// Lists an issuer that was left unfinished if that `is_new`, and has the service thread look
+    /// at it, also if that sleeps until an event of earlier operations.
     #[inline(never)]
     fn has_left(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
         if is_new {

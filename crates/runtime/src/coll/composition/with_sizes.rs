@@ -5,7 +5,7 @@
 //! before they are sent.
 
 use crate::coll::combine::Combine;
-use crate::coll::executor::{Executor, Parts, PlanArrays, Vectors};
+use crate::coll::executor::{Executor, Vectors};
 use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::memory::range::SymmetricRange;
 use crate::sync::flags;
@@ -72,8 +72,8 @@ impl Executor<'_> {
             source.copy_here(gathered.block(me, source.nbytes()));
         }
         if facts.lines {
-            let arrays = PlanArrays::of(own, slots, Parts::Equal(slot)).beside_flags();
-            self.execute(&arrays, pairwise::all_gather_in_lines(self.n(), self.me()));
+            let plan = pairwise::all_gather_in_lines(self.n(), self.me());
+            self.exchange_in_lines((own, slots), slot, plan);
         } else {
             self.all_reduce_by_doubling(Vectors { source: slots, dest: slots, op: &UNION });
         }

@@ -26,7 +26,7 @@ fn nothing_overlaps() {
             ends.extend([0, 1].map(|turn| (a.line(p, turn), LINE)));
         }
         for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {
-            ends.extend(edges(n).map(|(edge, nbytes)| (a.flag(slot, edge), nbytes)));
+            ends.extend(edges(n).map(|(edge, nbytes)| (a.slot_flags(slot).flag(edge), nbytes)));
             ends.extend([(a.counter(slot), 2 * WORD), (a.combined(slot), SHORT)]);
             for parity in 0..2 {
                 ends.push((a.shown(slot, parity), WORD));
@@ -72,7 +72,7 @@ fn short_vectors_lie_beside_their_flags() {
         let a = Areas::new(n, 1);
         for slot in [0, 3, 4, 1000] {
             for (edge, nbytes) in edges(n) {
-                let at = a.flag(slot, edge);
+                let at = a.slot_flags(slot).flag(edge);
                 assert_eq!(at / LINE, (at + nbytes - 1) / LINE, "{edge:?} of slot {slot}");
             }
         }

@@ -408,8 +408,10 @@ mod tests {
             let actor = 1 + below(4) as Actor;
             epochs[usize::from(actor)] += (below(3) == 0) as Epoch;
             let own = (actor, epochs[usize::from(actor)]);
-            let kind = [ShadowKind::LOAD, ShadowKind::STORE, ShadowKind::READ, ShadowKind::WRITE]
-                [below(4) as usize];
+            let to_peer = ShadowKind::WRITE.to_peer();
+            let kind =
+                [ShadowKind::LOAD, ShadowKind::STORE, ShadowKind::READ, ShadowKind::WRITE, to_peer]
+                    [below(5) as usize];
             let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
                 true => own,
                 false => (other, epochs[usize::from(other)] - Epoch::from(below(50) == 0)),

@@ -1,11 +1,13 @@
 //! Lines on standard error: warnings, and messages where no launcher prints them.
 
 use crate::process;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::parent_id;
 use std::sync::OnceLock;
 
@@ -23,14 +25,30 @@ pub(super) fn is_first(message: &str) -> bool {
     process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
 }
 
-/// Returns true if no process that the launcher started on this node has claimed this message,
-/// for PEs that share no memory yet. The claim is the name of a socket, held until this PE exits.
+/// The variables by which launchers name a job: their daemons may start PEs of several.
+const JOB: [&str; 4] = ["PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"];
+
+/// Returns true if no PE that the launcher started on this node has claimed this message, for PEs
+/// that share no memory yet. The claim is the name of a socket, held until the PE exits. That of
+/// another user's process does not count, since it must not silence this one.
 pub(super) fn is_first_of_launcher(message: &str) -> bool {
     let mut digest = DefaultHasher::new();
-    message.hash(&mut digest);
+    // Numbers of processes are those of a namespace.
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
+    (message, namespace, JOB.map(std::env::var_os)).hash(&mut digest);
     let name = format!("rushmem-{}-{:x}", parent_id(), digest.finish());
-    let claim = SocketAddr::from_abstract_name(name).and_then(|at| UnixDatagram::bind_addr(&at));
-    claim.map(std::mem::forget).map_or_else(|error| error.kind() != ErrorKind::AddrInUse, |()| true)
+    let Ok(at) = SocketAddr::from_abstract_name(name) else { return true };
+    match UnixListener::bind_addr(&at) {
+        Ok(claim) => {
+            std::mem::forget(claim);
+            true
+        }
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let holder = UnixStream::connect_addr(&at).ok().and_then(|it| socket_peercred(it).ok());
+            holder.is_none_or(|holder| holder.uid != geteuid())
+        }
+        Err(_) => true,
+    }
 }
 
 /// Prints a line by one write, so that it is not mixed with lines of other PEs. Where standard

@@ -7,7 +7,7 @@ use rushmem_transport::kit::batch::append_update;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 
-/// Returns a batch of updates.
+/// Returns a batch of updates; one of 8 is damaged.
 fn batch(random: &mut Random) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..random.below(8) {
@@ -15,6 +15,10 @@ fn batch(random: &mut Random) -> Vec<u8> {
         let (operand, condition) = (random.next_u64(), random.next_u64());
         let update = Update { op, width, dest: address(random), operand, condition };
         append_update(&mut body, (&update, 0), random.below(2) == 0);
+    }
+    if !body.is_empty() && random.below(8) == 0 {
+        let at = random.below(body.len());
+        body[at] ^= 1 << random.below(8);
     }
     body
 }

@@ -43,8 +43,8 @@ struct Known {
     uncounted: Cell<u64>,
     /// The thread and its epoch, as the first word of a record has them.
     stamp: Cell<u64>,
-    /// True while the thread notes an access by what is here alone.
-    is_noting: Cell<bool>,
+    /// True while the thread records an access by what is here alone.
+    is_recording: Cell<bool>,
     /// The last accesses of some actors that the thread knows to be done, by the numbers of these:
     /// the actor and its epoch.
     done: [Cell<u64>; ACTORS],
@@ -226,30 +226,30 @@ pub fn add_done(actor: Actor, epoch: Epoch) {
     }
 }
 
-/// Returns true if the thread notes an access, which something has interrupted.
+/// Returns true if the thread is recording an access, and was interrupted by a signal.
 #[inline]
-pub fn is_noting() -> bool {
-    table().is_some_and(|known| known.is_noting.get())
+pub fn is_recording() -> bool {
+    table().is_some_and(|known| known.is_recording.get())
 }
 
-/// Notes an access of the thread at an instruction by `note`, which gets the first word of its
+/// Records an access of the thread at an instruction by `record`, which gets the first word of its
 /// record without bytes and kind, the number of its place, and what others have done. Returns false
-/// if some of these is not remembered, or `note` returns that.
+/// if one of these is not remembered, or if `record` does.
 #[inline(always)]
-pub fn noted(pc: usize, note: impl FnOnce(u64, u32, Done<'_>) -> bool) -> bool {
+pub fn is_recorded(pc: usize, record: impl FnOnce(u64, u32, Done<'_>) -> bool) -> bool {
     let Some(known) = table() else { return false };
     let (address, site) = known.sites[site_slot(pc)].get();
     let stamp = known.stamp.get();
-    if address != pc || stamp == 0 || known.is_noting.get() {
+    if address != pc || stamp == 0 || known.is_recording.get() {
         return false;
     }
-    known.is_noting.set(true);
-    // A handler of a signal must find it set before the note takes a lock.
+    known.is_recording.set(true);
+    // A handler of a signal must find it set before `record` takes a lock.
     compiler_fence(SeqCst);
-    let is_noted = note(stamp, site, Done(&known.done));
+    let is_recorded = record(stamp, site, Done(&known.done));
     compiler_fence(SeqCst);
-    known.is_noting.set(false);
-    is_noted
+    known.is_recording.set(false);
+    is_recorded
 }
 
 /// Counts an access that [`has`] does not know of.

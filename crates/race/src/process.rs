@@ -217,7 +217,7 @@ impl ProcessDetector {
 
     /// Calls `f` with the calling thread. Not if the thread is in the detector already.
     fn with_thread<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
-        if self.reporter.is_over() || known::is_noting() {
+        if self.reporter.is_over() || known::is_recording() {
             return None;
         }
         let entered = THREAD.try_with(|thread| {
@@ -265,7 +265,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Notes an access to contiguous bytes.
+    /// Records an access to contiguous bytes.
     fn record_access(
         &self,
         at: AccessedMemory,
@@ -300,7 +300,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Notes an access to blocks of this process, or of symmetric memory of `pe`.
+    /// Records an access to blocks of this process, or of symmetric memory of `pe`.
     fn record_blocks(
         &self,
         blocks: ByteBlocks,

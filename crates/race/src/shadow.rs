@@ -124,7 +124,7 @@ impl<'a> Page<'a> {
         self.parts[index * GRANULE..].first_chunk().expect("a granule of the page")
     }
 
-    /// Notes an access to bytes `at..end` of the page, and returns one that conflicts with it.
+    /// Records an access to bytes `at..end` of the page, and returns one that conflicts with it.
     pub fn record_access(
         self,
         at: usize,
@@ -159,13 +159,16 @@ impl<'a> Page<'a> {
         conflict
     }
 
-    /// Notes a load or store of the program, within eight bytes, that has these words. Returns
-    /// false if an access of others there is not done, or there is no room: [`record_access`] looks
-    /// at everything.
-    ///
-    /// [`record_access`]: Page::record_access
+    /// Records a load or store of the program, within eight bytes, that has these words. Returns
+    /// false if an access of another actor to these is not done, or if there is no room:
+    /// [`record_access`](Page::record_access) then does it.
     #[inline(always)]
-    pub fn note(self, at: usize, [first, second]: [u64; 2], is_done: impl Fn(u64) -> bool) -> bool {
+    pub fn record_if_done(
+        self,
+        at: usize,
+        [first, second]: [u64; 2],
+        is_done: impl Fn(u64) -> bool,
+    ) -> bool {
         let mut held = lock(&self.head[0]);
         let writes = first & u64::from(ShadowKind::STORE.0);
         let looked = &self.head[LOOKED][writes as usize];
@@ -208,7 +211,7 @@ impl<'a> Page<'a> {
         records.filter_map(record).map(|record| record.actor)
     }
 
-    /// Notes who accesses parts of the page, and when at last.
+    /// Records which actor accesses parts of the page, and its last epoch.
     #[inline]
     fn add_to_parts(self, first: u64) {
         for place in &self.head[IN_PARTS_BY] {
@@ -396,9 +399,9 @@ mod tests {
 
     /// Random accesses of four actors, each of which knows at random how far the others are.
     #[test]
-    fn what_is_noted_is_as_if_it_was_looked_at() {
-        let (looked, noted) = (page(), page());
-        let (mut state, mut n_noted, mut n_conflicts) = (1u64, 0, 0);
+    fn the_short_path_records_what_the_long_one_does() {
+        let (long, short) = (page(), page());
+        let (mut state, mut n_short, mut n_conflicts) = (1u64, 0, 0);
         let mut below = |n: u64| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) % n
@@ -419,35 +422,35 @@ mod tests {
             let view = View { clock: &clock, fenced: &[] };
             if below(500) == 0 {
                 let access = access(own.0, own.1, kind);
-                let found = looked.record_access(0, PAGE, access, view);
-                assert_eq!(noted.record_access(0, PAGE, access, view), found);
+                let found = long.record_access(0, PAGE, access, view);
+                assert_eq!(short.record_access(0, PAGE, access, view), found);
                 continue;
             }
             let nbytes = 1 << below(4);
             let at = 8 * below(4) as usize + nbytes * below(8 / nbytes as u64) as usize;
             let access = access(own.0, own.1, kind);
-            let found = looked.record_access(at, at + nbytes, access, view);
+            let found = long.record_access(at, at + nbytes, access, view);
             n_conflicts += usize::from(found.is_some());
             let mask = ((1 << nbytes) - 1) << (at % 8);
             let words = ShadowRecord { mask: mask as u8, ..access }.words();
             let is_done = |old: u64| clock.of((old >> ACTOR) as Actor) >= (old >> 16) as Epoch;
-            if !kind.is_of_library() && noted.note(at, words, is_done) {
-                n_noted += 1;
+            if !kind.is_of_library() && short.record_if_done(at, words, is_done) {
+                n_short += 1;
                 assert_eq!(found, None);
             } else {
-                assert_eq!(noted.record_access(at, at + nbytes, access, view), found);
+                assert_eq!(short.record_access(at, at + nbytes, access, view), found);
             }
             for (a, b) in
-                looked.granule(at / 8).chunks_exact(2).zip(noted.granule(at / 8).chunks_exact(2))
+                long.granule(at / 8).chunks_exact(2).zip(short.granule(at / 8).chunks_exact(2))
             {
                 assert_eq!(record(a), record(b));
             }
             let words = |page: Page<'_>| {
                 page.head.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>()
             };
-            assert_eq!(words(looked), words(noted));
+            assert_eq!(words(long), words(short));
         }
-        assert!(n_noted > 500 && n_conflicts > 100, "{n_noted} and {n_conflicts}");
+        assert!(n_short > 500 && n_conflicts > 100, "{n_short} and {n_conflicts}");
     }
 
     #[test]

@@ -129,6 +129,7 @@ impl Service {
                 Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
                 Ok(peer) => {
                     let answers = LocalBuf::source(bytes.as_ptr(), bytes.len());
+                    debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
                     // SAFETY: the answers are copied: a cell has room for the longest message.
                     unsafe { self.ep.send(pe, peer.at, &head, answers) }
                 }

@@ -270,6 +270,7 @@ impl Wire for OfiWire {
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         let (head, data) = match payload {
             Payload::Batch(batch) => {
+                debug_assert!(ep.copies_data(batch.len()), "a batch is copied");
                 let data = LocalBuf::source(batch.as_ptr(), batch.len());
                 (Message::Request(*request).encode(shared.tag), data)
             }

@@ -31,7 +31,8 @@ fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let is_within = addr % 8 + nbytes <= 8;
     if may_be_symmetric(addr) {
         match find(addr, nbytes) {
-            Some(found) if is_known(found, nbytes, kind) || is_noted(found, nbytes, kind, pc) => {}
+            Some(found)
+                if is_known(found, nbytes, kind) || is_recorded(found, nbytes, kind, pc) => {}
             Some(found) => access_own(addr, found, nbytes, kind, pc),
             // Memory of other PEs is not remembered.
             None => return access_other(addr, nbytes, kind, pc),
@@ -50,7 +51,7 @@ fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 /// Records a load or store of own memory, within eight bytes, that is not remembered in this epoch,
 /// if what the thread has at hand shows that it conflicts with none. Otherwise returns false.
 #[inline(always)]
-fn is_noted(
+fn is_recorded(
     (shadow, offset): (Shadow<'static>, usize),
     nbytes: usize,
     kind: ShadowKind,
@@ -59,11 +60,13 @@ fn is_noted(
     let is_plain = kind == ShadowKind::LOAD || kind == ShadowKind::STORE;
     is_plain
         && active().is_some()
-        && known::noted(pc, |stamp, site, done| {
+        && known::is_recorded(pc, |stamp, site, done| {
             let mask = ((1u64 << nbytes) - 1) << (offset % 8);
             let first = stamp | mask << 8 | u64::from(kind.0);
             let second = u64::from(site) << 32 | nbytes as u64;
-            shadow.page(offset / PAGE).note(offset % PAGE, [first, second], |old| done.has(old))
+            shadow
+                .page(offset / PAGE)
+                .record_if_done(offset % PAGE, [first, second], |old| done.has(old))
         })
 }
 

@@ -1,6 +1,7 @@
 //! Lines on standard error: warnings, and messages where no launcher prints them.
 
 use crate::process;
+use rushmem_bootstrap::env;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use std::fmt;
@@ -25,15 +26,15 @@ pub(super) fn is_first(message: &str) -> bool {
     process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
 }
 
-/// The variables by which launchers name a job: their daemons may start PEs of several.
-const JOB: [&str; 4] = ["PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"];
+/// The variables that name the job: the daemon of a launcher may start PEs of several jobs.
+const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
 
 /// Returns true if no PE that the launcher started on this node has claimed this message, for PEs
 /// that share no memory yet. The claim is the name of a socket, held until the PE exits. That of
 /// another user's process does not count, since it must not silence this one.
 pub(super) fn is_first_of_launcher(message: &str) -> bool {
     let mut digest = DefaultHasher::new();
-    // Numbers of processes are those of a namespace.
+    // The number of the parent is unique in its namespace alone.
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
     (message, namespace, JOB.map(std::env::var_os)).hash(&mut digest);
     let name = format!("rushmem-{}-{:x}", parent_id(), digest.finish());

@@ -37,10 +37,16 @@ impl TestPair {
     }
 }
 
+/// Returns a pair that is connected; `None` if UCX is not here.
+fn connected() -> Option<TestPair> {
+    let mut pair = pair("tcp,self", Duration::from_secs(30))?;
+    pair.connect();
+    Some(pair)
+}
+
 #[test]
 fn signals_are_not_acknowledged_before_a_call_waits() {
-    let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
-    pair.connect();
+    let Some(mut pair) = connected() else { return };
     let before = pair.acked();
     pair.signal();
     assert_eq!(pair.acked(), before, "nobody requested an acknowledgment");
@@ -53,8 +59,7 @@ fn signals_are_not_acknowledged_before_a_call_waits() {
 
 #[test]
 fn what_rides_on_a_message_is_not_requested() {
-    let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
-    pair.connect();
+    let Some(mut pair) = connected() else { return };
     let before = pair.acked();
     pair.signal();
     // The acknowledgment that the next message of the peer would bring.
@@ -73,8 +78,7 @@ fn what_rides_on_a_message_is_not_requested() {
 fn answers_that_were_sent_are_not_kept() {
     // More than one batch, so that the first leaves when it is full.
     const GETS: usize = 200;
-    let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
-    pair.connect();
+    let Some(mut pair) = connected() else { return };
     pair.endpoint.session(true).expect("nothing to wait for");
     let mut dests = vec![0u8; GETS * 256];
     for dest in dests.chunks_exact_mut(256) {

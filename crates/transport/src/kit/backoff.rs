@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// The time after which the service thread completes what a call left unfinished, unless a polling
 /// thread does so before. Also the shortest time for which the service thread backs off.
 ///
-/// Not measured, but bounded. Waking a thread takes some microseconds of a CPU, which must be few
-/// beside it; a peer that waits for the unfinished work waits for up to this time.
+/// The value was not measured. It is long beside the few microseconds of CPU time that waking a
+/// thread takes, and a peer that waits for the unfinished work may wait for this long.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
 /// Polls without a pause after which a waiter yields once, since processes of which this PE does

@@ -60,8 +60,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// A write to a PE, or an atomic operation of the network's, is not known to be complete. A put
-    /// calls this once its wire has the write, so that a NIC does not wait for it.
+    /// Records that a write to a PE, or an atomic operation of the network's, is not known to be
+    /// complete. A put calls this once its wire has the write, so that a NIC does not wait for it.
     #[inline(always)]
     pub(super) fn has_written(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].dirty, true) {

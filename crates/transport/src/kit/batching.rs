@@ -261,6 +261,12 @@ impl Batcher {
         self.until = Instant::now().checked_add(IDLE_AFTER);
     }
 
+    /// Returns when the last operation was recorded to have left.
+    #[cfg(test)]
+    pub fn last_left(&self) -> Option<Instant> {
+        self.until?.checked_sub(IDLE_AFTER)
+    }
+
     /// Returns how many blocks of this length fit into an empty batch, and into the answers to one.
     pub fn most_blocks(&self, nbytes: usize) -> usize {
         blocks_within(self.limit(), nbytes)

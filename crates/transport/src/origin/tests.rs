@@ -13,7 +13,7 @@ use crate::{
     Put, RemoteAddr, Segment, SignalUpdate,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 static LIMITS: WaitLimits = WaitLimits::for_tests();
 
@@ -62,6 +62,8 @@ pub(super) struct TestWire {
     /// Operations that were started, and those of them that are over.
     started: u32,
     over: u32,
+    /// The time at which the last operation was started.
+    started_at: Option<Instant>,
     /// The write that fails, by its number.
     failing_write: usize,
     /// The key of the second block is known, or damaged.
@@ -76,6 +78,7 @@ impl TestWire {
         self.calls.push(call);
         self.in_flight += 1;
         self.started += 1;
+        self.started_at = Some(Instant::now());
         PostOutcome::Pending(self.started)
     }
 }
@@ -255,6 +258,7 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
         in_flight: 0,
         started: 0,
         over: 0,
+        started_at: None,
         failing_write: 0,
         is_known: false,
         is_damaged: false,
@@ -319,6 +323,26 @@ fn parts_that_have_started_are_over_when_a_later_one_fails() {
     let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
     assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
+}
+
+/// Otherwise the time that the wire takes to send one would make the next one a lone one, too.
+#[test]
+fn a_lone_operation_has_left_after_the_wire_has_it() {
+    let (network, mut origin) = origin();
+    origin.batches = true;
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) };
+    assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
+    assert!(origin.batcher.last_left() >= origin.wire.started_at, "a put");
+    let (network, mut origin) = self::origin();
+    origin.batches = true;
+    let mut bytes = [0u8; 8];
+    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 8 };
+    let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+    // SAFETY: the destination outlives the origin's use of it.
+    let done = unsafe { origin.get(&network, PEER, &get) };
+    assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
+    assert!(origin.batcher.last_left() >= origin.wire.started_at, "a get");
 }
 
 /// A put with a signal after everything before: its message follows what comes before, and nothing

@@ -8,6 +8,19 @@ use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
 };
 
+/// Whether a put or a get was batched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Batched {
+    /// It was, or moves nothing.
+    Yes,
+    /// It was not, since it is a lone one. The batcher is told [once it has left](
+    /// crate::kit::batching::Batcher::has_left): to send it takes longer than what a loop does
+    /// between two operations.
+    Lone,
+    /// It was not, since such ones never are.
+    Never,
+}
+
 impl Put {
     /// Returns true if the call waits until the source is free.
     pub(super) fn awaits_source(&self) -> bool {
@@ -38,17 +51,24 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         put: &Put,
     ) -> Result<(), Error> {
-        // SAFETY: the same contract.
-        if self.batches && unsafe { self.batch_put(network, pe, put) }? {
+        let mut batched = Batched::Never;
+        if self.batches {
+            // SAFETY: the same contract.
+            batched = unsafe { self.batch_put(network, pe, put) }?;
+        }
+        if batched == Batched::Yes {
             return Ok(());
         }
         // SAFETY: the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, false) }?;
+        if batched == Batched::Lone {
+            self.batcher.has_left();
+        }
         if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
     }
 
     /// Batches a put if it is small and not a lone one; otherwise sends what is to leave ahead of
-    /// it, and returns false.
+    /// it.
     ///
     /// # Safety
     /// The source is valid for reads.
@@ -58,23 +78,22 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
         pe: Pe,
         &Put { dest, source, .. }: &Put,
-    ) -> Result<bool, Error> {
+    ) -> Result<Batched, Error> {
         network.check(pe, dest, source.nbytes)?;
         if source.nbytes == 0 {
-            return Ok(true);
+            return Ok(Batched::Yes);
         }
-        if self.may_batch_put(pe, dest.segment, source.nbytes) {
-            if self.batcher.was_idle(pe) {
-                self.batcher.has_left();
-                return Ok(false);
-            }
-            let operation = SmallOperation::Put(dest, source);
-            // SAFETY: valid by contract.
-            unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) }?;
-            return Ok(true);
+        if !self.may_batch_put(pe, dest.segment, source.nbytes) {
+            self.send_open_batch(network, pe)?;
+            return Ok(Batched::Never);
         }
-        self.send_open_batch(network, pe)?;
-        Ok(false)
+        if self.batcher.was_idle(pe) {
+            return Ok(Batched::Lone);
+        }
+        let operation = SmallOperation::Put(dest, source);
+        // SAFETY: valid by contract.
+        unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) }?;
+        Ok(Batched::Yes)
     }
 
     /// Starts the writes of a put that is not batched. Returns what became of a single one;
@@ -188,16 +207,24 @@ impl<W: Wire> Origin<W> {
         get: &Get,
     ) -> Result<(), Error> {
         self.check_memory(network, LocalAccess::Write, get.dest)?;
-        // SAFETY: the same contract.
-        if self.batches && unsafe { self.batch_get(network, pe, get) }? {
+        let mut batched = Batched::Never;
+        if self.batches {
+            // SAFETY: the same contract.
+            batched = unsafe { self.batch_get(network, pe, get) }?;
+        }
+        if batched == Batched::Yes {
             return Ok(());
         }
         // SAFETY: the same contract.
-        unsafe { self.get_by_wire(network, pe, get) }
+        unsafe { self.get_by_wire(network, pe, get) }?;
+        if batched == Batched::Lone {
+            self.batcher.has_left();
+        }
+        Ok(())
     }
 
     /// Batches a get if it is small, not a lone one, and no call waits for it; otherwise sends what
-    /// is to leave ahead of it, and returns false.
+    /// is to leave ahead of it.
     ///
     /// # Safety
     /// As [`get`](Self::get).
@@ -207,24 +234,24 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
         pe: Pe,
         &Get { dest, source, completion }: &Get,
-    ) -> Result<bool, Error> {
+    ) -> Result<Batched, Error> {
         network.check(pe, source, dest.nbytes)?;
         if dest.nbytes == 0 {
-            return Ok(true);
+            return Ok(Batched::Yes);
         }
         if completion == Completion::Now {
             self.send_open_batches(network)?;
         } else if !is_small(source.segment, dest.nbytes) {
             self.send_open_batch(network, pe)?;
         } else if self.batcher.was_idle(pe) {
-            self.batcher.has_left();
+            return Ok(Batched::Lone);
         } else {
             let operation = SmallOperation::Get(source, dest);
             // SAFETY: valid by contract.
             unsafe { self.batch(network, pe, &[source.segment], &[operation], false) }?;
-            return Ok(true);
+            return Ok(Batched::Yes);
         }
-        Ok(false)
+        Ok(Batched::Never)
     }
 
     /// Works as [`get`](Self::get), of one that is not batched.

@@ -228,6 +228,7 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Safety
     /// As [`ask`](Self::ask).
+    #[inline(always)]
     pub(super) unsafe fn ask_nbi(
         &mut self,
         network: &W::Network,

@@ -8,19 +8,6 @@ use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
 };
 
-/// Whether a put or a get was batched.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Batched {
-    /// It was, or moves nothing.
-    Yes,
-    /// It was not, since it is a lone one. The batcher is told [once it has left](
-    /// crate::kit::batching::Batcher::has_left): to send it takes longer than what a loop does
-    /// between two operations.
-    Lone,
-    /// It was not, since such ones never are.
-    Never,
-}
-
 impl Put {
     /// Returns true if the call waits until the source is free.
     pub(super) fn awaits_source(&self) -> bool {
@@ -51,49 +38,59 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         put: &Put,
     ) -> Result<(), Error> {
-        let mut batched = Batched::Never;
         if self.batches {
             // SAFETY: the same contract.
-            batched = unsafe { self.batch_put(network, pe, put) }?;
-        }
-        if batched == Batched::Yes {
-            return Ok(());
+            return unsafe { self.put_or_batch(network, pe, put) };
         }
         // SAFETY: the same contract.
-        let posted = unsafe { self.begin_put(network, pe, put, false) }?;
-        if batched == Batched::Lone {
-            self.batcher.has_left();
-        }
-        if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
+        unsafe { self.put_by_wire(network, pe, put) }
     }
 
     /// Batches a put if it is small and not a lone one; otherwise sends what is to leave ahead of
-    /// it.
+    /// it, and starts it.
     ///
     /// # Safety
-    /// The source is valid for reads.
+    /// As [`put`](Self::put).
     #[inline(never)]
-    unsafe fn batch_put(
+    unsafe fn put_or_batch(
         &mut self,
         network: &W::Network,
         pe: Pe,
-        &Put { dest, source, .. }: &Put,
-    ) -> Result<Batched, Error> {
+        put: &Put,
+    ) -> Result<(), Error> {
+        let &Put { dest, source, .. } = put;
         network.check(pe, dest, source.nbytes)?;
         if source.nbytes == 0 {
-            return Ok(Batched::Yes);
+            return Ok(());
         }
-        if !self.may_batch_put(pe, dest.segment, source.nbytes) {
+        let may_batch = self.may_batch_put(pe, dest.segment, source.nbytes);
+        let is_lone = may_batch && self.batcher.was_idle(pe);
+        if may_batch && !is_lone {
+            let operation = SmallOperation::Put(dest, source);
+            // SAFETY: valid by contract.
+            return unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) };
+        }
+        if !is_lone {
             self.send_open_batch(network, pe)?;
-            return Ok(Batched::Never);
         }
-        if self.batcher.was_idle(pe) {
-            return Ok(Batched::Lone);
+        // SAFETY: the same contract.
+        unsafe { self.put_by_wire(network, pe, put) }?;
+        // To send one may take longer than what a loop does between two operations.
+        if is_lone {
+            self.batcher.has_left();
         }
-        let operation = SmallOperation::Put(dest, source);
-        // SAFETY: valid by contract.
-        unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) }?;
-        Ok(Batched::Yes)
+        Ok(())
+    }
+
+    /// Works as [`put`](Self::put), of one that is not batched.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(always)]
+    unsafe fn put_by_wire(&mut self, network: &W::Network, pe: Pe, put: &Put) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        let posted = unsafe { self.begin_put(network, pe, put, false) }?;
+        if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
     }
 
     /// Starts the writes of a put that is not batched. Returns what became of a single one;
@@ -207,51 +204,49 @@ impl<W: Wire> Origin<W> {
         get: &Get,
     ) -> Result<(), Error> {
         self.check_memory(network, LocalAccess::Write, get.dest)?;
-        let mut batched = Batched::Never;
         if self.batches {
             // SAFETY: the same contract.
-            batched = unsafe { self.batch_get(network, pe, get) }?;
-        }
-        if batched == Batched::Yes {
-            return Ok(());
+            return unsafe { self.get_or_batch(network, pe, get) };
         }
         // SAFETY: the same contract.
-        unsafe { self.get_by_wire(network, pe, get) }?;
-        if batched == Batched::Lone {
-            self.batcher.has_left();
-        }
-        Ok(())
+        unsafe { self.get_by_wire(network, pe, get) }
     }
 
     /// Batches a get if it is small, not a lone one, and no call waits for it; otherwise sends what
-    /// is to leave ahead of it.
+    /// is to leave ahead of it, and starts it.
     ///
     /// # Safety
     /// As [`get`](Self::get).
     #[inline(never)]
-    unsafe fn batch_get(
+    unsafe fn get_or_batch(
         &mut self,
         network: &W::Network,
         pe: Pe,
-        &Get { dest, source, completion }: &Get,
-    ) -> Result<Batched, Error> {
+        get: &Get,
+    ) -> Result<(), Error> {
+        let &Get { dest, source, completion } = get;
         network.check(pe, source, dest.nbytes)?;
         if dest.nbytes == 0 {
-            return Ok(Batched::Yes);
+            return Ok(());
+        }
+        let may_batch = completion != Completion::Now && is_small(source.segment, dest.nbytes);
+        let is_lone = may_batch && self.batcher.was_idle(pe);
+        if may_batch && !is_lone {
+            let operation = SmallOperation::Get(source, dest);
+            // SAFETY: valid by contract.
+            return unsafe { self.batch(network, pe, &[source.segment], &[operation], false) };
         }
         if completion == Completion::Now {
             self.send_open_batches(network)?;
-        } else if !is_small(source.segment, dest.nbytes) {
+        } else if !is_lone {
             self.send_open_batch(network, pe)?;
-        } else if self.batcher.was_idle(pe) {
-            return Ok(Batched::Lone);
-        } else {
-            let operation = SmallOperation::Get(source, dest);
-            // SAFETY: valid by contract.
-            unsafe { self.batch(network, pe, &[source.segment], &[operation], false) }?;
-            return Ok(Batched::Yes);
         }
-        Ok(Batched::Never)
+        // SAFETY: the same contract.
+        unsafe { self.get_by_wire(network, pe, get) }?;
+        if is_lone {
+            self.batcher.has_left();
+        }
+        Ok(())
     }
 
     /// Works as [`get`](Self::get), of one that is not batched.

@@ -1,6 +1,7 @@
 //! Frames with a length, a kind, a head and a body, over a stream.
 
 use rushmem_transport::kit::violation::Violation;
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
@@ -20,14 +21,15 @@ const MAX_BODY: usize = 1 << 17;
 /// A socket, what waits to be sent, and what has come.
 pub(super) struct FrameStream {
     socket: UnixStream,
-    unsent: Vec<u8>,
+    /// A queue, since the answers to a long get are as long.
+    unsent: VecDeque<u8>,
     come: Vec<u8>,
 }
 
 impl FrameStream {
     pub(super) fn new(socket: UnixStream) -> io::Result<FrameStream> {
         socket.set_nonblocking(true)?;
-        Ok(FrameStream { socket, unsent: Vec::new(), come: Vec::new() })
+        Ok(FrameStream { socket, unsent: VecDeque::new(), come: Vec::new() })
     }
 
     pub(super) fn n_unsent(&self) -> usize {
@@ -37,7 +39,7 @@ impl FrameStream {
     pub(super) fn push(&mut self, kind: u8, head: &[u8], body: &[u8]) {
         let nbytes = (head.len() + body.len()) as u32;
         for part in [&nbytes.to_le_bytes()[..], &[kind], head, body] {
-            self.unsent.extend_from_slice(part);
+            self.unsent.extend(part);
         }
     }
 
@@ -46,7 +48,7 @@ impl FrameStream {
     pub(super) fn exchange(&mut self) -> io::Result<bool> {
         let (mut buffer, before) = ([0; 1 << 14], self.come.len());
         while !self.unsent.is_empty() {
-            match self.socket.write(&self.unsent) {
+            match self.socket.write(self.unsent.as_slices().0) {
                 Ok(n) => drop(self.unsent.drain(..n)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => break,

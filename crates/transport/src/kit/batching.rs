@@ -235,10 +235,9 @@ impl Batcher {
     /// the lone one has.
     #[inline]
     pub fn was_idle(&mut self, pe: Pe) -> bool {
-        !self.in_session() && !self.has_any(pe) && self.none_left_lately()
-    }
-
-    fn none_left_lately(&mut self) -> bool {
+        if self.in_session() || self.has_any(pe) {
+            return false;
+        }
         let now = Instant::now();
         let was_idle = self.until.is_none_or(|until| now >= until);
         if was_idle {

@@ -328,21 +328,20 @@ fn parts_that_have_started_are_over_when_a_later_one_fails() {
 /// Otherwise the time that the wire takes to send one would make the next one a lone one, too.
 #[test]
 fn a_lone_operation_has_left_after_the_wire_has_it() {
-    let (network, mut origin) = origin();
-    origin.batches = true;
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) };
-    assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
-    assert!(origin.batcher.last_left() >= origin.wire.started_at, "a put");
-    let (network, mut origin) = self::origin();
-    origin.batches = true;
     let mut bytes = [0u8; 8];
     let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 8 };
-    let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
-    // SAFETY: the destination outlives the origin's use of it.
-    let done = unsafe { origin.get(&network, PEER, &get) };
-    assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
-    assert!(origin.batcher.last_left() >= origin.wire.started_at, "a get");
+    for is_put in [true, false] {
+        let (network, mut origin) = origin();
+        origin.batches = true;
+        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        // SAFETY: a static source, and a destination that outlives the origin.
+        let done = match is_put {
+            true => unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+            false => unsafe { origin.get(&network, PEER, &get) },
+        };
+        assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
+        assert!(origin.batcher.last_left() >= origin.wire.started_at, "put: {is_put}");
+    }
 }
 
 /// A put with a signal after everything before: its message follows what comes before, and nothing

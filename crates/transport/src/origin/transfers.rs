@@ -70,9 +70,7 @@ impl<W: Wire> Origin<W> {
             // SAFETY: valid by contract.
             return unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) };
         }
-        if !is_lone {
-            self.send_open_batch(network, pe)?;
-        }
+        self.send_open_batch(network, pe)?;
         // SAFETY: the same contract.
         unsafe { self.put_by_wire(network, pe, put) }?;
         // To send one may take longer than what a loop does between two operations.
@@ -236,10 +234,9 @@ impl<W: Wire> Origin<W> {
             // SAFETY: valid by contract.
             return unsafe { self.batch(network, pe, &[source.segment], &[operation], false) };
         }
-        if completion == Completion::Now {
-            self.send_open_batches(network)?;
-        } else if !is_lone {
-            self.send_open_batch(network, pe)?;
+        match completion {
+            Completion::Now => self.send_open_batches(network)?,
+            _ => self.send_open_batch(network, pe)?,
         }
         // SAFETY: the same contract.
         unsafe { self.get_by_wire(network, pe, get) }?;

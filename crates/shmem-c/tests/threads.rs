@@ -59,14 +59,14 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
     for n in [1, 2, 3, 4, 8, 12] {
         for (name, value) in SETTINGS.into_iter().filter(|setting| n > 1 || setting.1 != "2") {
             let job = Job::new(program!("growth.c")).n(n).arg(10_000).env(name, value);
-            job.timeout(Duration::from_secs(300)).run().assert_ok(n);
+            job.timeout(Duration::from_secs(900)).run().assert_ok(n);
         }
     }
     // Over libfabric, where fewer show as much: transports.rs.
     for n in [2, 4] {
         let job = Job::new(program!("growth.c")).n(n).arg(10_000).env("SHMEM_ONNODE", "off");
         let job = job.env("SHMEM_TRANSPORT", "ucx").env("UCX_TLS", "tcp,self");
-        job.timeout(Duration::from_secs(300)).run().assert_ok(n);
+        job.timeout(Duration::from_secs(900)).run().assert_ok(n);
     }
 }
 

@@ -141,7 +141,7 @@ fn the_oldest_records_are_dropped_and_that_is_said() {
 #[test]
 fn what_a_killed_pe_did_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = Job::new(program!("death.c")).n(4).arg("kill");
+    let job = Job::new(program!("death.c")).n(4).arg("late_kill");
     job.env("SHMEM_TRACE", dir.path().display()).run().assert_fails(&["PE 1", "SIGKILL"]);
     assert!(!dir.path().join("trace.json").exists(), "the job did not finalize");
     let job = rushmem_trace::job::JobTrace::of_dir(dir.path()).expect("a trace");

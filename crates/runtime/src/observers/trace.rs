@@ -97,9 +97,8 @@ impl Ring {
         is_brief: bool,
     ) -> ObserverState {
         let begin = fast_nanoseconds();
-        // A call behind a long computation is one for which others may have waited.
-        let is_late = begin.saturating_sub(LAST.replace(begin)) >= LOCATED;
-        let name = if is_late { self.located_name(call) } else { self.name(call) };
+        let since = begin.saturating_sub(LAST.replace(begin));
+        let name = self.name(call);
         let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
         let record = TraceRecord {
             kind,
@@ -119,6 +118,10 @@ impl Ring {
             word.store(value, Relaxed);
         }
         slot[record::NUMBER].store(number, Release);
+        // A call behind a long computation is one for which others may have waited.
+        if since >= LOCATED {
+            self.locate(call, slot, number);
+        }
         (number, at, begin)
     }
 
@@ -130,10 +133,18 @@ impl Ring {
         if slot[record::NUMBER].load(Acquire) == number {
             slot[record::END].store(end, Relaxed);
             if end - begin >= LOCATED {
-                let what = slot[record::WHAT].load(Relaxed);
-                let named = TraceRecord::renamed(what, self.located_name(call));
-                slot[record::WHAT].store(named, Relaxed);
+                self.locate(call, slot, number);
             }
+        }
+    }
+
+    /// Adds to a record, which is whole already, where the program makes the call.
+    #[cold]
+    fn locate(&self, call: Call, slot: &[AtomicU64], number: u64) {
+        let name = self.located_name(call);
+        if slot[record::NUMBER].load(Acquire) == number {
+            let what = slot[record::WHAT].load(Relaxed);
+            slot[record::WHAT].store(TraceRecord::renamed(what, name), Relaxed);
         }
     }
 

@@ -1,4 +1,5 @@
-/* PE 1 comes to an end in the way that argv[1] names while the others are in a barrier, or all PEs do. */
+/* PE 1 comes to an end in the way that argv[1] names while the others are in a barrier, or all PEs do. After "late_" PE 1
+ * first lets the others get there. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,8 +95,11 @@ int main(int argc, char **argv) {
     int status = together(how);
     if (status >= 0)
         return status;
-    if (shmem_my_pe() == 1)
-        end(how);
+    const int is_late = !strncmp(how, "late_", 5);
+    if (shmem_my_pe() == 1) {
+        sleep(is_late ? 1 : 0);
+        end(how + (is_late ? 5 : 0));
+    }
     shmem_barrier_all();
     puts("a barrier ended that one PE never reached");
     shmem_finalize();

@@ -18,7 +18,7 @@ pub(crate) use event::{
     FollowedMembers, Membership, WordKind,
 };
 
-use crate::call::{Call, call};
+use crate::call::call;
 use crate::job::handle::ContextHandle;
 use core::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -96,39 +96,33 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
-/// Reports an access to mapped memory and returns true, if one listener is all there is and needs
-/// neither the event in memory nor the end of the access.
+/// Counts an access to mapped memory on the default context and returns true, if the counters alone
+/// listen. No function is called then, so that no register need be saved.
 #[inline(always)]
-pub(crate) fn is_reported(
-    kind: AccessKind,
-    call: Call,
-    ctx: ContextHandle,
-    addr: usize,
-    nbytes: usize,
-    pe: c_int,
-) -> bool {
-    const COUNTERS: u32 = Subscriber::Counters as u32;
-    const TRACE: u32 = Subscriber::Trace as u32;
-    match LISTENERS.load(Relaxed) {
-        COUNTERS => counters::count(kind, ctx, pe, nbytes),
-        TRACE if nbytes <= trace::BRIEF => trace::brief(kind, call, ctx, addr, nbytes, pe),
-        _ => return false,
-    }
-    true
+pub(crate) fn is_counted(kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) -> bool {
+    LISTENERS.load(Relaxed) == Subscriber::Counters as u32
+        && counters::count_mapped(kind, ctx, pe, nbytes)
 }
 
-/// Makes an access while somebody listens. `make` sets its argument if the access has found the
-/// value that the program expects, and has written. If only the checks listen, the event is never
-/// in memory.
+/// Makes an access while somebody listens, to mapped memory if `is_mapped`. `make` sets its
+/// argument if the access has found the value that the program expects, and has written. If only
+/// the checks listen, or the trace to a brief access, the event is never in memory.
 #[inline(always)]
-pub(crate) fn access<R>(event: Event, make: impl FnOnce(&mut bool) -> R) -> R {
+pub(crate) fn access<R>(event: Event, is_mapped: bool, make: impl FnOnce(&mut bool) -> R) -> R {
+    const CHECKS: u32 = Subscriber::Checks as u32 | Subscriber::Writes as u32;
+    const TRACE: u32 = Subscriber::Trace as u32;
     let listeners = LISTENERS.load(Relaxed);
-    let checks = Subscriber::Checks as u32 | Subscriber::Writes as u32;
     let mut begun;
     match event.action {
-        Action::Access(access) if listeners == checks => {
+        Action::Access(access) if listeners == CHECKS => {
             checks::check(&event, access);
             writes::begin(&event);
+        }
+        Action::Access(access)
+            if listeners == TRACE && is_mapped && event.remote.total() <= trace::BRIEF =>
+        {
+            let Event { call, ctx, pe, remote, .. } = event;
+            trace::brief(access.kind, call, ctx, remote.addr, remote.total(), pe);
         }
         _ => {
             // A copy of its own, since the address of `event` would put that into memory.

@@ -82,6 +82,12 @@ pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 
+/// Returns true if this process is certainly the PE.
+#[inline(always)]
+pub(crate) fn is_marked() -> bool {
+    not_forked::is_marked()
+}
+
 /// Returns true if this process is the PE, and not a child of it, whose exit does not matter.
 #[inline]
 pub(crate) fn is_this_process() -> bool {

@@ -26,7 +26,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/log", 350),
     ("crates/race-interface", 250),
     ("crates/race", 4_000),
-    ("crates/runtime", 21_000),
+    ("crates/runtime", 21_150),
     ("crates/shmem-c", 2_600),
     ("crates/shmem", 5_300),
     ("crates/topology", 1_350),

@@ -26,7 +26,7 @@ type Blocked = u64;
 /// The number of stack addresses that are remembered.
 const PLACES: usize = 256;
 /// Bits of an address that are alike in threads which call at the same depth.
-const STACK_BITS: u32 = 20;
+const STACK_BITS: u32 = 16;
 /// The alignment of frames on the stack, in bytes.
 const FRAME_ALIGNMENT: usize = 16;
 
@@ -48,13 +48,14 @@ impl StackPlace {
     /// number.
     #[inline(always)]
     pub(crate) fn of<T>(local: &T, initialization: u32) -> StackPlace {
-        let at = std::hint::black_box(std::ptr::from_ref(local)).addr();
-        StackPlace(at ^ (initialization as usize) << 48)
+        // The place of a local in its frame differs by function, and is of no matter.
+        let frame = std::hint::black_box(std::ptr::from_ref(local)).addr() / FRAME_ALIGNMENT;
+        StackPlace(frame ^ (initialization as usize) << 48)
     }
 
     #[inline(always)]
     fn index(self) -> usize {
-        ((self.0 / FRAME_ALIGNMENT) ^ (self.0 >> STACK_BITS)) % PLACES
+        (self.0 ^ (self.0 >> STACK_BITS)) % PLACES
     }
 
     /// Returns true if the thread has called there outside of handlers and was not to be warned.

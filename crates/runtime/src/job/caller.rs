@@ -39,18 +39,44 @@ pub(crate) fn initialized_here() {
 /// handlers of `fork`, or a signal handler. Warns if the thread level does not allow this call.
 #[inline]
 pub(crate) fn check(call: Call, job: &Job) {
+    check_at(call, job, place());
+}
+
+/// Works as [`check`], of a caller at a place of the stack.
+#[inline]
+pub(crate) fn check_at(call: Call, job: &Job, place: StackPlace) {
     if !job.settings.checks() {
         return;
     }
     if !process::is_this_process() {
         job::refuse_child(call);
     }
-    thread::add(&CALLS, 1, thread::is_alone());
-    let local = 0u8;
-    let place = StackPlace::of(&local, INITIALIZERS.load(Relaxed));
+    count();
     if !place.is_known() && check_thread(call, job) {
         place.remember();
     }
+}
+
+/// Returns the place of the calling function on the stack.
+#[inline(always)]
+pub(crate) fn place() -> StackPlace {
+    let local = 0u8;
+    StackPlace::of(&local, INITIALIZERS.load(Relaxed))
+}
+
+/// Counts a call from a place at which the caller was found correct before; false at any other.
+#[inline(always)]
+pub(crate) fn is_known(place: StackPlace) -> bool {
+    let is_known = process::is_marked() && place.is_known();
+    if is_known {
+        count();
+    }
+    is_known
+}
+
+#[inline(always)]
+fn count() {
+    thread::add(&CALLS, 1, thread::is_alone());
 }
 
 /// Returns true if the thread level allows the calling thread to call, and it is not in a signal

@@ -16,24 +16,33 @@ const REMEMBERED: usize = 1 << 14;
 /// before they are used.
 static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
-/// Returns whether the pages of the first and the last byte have been queried already. Otherwise
-/// they count as found from now on: the caller queries them, and ends the job if one is not.
-#[inline]
+/// Returns whether the pages of the first and the last byte were found accessible before.
+#[inline(always)]
 pub(super) fn is_known(access: LocalAccess, local: LocalBuf) -> bool {
-    let (first, last) = (local.base.addr(), local.base.addr().wrapping_add(local.nbytes - 1));
-    let first_is_known = is_known_page(access, first / PAGE);
-    (first / PAGE == last / PAGE || is_known_page(access, last / PAGE)) && first_is_known
+    let [first, last] = ends(local);
+    let is_known = |page: usize| {
+        let known = PAGES[page % REMEMBERED].load(Relaxed);
+        known | usize::from(access == LocalAccess::Read) == entry(page, true)
+    };
+    is_known(first) && (first == last || is_known(last))
 }
 
-fn is_known_page(access: LocalAccess, page: usize) -> bool {
-    // An empty place holds 0, which is not the page of null.
-    let readable = (page + 1) << 1;
-    let writable = readable | 1;
-    let place = &PAGES[page % REMEMBERED];
-    let known = place.load(Relaxed);
-    let is_known = known == writable || access == LocalAccess::Read && known == readable;
-    if !is_known {
-        place.store(if access == LocalAccess::Write { writable } else { readable }, Relaxed);
+/// Records that these pages were found accessible.
+pub(super) fn remember(access: LocalAccess, local: LocalBuf) {
+    for page in ends(local) {
+        PAGES[page % REMEMBERED].store(entry(page, access == LocalAccess::Write), Relaxed);
     }
-    is_known
+}
+
+/// Returns the pages of the first and the last byte.
+#[inline(always)]
+fn ends(local: LocalBuf) -> [usize; 2] {
+    let first = local.base.addr();
+    [first, first.wrapping_add(local.nbytes - 1)].map(|byte| byte / PAGE)
+}
+
+/// Returns what is remembered of a page. An empty place holds 0, which is not the page of null.
+#[inline(always)]
+fn entry(page: usize, is_writable: bool) -> usize {
+    (page + 1) << 1 | usize::from(is_writable)
 }

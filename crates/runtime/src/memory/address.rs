@@ -312,11 +312,23 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     let addr = local.base.addr();
     if OBSERVED.heap.offset(addr, 1).is_some() {
         blocks::require(call, job::require(call), access.argument(), addr, local.nbytes);
-    } else if !accessible::is_known(access, local)
-        && let Some(fault) = Fault::at_ends(access, local)
-    {
-        fail!(call, "{fault}");
+    } else if !accessible::is_known(access, local) {
+        if let Some(fault) = Fault::at_ends(access, local) {
+            fail!(call, "{fault}");
+        }
+        accessible::remember(access, local);
     }
+}
+
+/// Returns true if [`check_local`] has found these bytes correct before, or bytes beside them.
+#[inline(always)]
+pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
+    local.nbytes == 0
+        || if OBSERVED.heap.offset(local.base.addr(), 1).is_some() {
+            blocks::are_known(local.base.addr(), local.nbytes)
+        } else {
+            accessible::is_known(access, local)
+        }
 }
 
 /// Works as [`mapped`] while accesses are observed, for bytes in the heap.

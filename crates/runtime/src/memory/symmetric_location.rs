@@ -26,7 +26,7 @@ pub(crate) fn of_word(
 }
 
 /// Returns the location of `nbytes` bytes, without the block around them.
-#[inline]
+#[inline(always)]
 pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
     match address::locate(address, nbytes) {
         Some((Segment::Heap, offset)) => {

@@ -176,9 +176,24 @@ impl Access {
         self.require_aligned(dest, width);
         if observers::any() {
             address::cold_path();
-            return self.fetch_observed(dest, width, op, operand, condition);
+            self.fetch_observed(dest, width, op, operand, condition)
+        } else {
+            self.fetch_unobserved(dest, width, op, operand, condition)
         }
-        let word = self.resolve_word(dest, width, false);
+    }
+
+    /// Works as [`fetch`](Access::fetch) while nobody observes. It is a function of its own so that
+    /// the other branch need not save the registers that this one uses.
+    #[inline(never)]
+    fn fetch_unobserved(
+        self,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
+        let word = self.resolve_word(dest, width);
         self.fetch_at(word, dest, width, op, (operand, condition))
     }
 
@@ -244,7 +259,7 @@ impl Access {
                 self.fetch_nbi_observed(fetched, dest, width, op, operand, condition)
             };
         }
-        let word = self.resolve_word(dest, width, false);
+        let word = self.resolve_word(dest, width);
         // SAFETY: the same contract.
         unsafe { self.fetch_nbi_at(fetched, word, dest, width, op, (operand, condition)) }
     }
@@ -286,9 +301,17 @@ impl Access {
         self.require_aligned(dest, width);
         if observers::any() {
             address::cold_path();
-            return self.update_observed(dest, width, op, operand);
+            self.update_observed(dest, width, op, operand);
+        } else {
+            self.update_unobserved(dest, width, op, operand);
         }
-        self.update_at(self.resolve_word(dest, width, false), width, op, operand);
+    }
+
+    /// Works as [`update`](Access::update) while nobody observes, as
+    /// [`fetch_unobserved`](Access::fetch_unobserved).
+    #[inline(never)]
+    fn update_unobserved(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        self.update_at(self.resolve_word(dest, width), width, op, operand);
     }
 
     /// Works as [`update`](Access::update), of a word whose place is known.
@@ -338,7 +361,7 @@ impl Access {
             let event = access.event(kind, Effect::Writes, dest, nbytes);
             event.with_buffer(source, nbytes).with_signal(sig_addr)
         });
-        let word = signaling.resolve_word(sig_addr, AmoWidth::Eight, false);
+        let word = signaling.resolve_word(sig_addr, AmoWidth::Eight);
         if nbytes == 0 {
             return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
@@ -387,14 +410,11 @@ impl Access {
         }
     }
 
-    /// Works as [`resolve`](Access::resolve), of a word of an atomic operation, which may be
-    /// observed. If the network carries these out, it does so on mapped words too, except on
-    /// contexts of `SHMEM_TEAM_SHARED` and of teams split from it.
+    /// Works as [`resolve`](Access::resolve), of a word of an atomic operation. If the network
+    /// carries these out, it does so on mapped words too, except on contexts of
+    /// `SHMEM_TEAM_SHARED` and of teams split from it.
     #[inline(always)]
-    fn resolve_word(self, addr: usize, width: AmoWidth, is_observed: bool) -> RemoteBytes {
-        if is_observed && let Some(at) = self.observed_word(addr, width) {
-            return RemoteBytes::Cpu(at);
-        }
+    fn resolve_word(self, addr: usize, width: AmoWidth) -> RemoteBytes {
         let nbytes = width.nbytes();
         let is_by_cpu = contexts::is_by_cpu(self.ctx);
         let by_cpu = || is_by_cpu || !address::are_atomics_by_network();
@@ -415,17 +435,17 @@ impl Access {
 
     /// Returns the place of an observed word on which this CPU carries out atomic operations.
     #[inline(always)]
-    fn observed_word(self, addr: usize, width: AmoWidth) -> Option<*mut u8> {
+    fn observed_word(self, addr: usize, width: AmoWidth) -> Option<RemoteBytes> {
         let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
-        address::observed(addr, width.nbytes(), self.pe).filter(|_| is_by_cpu)
+        let mapped = address::observed(addr, width.nbytes(), self.pe).filter(|_| is_by_cpu);
+        mapped.map(RemoteBytes::Cpu)
     }
 
-    /// Returns the place of an observed word if nothing more is to be reported of the operation.
+    /// Returns the place of an observed word if only the counters listen, which count it.
     #[inline(always)]
-    fn reported_word(self, kind: AccessKind, dest: usize, width: AmoWidth) -> Option<*mut u8> {
+    fn counted_word(self, kind: AccessKind, dest: usize, width: AmoWidth) -> Option<RemoteBytes> {
         let word = self.observed_word(dest, width)?;
-        let Access { call, ctx, pe, .. } = self;
-        observers::is_reported(kind, call, ctx, dest, width.nbytes(), pe).then_some(word)
+        observers::is_counted(kind, self.ctx, self.pe, width.nbytes()).then_some(word)
     }
 
     #[inline(always)]
@@ -440,7 +460,8 @@ impl Access {
 }
 
 impl Access {
-    /// Works as [`fetch`](Access::fetch).
+    /// Works as [`fetch`](Access::fetch) while somebody observes. If that is the counters alone,
+    /// nothing is called.
     #[inline(never)]
     fn fetch_observed(
         self,
@@ -450,17 +471,31 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        if let Some(word) = self.reported_word(AccessKind::AmoFetch, dest, width) {
-            return self.fetch_at(RemoteBytes::Cpu(word), dest, width, op, (operand, condition));
+        match self.counted_word(AccessKind::AmoFetch, dest, width) {
+            Some(at) => self.fetch_at(at, dest, width, op, (operand, condition)),
+            None => self.fetch_followed(dest, width, op, operand, condition),
         }
+    }
+
+    /// Works as [`fetch`](Access::fetch) with an event that observers follow to its end.
+    #[inline(never)]
+    fn fetch_followed(
+        self,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
         let effect = match op {
             AmoOp::Fetch => Effect::Reads,
             AmoOp::CompareSwap => Effect::WritesIfEqual,
             _ => Effect::Writes,
         };
         let event = self.event(AccessKind::AmoFetch, effect, dest, width.nbytes());
-        observers::access(event, |has_written| {
-            let word = self.resolve_word(dest, width, true);
+        let mapped = self.observed_word(dest, width);
+        observers::access(event, mapped.is_some(), |has_written| {
+            let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             let old = self.fetch_at(word, dest, width, op, (operand, condition));
             *has_written = op == AmoOp::CompareSwap && old == condition;
             old
@@ -483,22 +518,32 @@ impl Access {
     ) {
         let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
         let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
-        observers::access(event.with_buffer(fetched, width.nbytes()), |_| {
-            let word = self.resolve_word(dest, width, true);
+        observers::access(event.with_buffer(fetched, width.nbytes()), false, |_| {
+            let mapped = self.observed_word(dest, width);
+            let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             // SAFETY: the same contract.
             unsafe { self.fetch_nbi_at(fetched, word, dest, width, op, (operand, condition)) }
         });
     }
 
-    /// Works as [`update`](Access::update).
+    /// Works as [`update`](Access::update) while somebody observes, as
+    /// [`fetch_observed`](Access::fetch_observed).
     #[inline(never)]
     fn update_observed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        if let Some(word) = self.reported_word(AccessKind::Amo, dest, width) {
-            return self.update_at(RemoteBytes::Cpu(word), width, op, operand);
+        match self.counted_word(AccessKind::Amo, dest, width) {
+            Some(at) => self.update_at(at, width, op, operand),
+            None => self.update_followed(dest, width, op, operand),
         }
+    }
+
+    /// Works as [`update`](Access::update) with an event that observers follow to its end.
+    #[inline(never)]
+    fn update_followed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         let event = self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
-        observers::access(event, |_| {
-            self.update_at(self.resolve_word(dest, width, true), width, op, operand);
+        let mapped = self.observed_word(dest, width);
+        observers::access(event, mapped.is_some(), |_| {
+            let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
+            self.update_at(word, width, op, operand);
         });
     }
 }

@@ -118,7 +118,7 @@ const fn get_kind(is_at_quiet: bool, is_element: bool) -> AccessKind {
     }
 }
 
-/// Works as [`put`] while somebody observes.
+/// Works as [`put`] while somebody observes. If that is the counters alone, nothing is called.
 ///
 /// # Safety
 /// As [`put`].
@@ -133,7 +133,7 @@ unsafe fn observed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
 ) {
     let kind = put_kind(AT_QUIET, IS_ELEMENT);
     if let Some(to) = address::observed(dest, nbytes, pe)
-        && observers::is_reported(kind, call, ctx.handle(), dest, nbytes, pe)
+        && observers::is_counted(kind, ctx.handle(), pe, nbytes)
     {
         // SAFETY: mapped, and valid by contract.
         unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) }
@@ -158,7 +158,7 @@ unsafe fn observed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
 ) {
     let kind = get_kind(AT_QUIET, IS_ELEMENT);
     if let Some(from) = address::observed(source, nbytes, pe)
-        && observers::is_reported(kind, call, ctx.handle(), source, nbytes, pe)
+        && observers::is_counted(kind, ctx.handle(), pe, nbytes)
     {
         // SAFETY: mapped, and valid by contract.
         unsafe { copy_got(dest, from, source, nbytes, pe) }
@@ -185,7 +185,8 @@ unsafe fn followed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     let kind = put_kind(AT_QUIET, IS_ELEMENT);
     let event = access.event(kind, Effect::Writes, dest, nbytes);
     let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
-    observers::access(event, |_| match address::observed(dest, nbytes, pe) {
+    let mapped = address::observed(dest, nbytes, pe);
+    observers::access(event, mapped.is_some(), |_| match mapped {
         // SAFETY: mapped, and valid by contract.
         Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
         // SAFETY: the same contract.
@@ -210,7 +211,8 @@ unsafe fn followed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     let kind = get_kind(AT_QUIET, IS_ELEMENT);
     let event = access.event(kind, Effect::Reads, source, nbytes);
     let event = if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) };
-    observers::access(event, |_| match address::observed(source, nbytes, pe) {
+    let mapped = address::observed(source, nbytes, pe);
+    observers::access(event, mapped.is_some(), |_| match mapped {
         // SAFETY: mapped, and valid by contract.
         Some(from) => unsafe { copy_got(dest, from, source, nbytes, pe) },
         // SAFETY: the same contract.

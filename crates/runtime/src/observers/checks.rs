@@ -3,6 +3,7 @@
 //! caller is checked.
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
+use crate::call::signal_handler::StackPlace;
 use crate::call::{Call, fail};
 use crate::job;
 use crate::job::caller;
@@ -50,12 +51,20 @@ pub(super) fn check(event: &Event, access: AccessEvent) {
     };
     // Bytes that a later quiet writes are not checked.
     let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
-    let base = std::ptr::without_provenance_mut(local.addr);
-    let argument = access.argument.name();
-    bytes(call, (remote.addr, remote.span()), LocalBuf { base, nbytes }, accessed, (argument, pe));
+    let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
+    let place = caller::place();
+    // In most loops all of them were found before.
+    if !(blocks::are_known(remote.addr, remote.span())
+        && address::is_known_local(accessed, local)
+        && caller::is_known(place))
+    {
+        let argument = (access.argument.name(), pe);
+        bytes(call, (remote.addr, remote.span()), local, accessed, argument, place);
+    }
 }
 
-/// Checks the bytes of an access.
+/// Checks the bytes of an access, and the caller at a place of the stack.
+#[cold]
 #[inline(never)]
 fn bytes(
     call: Call,
@@ -63,14 +72,14 @@ fn bytes(
     local: LocalBuf,
     accessed: LocalAccess,
     (argument, pe): (&'static str, c_int),
+    place: StackPlace,
 ) {
     if local.nbytes > 0 {
         address::check_local(call, accessed, local);
     }
-    if blocks::are_known(addr, nbytes) {
-        // The access itself looks whether there is such a PE.
-        caller::check(call, job::require(call));
-    } else if nbytes > 0 {
+    // The access itself looks whether there is such a PE.
+    if nbytes > 0 && !blocks::are_known(addr, nbytes) {
         address::require_place(call, argument, addr, nbytes, pe);
     }
+    caller::check_at(call, job::require(call), place);
 }

@@ -120,17 +120,15 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 
 impl Counters {
     /// Counts an access. If there is no such PE the access itself reports that.
-    #[inline(always)]
-    fn access(&self, kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) {
-        let Some(peer) = self.peers.get(pe as u32 as usize) else { return };
-        let (nbytes, is_alone) = (nbytes as u64, thread::is_alone());
+    fn access(&self, kind: AccessKind, event: &Event) {
+        let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
+        let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
         peer.traffic.add(nbytes, is_alone);
-        let of_kind = &self.context(ctx).accesses[kind as usize];
+        let of_kind = &self.context(event.ctx).accesses[kind as usize];
         of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
     }
 
     /// Returns the counters of a context. Contexts that have a place one after another share them.
-    #[inline(always)]
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
         match ctx.index() {
             0 => &self.default_context,
@@ -138,7 +136,6 @@ impl Counters {
         }
     }
 
-    #[inline(never)]
     fn other_context(&self, place: usize) -> &ContextCounters {
         let known =
             self.contexts.read().unwrap_or_else(PoisonError::into_inner).get(&place).copied();
@@ -176,8 +173,8 @@ fn timed(action: Action) -> Option<CallKind> {
 pub(super) fn begin(event: &Event) -> ObserverState {
     let Some(counters) = get() else { return ObserverState::default() };
     match event.action {
-        Action::Access(access) => count(access.kind, event.ctx, event.pe, event.remote.total()),
-        Action::Move => count(AccessKind::Collective, event.ctx, event.pe, event.remote.total()),
+        Action::Access(access) => counters.access(access.kind, event),
+        Action::Move => counters.access(AccessKind::Collective, event),
         Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
             let [writes, reads] = counters.context(event.ctx).issued();
             return [nanoseconds(), writes, reads];
@@ -188,12 +185,16 @@ pub(super) fn begin(event: &Event) -> ObserverState {
     ObserverState::default()
 }
 
-/// Counts an access, of which the begin is all that counts.
+/// Counts an access to mapped memory, which is on the node, and returns true, if its context is the
+/// default one.
 #[inline(always)]
-pub(super) fn count(kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) {
-    if let Some(counters) = get() {
-        counters.access(kind, ctx, pe, nbytes);
-    }
+pub(super) fn count_mapped(kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) -> bool {
+    let Some(counters) = get().filter(|_| ctx.index() == 0) else { return false };
+    let Some(peer) = counters.peers.get(pe as u32 as usize) else { return false };
+    let (nbytes, is_alone) = (nbytes as u64, thread::is_alone());
+    peer.traffic.add(nbytes, is_alone);
+    counters.default_context.accesses[kind as usize][0].add(nbytes, is_alone);
+    true
 }
 
 /// Records the end of an event.

@@ -42,7 +42,7 @@ extern "C" fn load<const N: usize, const IS_ALIGNED: bool>(
     _: Unused,
     place: usize,
 ) {
-    access::<N, IS_ALIGNED>(addr, ShadowKind::LOAD, place.wrapping_sub(1));
+    access::<N, false, IS_ALIGNED>(addr, place.wrapping_sub(1));
 }
 
 extern "C" fn store<const N: usize, const IS_ALIGNED: bool>(
@@ -53,7 +53,7 @@ extern "C" fn store<const N: usize, const IS_ALIGNED: bool>(
     _: Unused,
     place: usize,
 ) {
-    access::<N, IS_ALIGNED>(addr, ShadowKind::STORE, place.wrapping_sub(1));
+    access::<N, true, IS_ALIGNED>(addr, place.wrapping_sub(1));
 }
 
 extern "C" fn load_range(

@@ -88,12 +88,16 @@ impl ShadowKind {
         self.0 & ShadowKind::LIBRARY != 0
     }
 
+    /// Returns true if it may conflict with loads and stores that a PE makes in its own memory.
+    pub fn is_looked_for(self) -> bool {
+        self.is_of_library() || self.is_to_peer()
+    }
+
     /// Returns true if two accesses are a race if nothing orders them.
     pub fn conflicts(self, other: ShadowKind) -> bool {
-        let is_looked_for = |kind: ShadowKind| kind.is_of_library() || kind.is_to_peer();
         let class = |kind: ShadowKind| kind.to_any().0 | ShadowKind::WRITES;
         (self.writes() || other.writes())
-            && (is_looked_for(self) || is_looked_for(other))
+            && (self.is_looked_for() || other.is_looked_for())
             && !(self.is_atomic() && other.is_atomic() && class(self) == class(other))
     }
 

@@ -5,7 +5,7 @@
 //! those that a signal follows are one for each signal, since the signal covers them alone; gets,
 //! and what atomic operations fetch, are another one, which a quiet alone completes.
 
-use crate::areas::{Counter, MAX_ACTORS, SharedAreas};
+use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
 use crate::clock::{Actor, Epoch, VectorClock};
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -78,6 +78,8 @@ pub struct Thread {
     pub number: u32,
     /// The clock before its sections, and the joined clocks of those that are done.
     pub before_tasks: Option<Box<(Thread, VectorClock)>>,
+    /// Pages with bits of an epoch of this actor, and the epoch.
+    pub pages: (Epoch, Vec<ShadowPlace>),
 }
 
 impl Thread {
@@ -85,6 +87,12 @@ impl Thread {
     #[inline]
     pub fn epoch(&self) -> Epoch {
         self.clock.of(self.actor)
+    }
+
+    /// Returns the thread and its epoch, as the first word of a record has them.
+    #[inline]
+    pub fn stamp(&self) -> u64 {
+        u64::from(self.actor) << 48 | u64::from(self.epoch()) << 16
     }
 
     /// Begins a new epoch: others that have this clock do not know of what comes now.

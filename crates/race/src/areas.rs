@@ -1,6 +1,6 @@
 //! Divides the shared memory: tables, clocks, and the shadow of each PE's memory.
 
-use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
+use crate::shadow::{BIT_WORDS, HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
 use crate::shared::{Arena, Words};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -97,7 +97,7 @@ impl SharedAreas {
     pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
         let [_, of_pe] = SharedAreas::pages(segments);
         SharedAreas::SIZES.iter().sum::<usize>()
-            + n_pes as usize * of_pe * (HEAD_WORDS + PART_WORDS)
+            + n_pes as usize * of_pe * (HEAD_WORDS + BIT_WORDS + PART_WORDS)
     }
 
     /// Returns the parts of `words`.
@@ -112,8 +112,7 @@ impl SharedAreas {
             SharedAreas::SIZES.map(&mut next);
         let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
         let arena = Arena::new(arena);
-        let (heads, parts) = rest.split_at(rest.len() / (HEAD_WORDS + PART_WORDS) * HEAD_WORDS);
-        let shadow = Shadow::new(heads, parts);
+        let shadow = Shadow::new(rest);
         SharedAreas {
             head,
             actors,

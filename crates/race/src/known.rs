@@ -43,7 +43,9 @@ struct Known {
     uncounted: Cell<u64>,
     /// The thread and its epoch, as the first word of a record has them.
     stamp: Cell<u64>,
-    /// True while the thread records an access by what is here alone.
+    /// True of the first thread, which alone sets bits of pages.
+    is_first: Cell<bool>,
+    /// True while the thread is in the detector, where it may have locks.
     is_recording: Cell<bool>,
     /// The last accesses of some actors that the thread knows to be done, by the numbers of these:
     /// the actor and its epoch.
@@ -202,9 +204,11 @@ pub fn forget() {
     known.epoch.set(1 << EPOCH);
 }
 
-/// Gives the table the thread and its epoch, as the first word of a record has them.
-pub fn set_stamp(stamp: u64) {
+/// Gives the table the thread and its epoch, as the first word of a record has them, and whether it
+/// is the first thread.
+pub fn set_stamp(stamp: u64, is_first: bool) {
     let Some(known) = table() else { return };
+    known.is_first.set(is_first);
     if known.stamp.replace(stamp) != stamp {
         known.done.iter().for_each(|done| done.set(0));
         forget();
@@ -232,24 +236,64 @@ pub fn is_recording() -> bool {
     table().is_some_and(|known| known.is_recording.get())
 }
 
-/// Records an access of the thread at an instruction by `record`, which gets the first word of its
-/// record without bytes and kind, the number of its place, and what others have done. Returns false
-/// if one of these is not remembered, or if `record` does.
+/// Begins or ends the recording of an access, or of what orders accesses, in another way than by
+/// [`recording`].
+pub fn set_recording(is_recording: bool) {
+    compiler_fence(SeqCst);
+    if let Some(known) = table() {
+        known.is_recording.set(is_recording);
+    }
+    compiler_fence(SeqCst);
+}
+
+/// The recording of an access by what its thread has at hand.
+pub struct Recording {
+    known: &'static Known,
+    /// The number of the access's place.
+    pub site: u32,
+}
+
+/// Begins to record an access of the thread at an instruction. Returns `None` if its place is not
+/// remembered, or if the thread was recording, and is interrupted by a signal.
 #[inline(always)]
-pub fn is_recorded(pc: usize, record: impl FnOnce(u64, u32, Done<'_>) -> bool) -> bool {
-    let Some(known) = table() else { return false };
+pub fn recording(pc: usize) -> Option<Recording> {
+    let known = table()?;
     let (address, site) = known.sites[site_slot(pc)].get();
-    let stamp = known.stamp.get();
-    if address != pc || stamp == 0 || known.is_recording.get() {
-        return false;
+    if address != pc || known.stamp.get() == 0 || known.is_recording.get() {
+        return None;
     }
     known.is_recording.set(true);
-    // A handler of a signal must find it set before `record` takes a lock.
+    // A handler of a signal must find it set before the thread takes a lock.
     compiler_fence(SeqCst);
-    let is_recorded = record(stamp, site, Done(&known.done));
-    compiler_fence(SeqCst);
-    known.is_recording.set(false);
-    is_recorded
+    Some(Recording { known, site })
+}
+
+impl Recording {
+    /// Returns the first word of the access's record without bytes and kind.
+    #[inline(always)]
+    pub fn stamp(&self) -> u64 {
+        self.known.stamp.get()
+    }
+
+    /// Returns true if the thread is the first one.
+    #[inline(always)]
+    pub fn is_first(&self) -> bool {
+        self.known.is_first.get()
+    }
+
+    /// Returns what others have done.
+    #[inline(always)]
+    pub fn done(&self) -> Done<'_> {
+        Done(&self.known.done)
+    }
+}
+
+impl Drop for Recording {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        self.known.is_recording.set(false);
+    }
 }
 
 /// Counts an access that [`has`] does not know of.

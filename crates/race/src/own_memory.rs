@@ -3,10 +3,9 @@
 //! remembered already since the thread's epoch began.
 
 use crate::access::ShadowKind;
-use crate::actors::Thread;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
 use crate::known;
-use crate::shadow::{PAGE, Page, Shadow};
+use crate::shadow::{Page, Shadow};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -38,11 +37,6 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     }
 }
 
-/// Gives the calling thread this actor and epoch.
-pub fn set_stamp(thread: &Thread) {
-    known::set_stamp(u64::from(thread.actor) << 48 | u64::from(thread.epoch()) << 16);
-}
-
 /// Returns true if an address may be symmetric memory, of any PE.
 #[inline(always)]
 pub fn may_be_symmetric(addr: usize) -> bool {
@@ -52,28 +46,19 @@ pub fn may_be_symmetric(addr: usize) -> bool {
     RANGES.iter().any(is_in)
 }
 
-/// Returns the shadow of own memory, and the offset in it, of an access within eight bytes.
-#[inline]
-pub fn find(addr: usize, nbytes: usize) -> Option<(Shadow<'static>, usize)> {
+/// Returns the shadow of the segment of own memory that an address is in, and the offset in it.
+#[inline(always)]
+pub fn find(addr: usize) -> Option<(&'static Shadow<'static>, usize)> {
     let own = OWN.get()?;
-    let of = |(start, len, shadow): (usize, usize, Shadow<'static>)| {
-        let offset = addr.wrapping_sub(start);
-        (offset < len).then_some((shadow, offset))
-    };
-    of(own.heap).or_else(|| of(own.statics)).filter(|_| addr % 8 + nbytes <= 8)
+    [&own.heap, &own.statics].into_iter().find_map(|(start, len, shadow)| {
+        let offset = addr.wrapping_sub(*start);
+        (offset < *len).then_some((shadow, offset))
+    })
 }
 
-/// Returns true if an access within eight bytes of own memory is remembered.
+/// Returns true if an access within eight bytes at an offset of a page is remembered.
 #[inline]
-pub fn is_known((shadow, offset): (Shadow<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
+pub fn is_known((page, offset): (Page<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);
-    shadow.knows(offset, known::stamp() | mask << 8 | u64::from(kind.0))
-}
-
-/// Returns true if the access within eight bytes of a page of private memory is known.
-#[inline]
-pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
-    let mask = ((1u64 << nbytes) - 1) << (addr % 8);
-    let stamp = known::stamp() | mask << 8 | u64::from(kind.0);
-    page.knows(addr % PAGE, stamp)
+    page.knows(offset, known::stamp() | mask << 8 | u64::from(kind.0))
 }

@@ -4,7 +4,7 @@
 //! Pages get a shadow when the library accesses them, or, once the program has several threads,
 //! when anybody does.
 
-use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
+use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -43,20 +43,15 @@ pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
     let index = addr % (1 << TABLE_BITS) / PAGE;
     let known = tables.get().and_then(|tables| tables[table].get()?[index].get());
     match known {
-        Some(words) => Some(of_words(words).page(0)),
+        Some(words) => Some(Page::private(words)),
         None if of_library || THREADS.load(Relaxed) => {
             IS_WATCHED.store(true, Relaxed);
             let table = &made(tables, 1 << (TABLES_BITS - TABLE_BITS))[table];
             let page = &made(table, (1 << TABLE_BITS) / PAGE)[index];
-            Some(of_words(made(page, HEAD_WORDS + PART_WORDS)).page(0))
+            Some(Page::private(made(page, HEAD_WORDS + PART_WORDS)))
         }
         None => None,
     }
-}
-
-fn of_words(words: &'static [AtomicU64]) -> Shadow<'static> {
-    let (heads, parts) = words.split_at(HEAD_WORDS);
-    Shadow::new(heads, parts)
 }
 
 #[cold]

@@ -14,7 +14,11 @@ use crate::{known, own_memory, private, sync_words};
 use rushmem_race_interface::{ByteBlocks, DetectorOpening};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The memory of a PE that is mapped in this process.
@@ -215,8 +219,40 @@ impl ProcessDetector {
         }
     }
 
-    /// Calls `f` with the calling thread. Not if the thread is in the detector already.
+    /// Calls `f`, which may order what the calling thread did with what others do, with the thread.
     fn with_thread<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+        self.with_accessing(|thread| {
+            self.check_pages(thread);
+            f(thread)
+        })
+    }
+
+    /// Compares the accesses of the thread's epoch that are bits with what was recorded since.
+    fn check_pages(&self, thread: &mut Thread) {
+        if thread.pages.0 != thread.epoch() {
+            return;
+        }
+        // The word of a page's lock was changed by those who do not see a bit.
+        fence(SeqCst);
+        for place in &thread.pages.1 {
+            if self.areas.page(*place).must_be_checked(thread.stamp()) {
+                self.begin_page(*place, thread);
+            }
+        }
+    }
+
+    /// Begins the bits of the thread's epoch in a page, or compares them with what was recorded
+    /// since.
+    fn begin_page(&self, place: ShadowPlace, thread: &Thread) {
+        let view = View { clock: &thread.clock, fenced: &[] };
+        for (at, new, old) in self.areas.page(place).begin(thread.stamp(), view) {
+            let memory = ShadowPlace { offset: place.offset + at, ..place };
+            self.reporter.race(Memory::Symmetric(memory), &new, &old);
+        }
+    }
+
+    /// Calls `f` with the calling thread. Not if the thread is in the detector already.
+    fn with_accessing<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         if self.reporter.is_over() || known::is_recording() {
             return None;
         }
@@ -230,8 +266,10 @@ impl ProcessDetector {
                 thread.number = number;
                 thread.clock.raise(actor, 1);
             }
+            known::set_recording(true);
             let result = f(&mut thread);
-            own_memory::set_stamp(&thread);
+            known::set_recording(false);
+            known::set_stamp(thread.stamp(), thread.number == 0);
             Some(result)
         });
         entered.ok().flatten()
@@ -240,12 +278,21 @@ impl ProcessDetector {
     /// Runs `f` with the state of the thread that calls the library. The order of threads of a
     /// program that does not report it is that of their calls.
     fn with_caller(&self, f: impl FnOnce(&mut Thread)) {
+        self.with_issuing(|thread| {
+            self.check_pages(thread);
+            f(thread);
+        });
+    }
+
+    /// Works as [`with_caller`](Self::with_caller), where `f` orders nothing but by
+    /// [`release`](Self::release).
+    fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
         if self.reporter.is_over() {
             return;
         }
         // Accesses of the library are watched from now on; those that it forgets are not known.
         known::forget();
-        self.with_thread(|thread| {
+        self.with_accessing(|thread| {
             if IS_INSTRUMENTED.load(Relaxed) {
                 return f(thread);
             }
@@ -330,6 +377,7 @@ impl ProcessDetector {
         words: impl IntoIterator<Item = sync_words::Key>,
         clock: &VectorClock,
     ) {
+        self.check_pages(thread);
         let mut is_one = false;
         for word in words {
             sync_words::release(&self.areas, word, clock);

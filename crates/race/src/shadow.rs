@@ -3,6 +3,10 @@
 //! Eight bytes have room for four accesses, and so has a page of 4 KiB as a whole, for those that
 //! cover it: a long put marks pages, and not each of their bytes. A page's lock protects both.
 
+pub mod bits;
+#[cfg(test)]
+mod tests;
+
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::shared::lock;
@@ -13,17 +17,32 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const PAGE: usize = 4096;
 /// Accesses that are remembered for eight bytes, or for a page.
 const RECORDS: usize = 4;
-/// Words of a page's head: the lock, who looked, who is in parts, and the accesses to the whole
-/// page.
-pub const HEAD_WORDS: usize = 16;
+/// Words of a page's head.
+pub const HEAD_WORDS: usize = 32;
+/// In the head: the thread and epoch whose accesses become bits, as the first word of its records.
+const OWNER: usize = 1;
+/// In the head: the lock's word when nothing was left that the owner's accesses conflict with.
+const CHECKED: usize = 2;
+/// In the head: the keys of the owner's sets of bits, without those of accesses to come.
+const KEYS: Range<usize> = 3..6;
+/// In the head: epochs to come without bits.
+const PAUSE: usize = 6;
+/// In the head: both words of the records that the bits of each set stand for; zeros if the set is
+/// free, or has a key.
+const FIRSTS: Range<usize> = 7..7 + SETS;
+const SECONDS: usize = FIRSTS.end;
 /// In the head: who found no conflict with the accesses to the whole page, by a load and by a
 /// store.
-const LOOKED: Range<usize> = 1..3;
+const LOOKED: Range<usize> = 17..19;
 /// In the head: accesses to parts of the page, without their bytes. If the last word is set, these
 /// may be not all.
-const IN_PARTS_BY: Range<usize> = 3..8;
+const IN_PARTS_BY: Range<usize> = 19..24;
 /// In the head: the accesses to the whole page.
-const WHOLE: usize = 8;
+const WHOLE: usize = 24;
+/// Sets of bits of a page. Each is for the loads or the stores of one instruction in one epoch.
+const SETS: usize = 5;
+/// Words of a page for the bits.
+pub const BIT_WORDS: usize = PAGE / 64 * SETS;
 /// Words for eight bytes.
 const GRANULE: usize = RECORDS * 2;
 /// Words of a page for the accesses to its parts.
@@ -32,6 +51,8 @@ pub const PART_WORDS: usize = PAGE / 8 * GRANULE;
 const IN_PARTS: u64 = 2;
 /// The bit of a page with accesses to the whole page.
 const IN_WHOLE: u64 = 4;
+/// The first bit of the number of accesses that may conflict with loads and stores of the PE.
+const CHANGE: u64 = 8;
 
 /// In the first word of a record: the kind, its bit of the library, and the bytes.
 const KIND: u64 = 0xff;
@@ -42,6 +63,8 @@ const ACTOR: u32 = 48;
 
 /// The accesses to eight bytes, or to a page.
 type Records = [AtomicU64; GRANULE];
+/// The bits of a page, one for each byte.
+type Bits = [AtomicU64; PAGE / 64];
 
 /// The knowledge of the actor of an access: a clock, and what it has ordered beyond.
 #[derive(Clone, Copy)]
@@ -65,53 +88,61 @@ impl View<'_> {
 }
 
 /// The shadow of pages. The heads lie together, so that pages of which no part has accesses of its
-/// own take little memory.
+/// own take little memory, and so do sets of bits with the same number.
 #[derive(Clone, Copy)]
 pub struct Shadow<'a> {
-    heads: &'a [AtomicU64],
-    parts: &'a [AtomicU64],
+    heads: &'a [[AtomicU64; HEAD_WORDS]],
+    /// From the first page on, and the pages of a set.
+    bits: (&'a [Bits], usize),
+    parts: &'a [[Records; PAGE / 8]],
 }
 
 impl<'a> Shadow<'a> {
     /// Makes a shadow of as many pages as there are words for, all zero at first.
-    pub fn new(heads: &'a [AtomicU64], parts: &'a [AtomicU64]) -> Shadow<'a> {
-        Shadow { heads, parts }
+    pub fn new(words: &'a [AtomicU64]) -> Shadow<'a> {
+        let n = words.len() / (HEAD_WORDS + BIT_WORDS + PART_WORDS);
+        let (heads, rest) = words.split_at(n * HEAD_WORDS);
+        let (bits, parts) = rest.split_at(n * BIT_WORDS);
+        let parts = parts.as_chunks().0.as_chunks().0;
+        Shadow { heads: heads.as_chunks().0, bits: (bits.as_chunks().0, n), parts }
     }
 
     /// Returns the pages from number `first`.
     pub fn from(self, first: usize) -> Shadow<'a> {
-        let (heads, parts) = (&self.heads[first * HEAD_WORDS..], &self.parts[first * PART_WORDS..]);
-        Shadow { heads, parts }
+        let Shadow { heads, bits: (bits, n), parts } = self;
+        Shadow { heads: &heads[first..], bits: (&bits[first..], n), parts: &parts[first..] }
     }
 
     /// Returns page number `index`.
-    pub fn page(self, index: usize) -> Page<'a> {
-        let head = &self.heads[index * HEAD_WORDS..][..HEAD_WORDS];
-        Page { head, parts: &self.parts[index * PART_WORDS..][..PART_WORDS] }
-    }
-
-    /// Returns true if an access to some of the eight bytes at `offset` is remembered: `stamp` is
-    /// the first word of its record. Takes no lock; a concurrent thread does its own lookup.
     #[inline]
-    pub fn knows(self, offset: usize, stamp: u64) -> bool {
-        let at = offset / 8 * GRANULE;
-        let Some(records) = self.parts.get(at..at + GRANULE) else { return false };
-        // All but the mask, of which the record may have more.
-        (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
+    pub fn page(&self, index: usize) -> Page<'a> {
+        let bits = (&self.bits.0[index..], self.bits.1);
+        Page { head: &self.heads[index], bits, parts: &self.parts[index] }
     }
 }
 
 /// The shadow of one page.
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
-    head: &'a [AtomicU64],
-    parts: &'a [AtomicU64],
+    head: &'a [AtomicU64; HEAD_WORDS],
+    bits: (&'a [Bits], usize),
+    parts: &'a [Records; PAGE / 8],
 }
 
 impl<'a> Page<'a> {
-    /// Works as [`Shadow::knows`], of this page.
+    /// Returns a page of private memory, of which no access is a bit.
+    pub fn private(words: &'a [AtomicU64]) -> Page<'a> {
+        let (head, parts) = words.split_first_chunk().expect("a page has a head");
+        Page { head, bits: (&[], 0), parts: parts.as_chunks().0.first_chunk().expect("and parts") }
+    }
+
+    /// Returns true if an access to some of the eight bytes at `offset` is remembered: `stamp` is
+    /// the first word of its record. Takes no lock; a concurrent thread does its own lookup.
+    #[inline]
     pub fn knows(self, offset: usize, stamp: u64) -> bool {
-        Shadow { heads: self.head, parts: self.parts }.knows(offset, stamp)
+        let records = self.granule(offset / 8);
+        // All but the mask, of which the record may have more.
+        (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
     }
 
     /// Returns the places of the accesses to the whole page.
@@ -120,8 +151,9 @@ impl<'a> Page<'a> {
     }
 
     /// Returns the records of eight bytes.
+    #[inline]
     fn granule(self, index: usize) -> &'a Records {
-        self.parts[index * GRANULE..].first_chunk().expect("a granule of the page")
+        &self.parts[index]
     }
 
     /// Records an access to bytes `at..end` of the page, and returns one that conflicts with it.
@@ -134,11 +166,15 @@ impl<'a> Page<'a> {
     ) -> Option<ShadowRecord> {
         let mut held = lock(&self.head[0]);
         let mut conflict = None;
+        if access.kind.is_looked_for() {
+            held.add(CHANGE);
+            conflict = self.look_at_bits(&(at..end), &access, view);
+        }
         if (at, end) == (0, PAGE) {
             let access = ShadowRecord { mask: 0xff, ..access };
             if held.has(IN_PARTS) {
                 let (found, left) = self.look_at_parts(&access, view);
-                conflict = found;
+                conflict = found.or(conflict);
                 held.set(IN_PARTS, left);
             }
             held.set(IN_WHOLE, true);
@@ -146,9 +182,7 @@ impl<'a> Page<'a> {
             return insert(self.whole(), &access, view).or(conflict);
         }
         for index in at / 8..end.div_ceil(8) {
-            let (first, last) = (at.saturating_sub(index * 8), (end - index * 8).min(8));
-            let mask = (0xffu16 << first) as u8 & (0xffu16 >> (8 - last)) as u8;
-            let access = ShadowRecord { mask, ..access };
+            let access = ShadowRecord { mask: mask(&(at..end), index), ..access };
             if held.has(IN_WHOLE) {
                 conflict = conflict.or_else(|| self.look_at_whole(&access, view));
             }
@@ -217,7 +251,7 @@ impl<'a> Page<'a> {
         for place in &self.head[IN_PARTS_BY] {
             let by = place.load(Relaxed);
             if by >> ACTOR == 0 || (by ^ first) & (!0 << ACTOR | KIND) == 0 {
-                return place.store(first | MASK, Relaxed);
+                return place.store(by.max(first | MASK), Relaxed);
             }
         }
     }
@@ -292,6 +326,13 @@ impl<'a> Page<'a> {
     }
 }
 
+/// Returns which of eight bytes are in `bytes`.
+fn mask(bytes: &Range<usize>, index: usize) -> u8 {
+    let first = bytes.start.saturating_sub(index * 8).min(8);
+    let last = bytes.end.saturating_sub(index * 8).min(8);
+    (0xffu16 << first) as u8 & (0xffu16 >> (8 - last)) as u8
+}
+
 fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
     ShadowRecord::of([words[0].load(Relaxed), words[1].load(Relaxed)])
 }
@@ -352,202 +393,4 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
     records[place * 2 + 1].store(second, Relaxed);
     records[place * 2].store(first, Relaxed);
     conflict
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shadow() -> Shadow<'static> {
-        let words = |n| (0..n).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
-        Shadow::new(words(HEAD_WORDS), words(PART_WORDS))
-    }
-
-    fn page() -> Page<'static> {
-        shadow().page(0)
-    }
-
-    fn access(actor: Actor, epoch: Epoch, kind: ShadowKind) -> ShadowRecord {
-        ShadowRecord { actor, epoch, mask: 0, kind, site: 1, nbytes: 8 }
-    }
-
-    fn knowing(known: &[(Actor, Epoch)]) -> VectorClock {
-        let mut clock = VectorClock::default();
-        known.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
-        clock
-    }
-
-    #[test]
-    fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
-        let page = page();
-        let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
-        let view = |clock| View { clock, fenced: &[] };
-        assert_eq!(
-            page.record_access(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)),
-            None
-        );
-        assert_eq!(
-            page.record_access(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)),
-            None
-        );
-        assert_eq!(page.record_access(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)), None);
-        let found = page
-            .record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing))
-            .expect("a race");
-        assert_eq!((found.actor, found.epoch), (1, 1));
-    }
-
-    /// Random accesses of four actors, each of which knows at random how far the others are.
-    #[test]
-    fn the_short_path_records_what_the_long_one_does() {
-        let (long, short) = (page(), page());
-        let (mut state, mut n_short, mut n_conflicts) = (1u64, 0, 0);
-        let mut below = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
-        let mut epochs = [1 as Epoch; 5];
-        for _ in 0..50_000 {
-            let actor = 1 + below(4) as Actor;
-            epochs[usize::from(actor)] += (below(3) == 0) as Epoch;
-            let own = (actor, epochs[usize::from(actor)]);
-            let to_peer = ShadowKind::WRITE.to_peer();
-            let kind =
-                [ShadowKind::LOAD, ShadowKind::STORE, ShadowKind::READ, ShadowKind::WRITE, to_peer]
-                    [below(5) as usize];
-            let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
-                true => own,
-                false => (other, epochs[usize::from(other)] - Epoch::from(below(50) == 0)),
-            }));
-            let view = View { clock: &clock, fenced: &[] };
-            if below(500) == 0 {
-                let access = access(own.0, own.1, kind);
-                let found = long.record_access(0, PAGE, access, view);
-                assert_eq!(short.record_access(0, PAGE, access, view), found);
-                continue;
-            }
-            let nbytes = 1 << below(4);
-            let at = 8 * below(4) as usize + nbytes * below(8 / nbytes as u64) as usize;
-            let access = access(own.0, own.1, kind);
-            let found = long.record_access(at, at + nbytes, access, view);
-            n_conflicts += usize::from(found.is_some());
-            let mask = ((1 << nbytes) - 1) << (at % 8);
-            let words = ShadowRecord { mask: mask as u8, ..access }.words();
-            let is_done = |old: u64| clock.of((old >> ACTOR) as Actor) >= (old >> 16) as Epoch;
-            if !kind.is_of_library() && short.record_if_done(at, words, is_done) {
-                n_short += 1;
-                assert_eq!(found, None);
-            } else {
-                assert_eq!(short.record_access(at, at + nbytes, access, view), found);
-            }
-            for (a, b) in
-                long.granule(at / 8).chunks_exact(2).zip(short.granule(at / 8).chunks_exact(2))
-            {
-                assert_eq!(record(a), record(b));
-            }
-            let words = |page: Page<'_>| {
-                page.head.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>()
-            };
-            assert_eq!(words(long), words(short));
-        }
-        assert!(n_short > 500 && n_conflicts > 100, "{n_short} and {n_conflicts}");
-    }
-
-    #[test]
-    fn a_fence_covers_what_a_clock_does_not() {
-        let page = page();
-        let clock = knowing(&[]);
-        let fenced = |epoch| [(1, epoch)];
-        page.record_access(
-            0,
-            8,
-            access(1, 3, ShadowKind::WRITE),
-            View { clock: &clock, fenced: &[] },
-        );
-        let too_early = View { clock: &clock, fenced: &fenced(2) };
-        assert!(page.record_access(0, 8, access(1, 4, ShadowKind::WRITE), too_early).is_some());
-        let after = View { clock: &clock, fenced: &fenced(4) };
-        assert!(page.record_access(0, 8, access(1, 5, ShadowKind::WRITE), after).is_none());
-    }
-
-    #[test]
-    fn a_whole_page_conflicts_with_its_parts() {
-        let page = page();
-        let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
-        let view = |clock| View { clock, fenced: &[] };
-        page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
-        let put = access(2, 1, ShadowKind::WRITE);
-        assert!(page.record_access(0, PAGE, put, view(&nothing)).is_some());
-        assert!(
-            page.record_access(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first)).is_some()
-        );
-        let page = self::page();
-        page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
-        assert!(page.record_access(0, PAGE, put, view(&first)).is_none());
-        assert_eq!(page.head[0].load(Relaxed), IN_WHOLE, "the parts are forgotten");
-    }
-
-    #[test]
-    fn parts_that_a_whole_page_does_not_replace_stay() {
-        let page = page();
-        let (nothing, stores) = (knowing(&[]), knowing(&[(1, 2), (2, 9)]));
-        let view = |clock| View { clock, fenced: &[] };
-        for epoch in 1..3 {
-            page.record_access(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
-        }
-        assert!(
-            page.record_access(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores)).is_none()
-        );
-        let found = page.record_access(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
-        assert_eq!(found.map(|old| (old.actor, old.epoch)), Some((1, 2)));
-    }
-
-    #[test]
-    fn a_whole_page_is_compared_with_all_who_access_parts() {
-        for actors in 1..9 {
-            let page = page();
-            let mut known = knowing(&[]);
-            for actor in 1..=actors {
-                let at = usize::from(actor) * 64;
-                page.record_access(
-                    at,
-                    at + 8,
-                    access(actor, 1, ShadowKind::STORE),
-                    View { clock: &known, fenced: &[] },
-                );
-            }
-            (1..actors).for_each(|actor| known.raise(actor, 1));
-            let put = access(20, 1, ShadowKind::WRITE);
-            let found = page.record_access(0, PAGE, put, View { clock: &known, fenced: &[] });
-            assert_eq!(found.map(|old| old.actor), Some(actors), "the last is not ordered");
-        }
-    }
-
-    #[test]
-    fn many_readers_do_not_hide_a_writer_that_comes() {
-        let page = page();
-        let nothing = knowing(&[]);
-        let view = View { clock: &nothing, fenced: &[] };
-        for reader in 1..20 {
-            assert!(page.record_access(0, 8, access(reader, 1, ShadowKind::READ), view).is_none());
-        }
-        assert!(page.record_access(0, 8, access(30, 1, ShadowKind::WRITE), view).is_some());
-    }
-
-    #[test]
-    fn what_is_known_need_not_be_recorded_again() {
-        let shadow = shadow();
-        let page = shadow.page(0);
-        let nothing = knowing(&[]);
-        let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
-        let is_known = |record: ShadowRecord| shadow.knows(0, record.words()[0]);
-        assert!(!is_known(store));
-        page.record_access(0, 8, store, View { clock: &nothing, fenced: &[] });
-        assert!(is_known(store));
-        assert!(is_known(ShadowRecord { mask: 0x03, ..store }));
-        assert!(!is_known(ShadowRecord { epoch: 2, ..store }));
-        assert!(!is_known(ShadowRecord { kind: ShadowKind::LOAD, ..store }));
-        page.forget(0, 8, |_| true);
-        assert!(!is_known(store));
-    }
 }

@@ -82,6 +82,16 @@ impl Held<'_> {
         self.bits & bit != 0
     }
 
+    /// Returns the word as it will be when the lock is given back.
+    pub fn bits(&self) -> u64 {
+        self.bits & !1
+    }
+
+    /// Adds to the number in the upper bits.
+    pub fn add(&mut self, n: u64) {
+        self.bits = self.bits.wrapping_add(n);
+    }
+
     /// Sets or clears it.
     #[inline]
     pub fn set(&mut self, bit: u64, is_set: bool) {

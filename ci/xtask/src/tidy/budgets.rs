@@ -25,7 +25,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/librushmem-race", 1_350),
     ("crates/log", 350),
     ("crates/race-interface", 250),
-    ("crates/race", 4_000),
+    ("crates/race", 4_250),
     ("crates/runtime", 21_150),
     ("crates/shmem-c", 2_600),
     ("crates/shmem", 5_300),

@@ -2,86 +2,148 @@
 
 use super::{AccessSite, AccessedMemory, ProcessDetector, active};
 use crate::access::{ShadowKind, ShadowRecord};
-use crate::own_memory::{find, is_known, is_known_on, may_be_symmetric};
+use crate::areas::ShadowPlace;
+use crate::own_memory::{find, is_known, may_be_symmetric};
 use crate::report::Memory;
-use crate::shadow::{PAGE, Shadow, View};
+use crate::shadow::bits::Marked;
+use crate::shadow::{PAGE, Page, Shadow, View};
 use crate::{known, private, sites};
 
 /// Records a load or store of `N` bytes of the program, at a multiple of `N` if `IS_ALIGNED`.
 #[inline(always)]
-pub fn access<const N: usize, const IS_ALIGNED: bool>(addr: usize, kind: ShadowKind, pc: usize) {
+pub fn access<const N: usize, const WRITES: bool, const IS_ALIGNED: bool>(addr: usize, pc: usize) {
+    let kind = kind(WRITES);
     let is_within = N <= 8 && (IS_ALIGNED || addr % 8 <= 8 - N);
     if !is_within {
         access_range(addr, N, kind, pc);
     } else if !known::has(addr, N, kind) {
-        access_unknown(addr, N, kind, pc);
+        access_unknown::<N, WRITES>(addr, pc);
     }
+}
+
+#[inline(always)]
+fn kind(writes: bool) -> ShadowKind {
+    if writes { ShadowKind::STORE } else { ShadowKind::LOAD }
 }
 
 /// Records a load or store of any bytes, or an atomic operation, of the program.
 #[inline(never)]
 pub fn access_range(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     known::count();
-    access_unknown(addr, nbytes, kind, pc);
+    access_unmarked(addr, nbytes, kind, pc);
 }
 
-/// Records an access that the thread does not know of.
+/// Records an access within eight bytes that the thread does not know of.
 #[inline(never)]
-fn access_unknown(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
+    let kind = kind(WRITES);
+    if active().is_none() {
+        return;
+    }
+    let marked = match find(addr) {
+        Some(found) => mark(found, N, kind, pc),
+        None => Marked::No,
+    };
+    match marked {
+        Marked::Yes => {}
+        Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(addr, pc),
+        _ => access_unmarked(addr, N, kind, pc),
+    }
+    known::add(addr, N, kind);
+}
+
+/// Makes a load or store of own memory, within eight bytes, a bit of its page.
+#[inline(always)]
+fn mark(
+    (shadow, offset): (&'static Shadow<'static>, usize),
+    nbytes: usize,
+    kind: ShadowKind,
+    pc: usize,
+) -> Marked {
+    let Some(recording) = known::recording(pc).filter(known::Recording::is_first) else {
+        return Marked::No;
+    };
+    let mask = ((1u64 << nbytes) - 1) << (offset % 8);
+    let second = u64::from(recording.site) << 32 | nbytes as u64;
+    match shadow.mark(offset, recording.stamp(), mask, kind, second) {
+        Marked::AfterBegin if shadow.page(offset / PAGE).passes(recording.stamp()) => Marked::No,
+        marked => marked,
+    }
+}
+
+/// Records an access that is not to become a bit.
+#[inline(never)]
+fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let is_within = addr % 8 + nbytes <= 8;
     if may_be_symmetric(addr) {
-        match find(addr, nbytes) {
-            Some(found)
-                if is_known(found, nbytes, kind) || is_recorded(found, nbytes, kind, pc) => {}
-            Some(found) => access_own(addr, found, nbytes, kind, pc),
+        match find(addr).filter(|_| is_within) {
+            Some((shadow, offset)) => {
+                let found = (shadow.page(offset / PAGE), offset % PAGE);
+                if !is_known(found, nbytes, kind) && !is_recorded(found, nbytes, kind, pc) {
+                    access_own(addr, found, nbytes, kind, pc);
+                }
+            }
             // Memory of other PEs is not remembered.
-            None => return access_other(addr, nbytes, kind, pc),
+            None => access_other(addr, nbytes, kind, pc),
         }
     } else if private::is_watched()
         && let Some(page) = private::page(addr, false)
-        && !(is_within && is_known_on(page, addr, nbytes, kind))
+        && !(is_within && is_known((page, addr % PAGE), nbytes, kind))
     {
         access_other(addr, nbytes, kind, pc);
     }
-    if is_within && (kind == ShadowKind::LOAD || kind == ShadowKind::STORE) && active().is_some() {
-        known::add(addr, nbytes, kind);
-    }
+}
+
+/// Begins the bits of the thread's epoch in a page of own memory. Returns false if it cannot.
+#[inline(never)]
+fn begin(addr: usize) -> bool {
+    let Some(process) = active() else { return false };
+    let AccessedMemory::Symmetric(place) = process.find(addr) else { return false };
+    let place = ShadowPlace { offset: place.offset - place.offset % PAGE, ..place };
+    let begun = process.with_accessing(|thread| {
+        if thread.pages.0 != thread.epoch() {
+            thread.pages.0 = thread.epoch();
+            thread.pages.1.clear();
+        }
+        if !process.areas.page(place).must_be_checked(thread.stamp()) {
+            thread.pages.1.push(place);
+        }
+        process.begin_page(place, thread);
+    });
+    begun.is_some()
 }
 
 /// Records a load or store of own memory, within eight bytes, that is not remembered in this epoch,
 /// if what the thread has at hand shows that it conflicts with none. Otherwise returns false.
 #[inline(always)]
 fn is_recorded(
-    (shadow, offset): (Shadow<'static>, usize),
+    (page, at): (Page<'static>, usize),
     nbytes: usize,
     kind: ShadowKind,
     pc: usize,
 ) -> bool {
     let is_plain = kind == ShadowKind::LOAD || kind == ShadowKind::STORE;
-    is_plain
-        && active().is_some()
-        && known::is_recorded(pc, |stamp, site, done| {
-            let mask = ((1u64 << nbytes) - 1) << (offset % 8);
-            let first = stamp | mask << 8 | u64::from(kind.0);
-            let second = u64::from(site) << 32 | nbytes as u64;
-            shadow
-                .page(offset / PAGE)
-                .record_if_done(offset % PAGE, [first, second], |old| done.has(old))
-        })
+    if !is_plain || active().is_none() {
+        return false;
+    }
+    let Some(recording) = known::recording(pc) else { return false };
+    let mask = ((1u64 << nbytes) - 1) << (at % 8);
+    let first = recording.stamp() | mask << 8 | u64::from(kind.0);
+    let second = u64::from(recording.site) << 32 | nbytes as u64;
+    page.record_if_done(at, [first, second], |old| recording.done().has(old))
 }
 
 /// Checks an access to own memory, within eight bytes, that is not remembered in this epoch.
 #[inline(never)]
 fn access_own(
     addr: usize,
-    (shadow, offset): (Shadow<'static>, usize),
+    (page, at): (Page<'static>, usize),
     nbytes: usize,
     kind: ShadowKind,
     pc: usize,
 ) {
     let Some(process) = active() else { return };
-    let (page, at) = (shadow.page(offset / PAGE), offset % PAGE);
-    let conflict = process.with_thread(|thread| {
+    let conflict = process.with_accessing(|thread| {
         let site = sites::of_address(&process.areas, pc);
         let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
         for other in page.actors(at) {
@@ -113,7 +175,7 @@ impl ProcessDetector {
         {
             return;
         }
-        self.with_thread(|thread| {
+        self.with_accessing(|thread| {
             let kind = self.of_program(at, kind);
             let record = AccessSite { kind, site: 0, nbytes }.record(thread.actor, thread.epoch());
             let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };

@@ -19,7 +19,7 @@ impl ProcessDetector {
             return;
         }
         self.operations.fetch_add(1, Relaxed);
-        self.with_caller(|thread| {
+        self.with_issuing(|thread| {
             let site = sites::of_call(&self.areas, access.call.get());
             let mut contexts = locked(&self.contexts);
             let context =

@@ -14,7 +14,7 @@ impl ProcessDetector {
         let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);
-        Some(Thread { actor, clock, number, before_tasks: None })
+        Some(Thread { actor, clock, number, ..Thread::default() })
     }
 
     /// Ends the task. Its actor may serve another one.

@@ -1,0 +1,246 @@
+//! The loads and stores of the last epochs of a PE's first thread are bits, one for each byte. This
+//! thread sets them without the lock, so that what it does again and again takes no record.
+//!
+//! Who accesses the page otherwise changes the word of its lock before the look at the bits. The
+//! thread compares that word before it sets a bit, and again before its clock changes: of two
+//! accesses that nothing orders, one finds the other.
+
+use super::{
+    ACTOR, Bits, CHECKED, FIRSTS, IN_PARTS, IN_PARTS_BY, KEYS, MASK, OWNER, PAGE, PAUSE, Page,
+    SECONDS, SETS, Shadow, View, insert, look_at, mask, record,
+};
+use crate::access::{ShadowKind, ShadowRecord};
+use crate::clock::VectorClock;
+use crate::shared::{Held, lock};
+use std::ops::Range;
+use std::sync::atomic::{
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
+
+/// Bits below which it costs less to record the accesses of an epoch, and for how many epochs this
+/// is done then.
+const FEW_BITS: u32 = 256;
+const FEW_EPOCHS: u64 = 31;
+/// The bit of an owner whose further accesses are recorded one by one.
+const IS_SHARED: u64 = 1;
+/// In a key, beside the second word of the records: the bit of stores, and the number of the set,
+/// which begins with 1.
+const STORES: u64 = 1 << 63;
+const SET: u64 = 0xf << SET_SHIFT;
+const SET_SHIFT: u32 = 59;
+
+/// The result of an attempt to make an access a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// It is one.
+    Yes,
+    /// It must be recorded.
+    No,
+    /// The page must be begun, or checked, before.
+    AfterBegin,
+}
+
+impl Shadow<'_> {
+    /// Makes a load or store of the first thread within eight bytes a bit: `stamp` is the first
+    /// word of its record without kind and mask, `second` the other one.
+    #[inline(always)]
+    pub fn mark(&self, at: usize, stamp: u64, mask: u64, kind: ShadowKind, second: u64) -> Marked {
+        let head = &self.heads[at / PAGE];
+        let owner = head[OWNER].load(Relaxed);
+        if owner != stamp || head[CHECKED].load(Relaxed) != head[0].load(Relaxed) {
+            return if owner == stamp | IS_SHARED { Marked::No } else { Marked::AfterBegin };
+        }
+        let key = second | if kind.writes() { STORES } else { 0 };
+        for place in &head[KEYS] {
+            let found = place.load(Relaxed);
+            if found & !SET != key {
+                if found & !SET != 0 {
+                    continue;
+                }
+                place.store(found | key, Relaxed);
+            }
+            let set = ((found & SET) >> SET_SHIFT) as usize - 1;
+            let word = &self.bits.0[set * self.bits.1 + at / PAGE][at % PAGE / 64];
+            word.store(word.load(Relaxed) | mask << (at / 8 % 8 * 8), Release);
+            return Marked::Yes;
+        }
+        Marked::No
+    }
+}
+
+impl<'a> Page<'a> {
+    /// Returns true if the page has bits of this thread and epoch, which were not compared with
+    /// all that is recorded.
+    pub fn must_be_checked(self, stamp: u64) -> bool {
+        let [owner, checked, now] = [OWNER, CHECKED, 0].map(|word| self.head[word].load(Relaxed));
+        owner == stamp && checked != now
+    }
+
+    /// Lets an epoch of the PE's first thread pass without bits, if the last ones had few.
+    pub fn passes(self, stamp: u64) -> bool {
+        let left = self.head[PAUSE].load(Relaxed);
+        if left > 0 && self.head[OWNER].load(Relaxed) != stamp | IS_SHARED {
+            self.head[PAUSE].store(left - 1, Relaxed);
+            // No set has bits.
+            self.head[OWNER].store(stamp | IS_SHARED, Relaxed);
+        }
+        left > 0
+    }
+
+    /// Begins the bits of a thread's epoch, or, if they have begun, returns the conflicts with what
+    /// was recorded since: where, the access that is a bit, and the other one. Accesses become no
+    /// bits any more if some of another actor are not done.
+    pub fn begin(self, stamp: u64, view: View<'_>) -> Vec<(usize, ShadowRecord, ShadowRecord)> {
+        let mut held = lock(&self.head[0]);
+        let is_done =
+            |old: ShadowRecord| u64::from(old.actor) == stamp >> ACTOR || view.covers(&old);
+        let by = &self.head[IN_PARTS_BY];
+        let are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0)
+            && by.iter().filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0])).all(is_done)
+            && self.whole().chunks_exact(2).filter_map(record).all(is_done);
+        let mut conflicts = Vec::new();
+        if self.head[OWNER].load(Relaxed) & !IS_SHARED != stamp {
+            self.move_bits(&mut held);
+        } else if !are_done {
+            for (_, access, bits) in self.new_sets() {
+                for (index, access) in by_granule(access, bits, &(0..PAGE)) {
+                    let old = look_at(self.granule(index), &access, view);
+                    if let Some(old) = old.or_else(|| look_at(self.whole(), &access, view)) {
+                        let first = (access.mask & old.mask).trailing_zeros() as usize;
+                        conflicts.push((index * 8 + first, access, old));
+                    }
+                }
+            }
+        }
+        let is_shared = !are_done || self.head[PAUSE].load(Relaxed) > 0;
+        self.head[OWNER].store(stamp | if is_shared { IS_SHARED } else { 0 }, Relaxed);
+        self.head[CHECKED].store(held.bits(), Relaxed);
+        conflicts
+    }
+
+    fn set(self, set: usize) -> &'a Bits {
+        &self.bits.0[set * self.bits.1]
+    }
+
+    /// Returns the sets of the owner: the number, the access, and the bits.
+    fn new_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> + Clone {
+        let owner = self.head[OWNER].load(Relaxed) & !IS_SHARED;
+        self.head[KEYS].iter().filter_map(move |key| {
+            let key = Some(key.load(Acquire)).filter(|key| key & !SET != 0)?;
+            let words = [owner | MASK | key >> 63, key & !(STORES | SET)];
+            let set = ((key & SET) >> SET_SHIFT) as usize - 1;
+            Some((set, ShadowRecord::of(words)?, self.set(set)))
+        })
+    }
+
+    /// Returns the sets of epochs before.
+    fn old_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> {
+        self.head[FIRSTS].iter().enumerate().filter_map(move |(set, first)| {
+            let second = self.head[SECONDS + set].load(Relaxed);
+            Some((set, ShadowRecord::of([first.load(Relaxed), second])?, self.set(set)))
+        })
+    }
+
+    /// Makes place for the bits of another epoch. Of those before the last one the last one
+    /// replaces what it has, too. If few sets are left, those with the fewest bits become records:
+    /// they were compared with what came while they were set, so that of the records there they
+    /// replace their own actor's alone.
+    fn move_bits(self, held: &mut Held<'_>) {
+        let mut sizes = [0; SETS];
+        let mut known = [[0; PAGE / 64]; 2];
+        for (set, access, bits) in self.new_sets() {
+            for (i, word) in bits.iter().enumerate() {
+                let word = word.load(Relaxed);
+                sizes[set] += word.count_ones();
+                known[0][i] |= word;
+                known[1][i] |= if access.kind.writes() { word } else { 0 };
+            }
+        }
+        let owner = self.head[OWNER].load(Relaxed) >> ACTOR;
+        for (set, old, bits) in self.old_sets() {
+            let known = known[usize::from(old.kind.writes())];
+            for (word, known) in bits.iter().zip(known) {
+                let known = if u64::from(old.actor) == owner { known } else { 0 };
+                let left = word.load(Relaxed) & !known;
+                word.store(left, Relaxed);
+                sizes[set] += left.count_ones();
+            }
+        }
+        for (set, access, _) in self.new_sets() {
+            let [first, second] = access.words();
+            self.head[FIRSTS][set].store(first, Relaxed);
+            self.head[SECONDS + set].store(second, Relaxed);
+        }
+        let n_bits: u32 = self.new_sets().map(|(set, ..)| sizes[set]).sum();
+        let has_few = (1..FEW_BITS).contains(&n_bits);
+        self.head[PAUSE].store(if has_few { FEW_EPOCHS } else { 0 }, Relaxed);
+        let mut by_size: [usize; SETS] = std::array::from_fn(|set| set);
+        by_size.sort_by_key(|set| sizes[*set]);
+        let n_free = if has_few { SETS } else { KEYS.len() };
+        for set in by_size.into_iter().take(n_free) {
+            if sizes[set] > 0 {
+                self.record_bits(set, held);
+            }
+            self.head[FIRSTS][set].store(0, Relaxed);
+        }
+        for (place, set) in self.head[KEYS].iter().zip(by_size) {
+            place.store((set as u64 + 1) << SET_SHIFT, Relaxed);
+        }
+    }
+
+    /// Makes records of a set's bits.
+    fn record_bits(self, set: usize, held: &mut Held<'_>) {
+        let words = [self.head[FIRSTS][set].load(Relaxed), self.head[SECONDS + set].load(Relaxed)];
+        let Some(access) = ShadowRecord::of(words) else { return };
+        let own = [(access.actor, access.epoch)];
+        let view = View { clock: &VectorClock::default(), fenced: &own };
+        for (index, access) in by_granule(access, self.set(set), &(0..PAGE)) {
+            let replaces = |new: ShadowRecord| {
+                new.actor == access.actor && new.epoch >= access.epoch && new.replaces(&access)
+            };
+            let mut records = self.granule(index).chunks_exact(2).filter_map(record);
+            if !records.any(replaces) {
+                insert(self.granule(index), &access, view);
+            }
+        }
+        held.set(IN_PARTS, true);
+        self.add_to_parts(words[0]);
+        self.set(set).iter().for_each(|bits| bits.store(0, Relaxed));
+    }
+
+    /// Returns an access that is a bit and conflicts with one to `bytes`. If the owner sets a bit
+    /// after this look, it finds the lock's word changed.
+    pub(super) fn look_at_bits(
+        self,
+        bytes: &Range<usize>,
+        access: &ShadowRecord,
+        view: View<'_>,
+    ) -> Option<ShadowRecord> {
+        if self.head[OWNER].load(Relaxed) == 0 {
+            return None;
+        }
+        fence(SeqCst);
+        let conflicts = |(index, old): &(usize, ShadowRecord)| {
+            old.conflicts(&ShadowRecord { mask: mask(bytes, *index), ..*access })
+        };
+        let mut sets = self.new_sets().chain(self.old_sets());
+        sets.find_map(|(_, old, bits)| {
+            let is_done = !old.kind.conflicts(access.kind) || view.covers(&old);
+            let bytes = if is_done { &(0..0) } else { bytes };
+            by_granule(old, bits, bytes).find(conflicts).map(|(_, old)| old)
+        })
+    }
+}
+
+/// Returns an access to some bytes by its bits, each eight bytes that have one, with their number.
+fn by_granule<'a>(
+    access: ShadowRecord,
+    bits: &'a Bits,
+    bytes: &Range<usize>,
+) -> impl Iterator<Item = (usize, ShadowRecord)> + use<'a> {
+    (bytes.start / 8..bytes.end.div_ceil(8)).filter_map(move |index| {
+        let mask = (bits[index / 8].load(Acquire) >> (index % 8 * 8)) as u8;
+        (mask != 0).then_some((index, ShadowRecord { mask, ..access }))
+    })
+}

@@ -1,0 +1,261 @@
+//! Tests of the shadow: what is found by its records, by those of whole pages, and by bits.
+
+use super::bits::Marked;
+use super::*;
+
+fn shadow() -> Shadow<'static> {
+    let words = |n| (0..n).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
+    Shadow::new(words(HEAD_WORDS + BIT_WORDS + PART_WORDS))
+}
+
+fn page() -> Page<'static> {
+    shadow().page(0)
+}
+
+fn access(actor: Actor, epoch: Epoch, kind: ShadowKind) -> ShadowRecord {
+    ShadowRecord { actor, epoch, mask: 0, kind, site: 1, nbytes: 8 }
+}
+
+fn knowing(known: &[(Actor, Epoch)]) -> VectorClock {
+    let mut clock = VectorClock::default();
+    known.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+    clock
+}
+
+#[test]
+fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
+    let page = page();
+    let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
+    let view = |clock| View { clock, fenced: &[] };
+    assert_eq!(page.record_access(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)), None);
+    assert_eq!(page.record_access(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)), None);
+    assert_eq!(page.record_access(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)), None);
+    let found =
+        page.record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing)).expect("a race");
+    assert_eq!((found.actor, found.epoch), (1, 1));
+}
+
+/// Random accesses of four actors, each of which knows at random how far the others are.
+#[test]
+fn the_short_path_records_what_the_long_one_does() {
+    let (long, short) = (page(), page());
+    let (mut state, mut n_short, mut n_conflicts) = (1u64, 0, 0);
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    let mut epochs = [1 as Epoch; 5];
+    for _ in 0..50_000 {
+        let actor = 1 + below(4) as Actor;
+        epochs[usize::from(actor)] += (below(3) == 0) as Epoch;
+        let own = (actor, epochs[usize::from(actor)]);
+        let to_peer = ShadowKind::WRITE.to_peer();
+        let kind =
+            [ShadowKind::LOAD, ShadowKind::STORE, ShadowKind::READ, ShadowKind::WRITE, to_peer]
+                [below(5) as usize];
+        let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
+            true => own,
+            false => (other, epochs[usize::from(other)] - Epoch::from(below(50) == 0)),
+        }));
+        let view = View { clock: &clock, fenced: &[] };
+        if below(500) == 0 {
+            let access = access(own.0, own.1, kind);
+            let found = long.record_access(0, PAGE, access, view);
+            assert_eq!(short.record_access(0, PAGE, access, view), found);
+            continue;
+        }
+        let nbytes = 1 << below(4);
+        let at = 8 * below(4) as usize + nbytes * below(8 / nbytes as u64) as usize;
+        let access = access(own.0, own.1, kind);
+        let found = long.record_access(at, at + nbytes, access, view);
+        n_conflicts += usize::from(found.is_some());
+        let mask = ((1 << nbytes) - 1) << (at % 8);
+        let words = ShadowRecord { mask: mask as u8, ..access }.words();
+        let is_done = |old: u64| clock.of((old >> ACTOR) as Actor) >= (old >> 16) as Epoch;
+        if !kind.is_of_library() && short.record_if_done(at, words, is_done) {
+            n_short += 1;
+            assert_eq!(found, None);
+        } else {
+            assert_eq!(short.record_access(at, at + nbytes, access, view), found);
+        }
+        for (a, b) in
+            long.granule(at / 8).chunks_exact(2).zip(short.granule(at / 8).chunks_exact(2))
+        {
+            assert_eq!(record(a), record(b));
+        }
+        let words =
+            |page: Page<'_>| page.head.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>();
+        assert_eq!(words(long), words(short));
+    }
+    assert!(n_short > 500 && n_conflicts > 100, "{n_short} and {n_conflicts}");
+}
+
+/// Random accesses of a thread, of which some are bits, and of two actors elsewhere, with clocks
+/// as they are where these synchronize.
+#[test]
+fn bits_find_what_records_find() {
+    let missed = random_accesses(1);
+    assert!(missed[1] <= missed[0], "{missed:?} races not found by records, and by bits");
+    random_accesses(4);
+}
+
+/// Returns the races that were not found as there was no room, by records and by bits.
+fn random_accesses(sizes: u64) -> [usize; 2] {
+    let (long, shadow) = (page(), shadow());
+    let short = shadow.page(0);
+    let mut state = 1u64;
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    let mut clocks = [1, 2, 3].map(|actor| knowing(&[(actor, 1)]));
+    let stamp = |clock: &VectorClock| 1 << ACTOR | u64::from(clock.of(1)) << 16;
+    let mut all: Vec<(usize, ShadowRecord)> = Vec::new();
+    let (mut n_bits, mut n_races, mut missed) = (0, 0, [0; 2]);
+    for _ in 0..100_000 {
+        let (who, event) = ((below(300) as usize).saturating_sub(297), below(600));
+        if event < 4 {
+            if short.must_be_checked(stamp(&clocks[0])) {
+                short.begin(stamp(&clocks[0]), View { clock: &clocks[0], fenced: &[] });
+            }
+            let before = clocks.clone();
+            for (clock, actor) in clocks.iter_mut().zip(1..) {
+                // Often all synchronize, else one of them with another one.
+                before.iter().filter(|_| event < 3).for_each(|other| clock.join(other));
+                clock.raise(actor, clock.of(actor) + 1);
+            }
+            clocks[who].join(&before[below(3) as usize]);
+            let is_left =
+                |old: &ShadowRecord| clocks.iter().any(|clock| clock.of(old.actor) < old.epoch);
+            all.retain(|(_, old)| is_left(old));
+            continue;
+        }
+        let nbytes = 8 >> below(sizes);
+        let index = 8 * below(64) as usize;
+        let at = index * 8 + nbytes * below(8 / nbytes as u64) as usize;
+        let kind = match (who, below(20)) {
+            (0, n) => [ShadowKind::LOAD, ShadowKind::STORE][n as usize % 2],
+            (1, _) => ShadowKind::WRITE,
+            _ => ShadowKind::STORE.to_peer(),
+        };
+        let actor = who as Actor + 1;
+        let clock = &clocks[who];
+        let view = View { clock, fenced: &[] };
+        let mask = (((1u64 << nbytes) - 1) << (at % 8)) as u8;
+        let site = below(3) as u32 + 1;
+        let access = access(actor, clock.of(actor), kind);
+        let access = ShadowRecord { mask, site, nbytes: nbytes as u32, ..access };
+        let is_race =
+            all.iter().any(|(i, old)| *i == index && old.conflicts(&access) && !view.covers(old));
+        all.push((index, access));
+        let by_records = long.record_access(at, at + nbytes, access, view);
+        let mark = || shadow.mark(at, stamp(clock), mask.into(), kind, access.words()[1]);
+        if who == 0 && mark() == Marked::AfterBegin && !short.passes(stamp(clock)) {
+            short.begin(stamp(clock), view);
+        }
+        let by_bits = match who == 0 && mark() == Marked::Yes {
+            true => None,
+            false => short.record_access(at, at + nbytes, access, view),
+        };
+        n_bits += usize::from(who == 0 && mark() == Marked::Yes);
+        n_races += usize::from(is_race);
+        for (found, missed) in [by_records, by_bits].into_iter().zip(&mut missed) {
+            assert!(is_race || found.is_none(), "{found:?} and {access:?}");
+            *missed += usize::from(is_race && found.is_none());
+        }
+    }
+    assert!(n_bits > 100 && n_races > 500, "{n_bits} bits and {n_races} races");
+    missed
+}
+
+#[test]
+fn a_fence_covers_what_a_clock_does_not() {
+    let page = page();
+    let clock = knowing(&[]);
+    let fenced = |epoch| [(1, epoch)];
+    page.record_access(0, 8, access(1, 3, ShadowKind::WRITE), View { clock: &clock, fenced: &[] });
+    let too_early = View { clock: &clock, fenced: &fenced(2) };
+    assert!(page.record_access(0, 8, access(1, 4, ShadowKind::WRITE), too_early).is_some());
+    let after = View { clock: &clock, fenced: &fenced(4) };
+    assert!(page.record_access(0, 8, access(1, 5, ShadowKind::WRITE), after).is_none());
+}
+
+#[test]
+fn a_whole_page_conflicts_with_its_parts() {
+    let page = page();
+    let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
+    let view = |clock| View { clock, fenced: &[] };
+    page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
+    let put = access(2, 1, ShadowKind::WRITE);
+    assert!(page.record_access(0, PAGE, put, view(&nothing)).is_some());
+    assert!(page.record_access(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first)).is_some());
+    let page = self::page();
+    page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
+    assert!(page.record_access(0, PAGE, put, view(&first)).is_none());
+    assert_eq!(
+        page.head[0].load(Relaxed) & (IN_PARTS | IN_WHOLE),
+        IN_WHOLE,
+        "the parts are forgotten"
+    );
+}
+
+#[test]
+fn parts_that_a_whole_page_does_not_replace_stay() {
+    let page = page();
+    let (nothing, stores) = (knowing(&[]), knowing(&[(1, 2), (2, 9)]));
+    let view = |clock| View { clock, fenced: &[] };
+    for epoch in 1..3 {
+        page.record_access(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
+    }
+    assert!(page.record_access(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores)).is_none());
+    let found = page.record_access(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
+    assert_eq!(found.map(|old| (old.actor, old.epoch)), Some((1, 2)));
+}
+
+#[test]
+fn a_whole_page_is_compared_with_all_who_access_parts() {
+    for actors in 1..12 {
+        let page = page();
+        let mut known = knowing(&[]);
+        for actor in 1..=actors {
+            let at = usize::from(actor) * 64;
+            page.record_access(
+                at,
+                at + 8,
+                access(actor, 1, ShadowKind::STORE),
+                View { clock: &known, fenced: &[] },
+            );
+        }
+        (1..actors).for_each(|actor| known.raise(actor, 1));
+        let put = access(20, 1, ShadowKind::WRITE);
+        let found = page.record_access(0, PAGE, put, View { clock: &known, fenced: &[] });
+        assert_eq!(found.map(|old| old.actor), Some(actors), "the last is not ordered");
+    }
+}
+
+#[test]
+fn many_readers_do_not_hide_a_writer_that_comes() {
+    let page = page();
+    let nothing = knowing(&[]);
+    let view = View { clock: &nothing, fenced: &[] };
+    for reader in 1..20 {
+        assert!(page.record_access(0, 8, access(reader, 1, ShadowKind::READ), view).is_none());
+    }
+    assert!(page.record_access(0, 8, access(30, 1, ShadowKind::WRITE), view).is_some());
+}
+
+#[test]
+fn what_is_known_need_not_be_recorded_again() {
+    let page = page();
+    let nothing = knowing(&[]);
+    let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
+    let is_known = |record: ShadowRecord| page.knows(0, record.words()[0]);
+    assert!(!is_known(store));
+    page.record_access(0, 8, store, View { clock: &nothing, fenced: &[] });
+    assert!(is_known(store));
+    assert!(is_known(ShadowRecord { mask: 0x03, ..store }));
+    assert!(!is_known(ShadowRecord { epoch: 2, ..store }));
+    assert!(!is_known(ShadowRecord { kind: ShadowKind::LOAD, ..store }));
+    page.forget(0, 8, |_| true);
+    assert!(!is_known(store));
+}

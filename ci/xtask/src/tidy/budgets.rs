@@ -34,7 +34,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/transport-ofi", 5_200),
     ("crates/transport-tcp", 5_500),
     ("crates/transport-ucx", 3_450),
-    ("crates/transport", 10_150),
+    ("crates/transport", 10_170),
     ("launcher/charts", 250),
     ("launcher/man-pages", 200),
     ("launcher/oshrun", 7_950),

@@ -232,7 +232,7 @@ impl ProcessDetector {
         if thread.pages.0 != thread.epoch() {
             return;
         }
-        // The word of a page's lock was changed by those who do not see a bit.
+        // An access that does not find a bit has changed the word of the page's lock.
         fence(SeqCst);
         for place in &thread.pages.1 {
             if self.areas.page(*place).must_be_checked(thread.stamp()) {
@@ -268,8 +268,8 @@ impl ProcessDetector {
             }
             known::set_recording(true);
             let result = f(&mut thread);
-            known::set_recording(false);
             known::set_stamp(thread.stamp(), thread.number == 0);
+            known::set_recording(false);
             Some(result)
         });
         entered.ok().flatten()

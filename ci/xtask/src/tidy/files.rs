@@ -1,5 +1,5 @@
-//! Files: what lies at the top, how long they are, what they begin with, which are unsafe, and
-//! paths of one machine.
+//! Files: what lies at the top, how long they are, what they begin with, which are unsafe, paths of
+//! one machine, and merges that were not finished.
 
 use super::tree::{File, Tree};
 
@@ -43,6 +43,9 @@ pub fn check(tree: &Tree) -> Vec<String> {
             complaints.extend(unsafe_code(file));
         }
         complaints.extend(paths_of_one_machine(file));
+        if file.text.lines().any(|line| line.starts_with("<<<<<<< ")) {
+            complaints.push(format!("{}: a conflict of a merge is left", file.path));
+        }
     }
     complaints
 }

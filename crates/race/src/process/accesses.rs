@@ -40,16 +40,17 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
     if active().is_none() {
         return;
     }
-    let marked = match find(addr) {
-        Some(found) => mark(found, N, kind, pc),
-        None => Marked::No,
-    };
-    match marked {
+    let own = find(addr);
+    match own.map_or(Marked::No, |found| mark(found, N, kind, pc)) {
         Marked::Yes => {}
         Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(addr, pc),
         _ => access_unmarked(addr, N, kind, pc),
     }
-    known::add(addr, N, kind);
+    // An access to another PE's memory is compared each time: that PE may have replaced the last
+    // one.
+    if own.is_some() || !may_be_symmetric(addr) {
+        known::add(addr, N, kind);
+    }
 }
 
 /// Makes a load or store of own memory, within eight bytes, a bit of its page.
@@ -83,7 +84,6 @@ fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
                     access_own(addr, found, nbytes, kind, pc);
                 }
             }
-            // Memory of other PEs is not remembered.
             None => access_other(addr, nbytes, kind, pc),
         }
     } else if private::is_watched()
@@ -143,20 +143,19 @@ fn access_own(
     pc: usize,
 ) {
     let Some(process) = active() else { return };
-    let conflict = process.with_accessing(|thread| {
+    process.with_accessing(|thread| {
         let site = sites::of_address(&process.areas, pc);
         let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
         for other in page.actors(at) {
             known::add_done(other, thread.clock.of(other));
         }
         let view = View { clock: &thread.clock, fenced: &[] };
-        page.record_access(at, at + nbytes, record, view).map(|old| (record, old))
+        if let Some(old) = page.record_access(at, at + nbytes, record, view)
+            && let AccessedMemory::Symmetric(place) = process.find(addr)
+        {
+            process.reporter.race(Memory::Symmetric(place), &record, &old);
+        }
     });
-    if let Some(Some((record, old))) = conflict
-        && let AccessedMemory::Symmetric(place) = process.find(addr)
-    {
-        process.reporter.race(Memory::Symmetric(place), &record, &old);
-    }
 }
 
 #[cold]

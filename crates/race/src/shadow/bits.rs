@@ -1,9 +1,10 @@
 //! The loads and stores of the last epochs of a PE's first thread are bits, one for each byte. This
 //! thread sets them without the lock, so that what it does again and again takes no record.
 //!
-//! Who accesses the page otherwise changes the word of its lock before the look at the bits. The
-//! thread compares that word before it sets a bit, and again before its clock changes: of two
-//! accesses that nothing orders, one finds the other.
+//! Another access to the page changes the word of its lock before the look at the bits. The thread
+//! compares that word before it sets a bit, and again before its clock changes: of two accesses
+//! that nothing orders, one finds the other. (It may not where a third access follows the bit and
+//! precedes the comparison.)
 
 use super::{
     ACTOR, Bits, CHECKED, FIRSTS, IN_PARTS, IN_PARTS_BY, KEYS, MASK, OWNER, PAGE, PAUSE, Page,
@@ -24,6 +25,11 @@ const FEW_BITS: u32 = 256;
 const FEW_EPOCHS: u64 = 31;
 /// The bit of an owner whose further accesses are recorded one by one.
 const IS_SHARED: u64 = 1;
+/// The bit of an owner whose epoch an actor knew that accessed the page: an operation of the thread
+/// itself, or a PE that saw a word which the thread has stored. What comes after that access is
+/// unordered with it, and the bits so far are not.
+const IS_SEEN: u64 = 2;
+const FLAGS: u64 = IS_SHARED | IS_SEEN;
 /// In a key, beside the second word of the records: the bit of stores, and the number of the set,
 /// which begins with 1.
 const STORES: u64 = 1 << 63;
@@ -125,7 +131,7 @@ impl<'a> Page<'a> {
 
     /// Returns the sets of the owner: the number, the access, and the bits.
     fn new_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> + Clone {
-        let owner = self.head[OWNER].load(Relaxed) & !IS_SHARED;
+        let owner = self.head[OWNER].load(Relaxed) & !FLAGS;
         self.head[KEYS].iter().filter_map(move |key| {
             let key = Some(key.load(Acquire)).filter(|key| key & !SET != 0)?;
             let words = [owner | MASK | key >> 63, key & !(STORES | SET)];
@@ -217,10 +223,16 @@ impl<'a> Page<'a> {
         access: &ShadowRecord,
         view: View<'_>,
     ) -> Option<ShadowRecord> {
-        if self.head[OWNER].load(Relaxed) == 0 {
+        let owner = self.head[OWNER].load(Relaxed);
+        if owner == 0 {
             return None;
         }
         fence(SeqCst);
+        let thread = ShadowRecord::of([owner & !FLAGS | MASK, 0]);
+        let knows = |owner: ShadowRecord| owner.actor != access.actor && view.covers(&owner);
+        if owner & FLAGS == 0 && thread.is_some_and(knows) {
+            self.head[OWNER].fetch_or(IS_SEEN, Relaxed);
+        }
         let conflicts = |(index, old): &(usize, ShadowRecord)| {
             old.conflicts(&ShadowRecord { mask: mask(bytes, *index), ..*access })
         };

@@ -2,6 +2,7 @@
 
 use super::bits::Marked;
 use super::*;
+use std::collections::HashSet;
 
 fn shadow() -> Shadow<'static> {
     let words = |n| (0..n).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
@@ -90,17 +91,23 @@ fn the_short_path_records_what_the_long_one_does() {
     assert!(n_short > 500 && n_conflicts > 100, "{n_short} and {n_conflicts}");
 }
 
+/// The actor of the thread's operations in flight.
+const FLIGHT: Actor = 4;
+
 /// Random accesses of a thread, of which some are bits, and of two actors elsewhere, with clocks
-/// as they are where these synchronize.
+/// as they are where these synchronize. In place of the second one, the thread may have `flights`,
+/// and the first one then sees words that it stores.
 #[test]
 fn bits_find_what_records_find() {
-    let missed = random_accesses(1);
-    assert!(missed[1] <= missed[0], "{missed:?} races not found by records, and by bits");
-    random_accesses(4);
+    for flights in [false, true] {
+        let missed = random_accesses(1, flights);
+        assert!(missed[1] <= missed[0], "{missed:?} races not found by records, and by bits");
+        random_accesses(4, flights);
+    }
 }
 
 /// Returns the races that were not found as there was no room, by records and by bits.
-fn random_accesses(sizes: u64) -> [usize; 2] {
+fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
     let (long, shadow) = (page(), shadow());
     let short = shadow.page(0);
     let mut state = 1u64;
@@ -111,13 +118,26 @@ fn random_accesses(sizes: u64) -> [usize; 2] {
     let mut clocks = [1, 2, 3].map(|actor| knowing(&[(actor, 1)]));
     let stamp = |clock: &VectorClock| 1 << ACTOR | u64::from(clock.of(1)) << 16;
     let mut all: Vec<(usize, ShadowRecord)> = Vec::new();
-    let (mut n_bits, mut n_races, mut missed) = (0, 0, [0; 2]);
+    let (mut n_bits, mut missed, mut last_flight) = (0, [0; 2], 0);
+    let mut races = HashSet::new();
+    let begin = |clock: &VectorClock, races: &HashSet<(usize, _, _)>| {
+        for (at, bit, old) in short.begin(stamp(clock), View { clock, fenced: &[] }) {
+            let pair = (at / 8, (bit.actor, bit.epoch), (old.actor, old.epoch));
+            assert!(races.contains(&pair), "{bit:?} and {old:?}");
+        }
+    };
     for _ in 0..100_000 {
         let (who, event) = ((below(300) as usize).saturating_sub(297), below(600));
+        if event == 4 && flights {
+            // It has seen a word that the thread stored.
+            let epoch = clocks[0].of(1);
+            clocks[1].raise(1, epoch);
+        }
         if event < 4 {
             if short.must_be_checked(stamp(&clocks[0])) {
-                short.begin(stamp(&clocks[0]), View { clock: &clocks[0], fenced: &[] });
+                begin(&clocks[0], &races);
             }
+            clocks[0].raise(FLIGHT, last_flight);
             let before = clocks.clone();
             for (clock, actor) in clocks.iter_mut().zip(1..) {
                 // Often all synchronize, else one of them with another one.
@@ -138,33 +158,43 @@ fn random_accesses(sizes: u64) -> [usize; 2] {
             (1, _) => ShadowKind::WRITE,
             _ => ShadowKind::STORE.to_peer(),
         };
-        let actor = who as Actor + 1;
-        let clock = &clocks[who];
+        let in_flight = who == 2 && flights;
+        last_flight += Epoch::from(in_flight);
+        let clock = &clocks[if in_flight { 0 } else { who }];
+        let (actor, epoch, kind) = match in_flight {
+            true => (FLIGHT, last_flight, ShadowKind::WRITE),
+            false => (who as Actor + 1, clock.of(who as Actor + 1), kind),
+        };
         let view = View { clock, fenced: &[] };
         let mask = (((1u64 << nbytes) - 1) << (at % 8)) as u8;
         let site = below(3) as u32 + 1;
-        let access = access(actor, clock.of(actor), kind);
+        let access = access(actor, epoch, kind);
         let access = ShadowRecord { mask, site, nbytes: nbytes as u32, ..access };
-        let is_race =
-            all.iter().any(|(i, old)| *i == index && old.conflicts(&access) && !view.covers(old));
+        let unordered = |(i, old): &&(usize, ShadowRecord)| {
+            *i == index && old.conflicts(&access) && !view.covers(old)
+        };
+        let mut is_race = false;
+        for (_, old) in all.iter().filter(unordered) {
+            is_race = true;
+            races.insert((index, (old.actor, old.epoch), (actor, epoch)));
+        }
         all.push((index, access));
         let by_records = long.record_access(at, at + nbytes, access, view);
         let mark = || shadow.mark(at, stamp(clock), mask.into(), kind, access.words()[1]);
         if who == 0 && mark() == Marked::AfterBegin && !short.passes(stamp(clock)) {
-            short.begin(stamp(clock), view);
+            begin(clock, &races);
         }
         let by_bits = match who == 0 && mark() == Marked::Yes {
             true => None,
             false => short.record_access(at, at + nbytes, access, view),
         };
         n_bits += usize::from(who == 0 && mark() == Marked::Yes);
-        n_races += usize::from(is_race);
         for (found, missed) in [by_records, by_bits].into_iter().zip(&mut missed) {
             assert!(is_race || found.is_none(), "{found:?} and {access:?}");
             *missed += usize::from(is_race && found.is_none());
         }
     }
-    assert!(n_bits > 100 && n_races > 500, "{n_bits} bits and {n_races} races");
+    assert!(n_bits > 100 && races.len() > 500, "{n_bits} bits and {} races", races.len());
     missed
 }
 

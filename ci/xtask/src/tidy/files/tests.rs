@@ -11,6 +11,12 @@ fn only_known_names_lie_at_the_top() {
 }
 
 #[test]
+fn conflicts_of_merges_are_found() {
+    let text = concat!("a\n", "<<<<<<< HEAD\n", "b\n");
+    assert_eq!(check(&tree(&[("docs/a.md", text)])).len(), 1);
+}
+
+#[test]
 fn a_rust_file_begins_with_its_reason() {
     assert!(check(&tree(&[("ci/a.rs", "//! Why.\n")])).is_empty());
     assert_eq!(check(&tree(&[("ci/a.rs", "fn main() {}\n")])).len(), 1);

@@ -195,6 +195,13 @@ impl ContextFlights {
         to_pe.filter_map(known).collect()
     }
 
+    /// Returns the epoch in which a thread ordered an operation in flight by a fence.
+    pub fn fenced_in(&self, (actor, epoch): (Actor, Epoch), thread: Actor) -> Option<Epoch> {
+        let flight = self.puts.values().find(|flight| flight.actor == actor)?;
+        let after = flight.fences.iter().filter(|(last, by, _)| *last >= epoch && *by == thread);
+        after.map(|(.., when)| *when).min()
+    }
+
     /// Records a fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {

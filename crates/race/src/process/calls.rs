@@ -146,16 +146,23 @@ impl ProcessDetector {
         });
     }
 
-    /// Completes the atomic operations of this PE on a word that `thread` has seen.
+    /// Completes the atomic operations of this PE on a word that `thread` has seen: they are the
+    /// thread's, of the epoch in which a fence ordered them, or of this one.
     fn complete_atomics(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
         let at = place.offset % PAGE;
         let mask = (((1u16 << nbytes) - 1) << (place.offset % 8)) as u8;
+        let contexts = locked(&self.contexts);
         self.areas.page(place).revise(at, at + nbytes, |old| {
             let is_seen = old.kind.is_atomic() && old.kind.writes() && old.mask == mask;
             let who = Who::find(&self.areas, old.actor);
             let is_own = who.pe == self.me && matches!(who.role, ActorRole::InFlight(_));
             Some(match is_seen && is_own {
-                true => ShadowRecord { actor: thread.actor, epoch: thread.epoch(), ..old },
+                true => {
+                    let flight = (old.actor, old.epoch);
+                    let of = |context: &ContextFlights| context.fenced_in(flight, thread.actor);
+                    let epoch = contexts.values().find_map(of).unwrap_or(thread.epoch());
+                    ShadowRecord { actor: thread.actor, epoch, ..old }
+                }
                 false => old,
             })
         });

@@ -334,10 +334,12 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
         let (network, mut origin) = origin();
         origin.batches = true;
         let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
-        // SAFETY: a static source, and a destination that outlives the origin.
-        let done = match is_put {
-            true => unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
-            false => unsafe { origin.get(&network, PEER, &get) },
+        let done = if is_put {
+            // SAFETY: a static source.
+            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
+        } else {
+            // SAFETY: the destination outlives the origin.
+            unsafe { origin.get(&network, PEER, &get) }
         };
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
         assert!(origin.batcher.last_left() >= origin.wire.started_at, "put: {is_put}");

@@ -25,9 +25,9 @@ const FEW_BITS: u32 = 256;
 const FEW_EPOCHS: u64 = 31;
 /// The bit of an owner whose further accesses are recorded one by one.
 const IS_SHARED: u64 = 1;
-/// The bit of an owner whose epoch an actor knew that accessed the page: an operation of the thread
-/// itself, or a PE that saw a word which the thread has stored. What comes after that access is
-/// unordered with it, and the bits so far are not.
+/// The bit of an owner whose epoch was known to an actor that accessed the page: an operation that
+/// the thread has issued, or a PE that saw a word which it has stored. That access follows the bits
+/// so far, but not those to come.
 const IS_SEEN: u64 = 2;
 const FLAGS: u64 = IS_SHARED | IS_SEEN;
 /// In a key, beside the second word of the records: the bit of stores, and the number of the set,

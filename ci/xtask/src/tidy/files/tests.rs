@@ -12,8 +12,7 @@ fn only_known_names_lie_at_the_top() {
 
 #[test]
 fn conflicts_of_merges_are_found() {
-    let text = concat!("a\n", "<<<<<<< HEAD\n", "b\n");
-    assert_eq!(check(&tree(&[("docs/a.md", text)])).len(), 1);
+    assert_eq!(check(&tree(&[("docs/a.md", "a\n<<<<<<< HEAD\nb\n")])).len(), 1);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 mod diagram;
 pub mod manual;
-mod messages;
 
 use std::fs;
 
@@ -14,8 +13,7 @@ use task_support::workspace::Workspace;
 /// Writes the generated files, or with `check` says which of them are stale.
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
-    let mut files = messages::pages(&workspace.root)?;
-    files.push(("docs/diagrams/crates.svg", diagram::draw(&workspace.packages)));
+    let files = [("docs/diagrams/crates.svg", diagram::draw(&workspace.packages))];
     let mut stale = Vec::new();
     for (name, text) in files {
         let path = workspace.root.join(name);

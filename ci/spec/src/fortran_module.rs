@@ -4,6 +4,10 @@
 //! The interfaces bind to the C functions, so the module has no code. A routine by its own name
 //! takes arrays of any type and rank, as C does by pointers; the two directives say so to gfortran
 //! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3.
+//!
+//! An argument that takes anything takes a `type(c_ptr)` by reference, too: the address of the
+//! variable, not the one in it. Where an argument is an address, or may be null, its routine is
+//! therefore a generic name, with one form for `type(c_ptr)` and others for variables.
 
 use std::fmt::Write;
 
@@ -40,6 +44,31 @@ module shmem
 const GENERIC_TYPES: [&str; 6] = ["schar", "short", "int", "long", "float", "double"];
 /// Arrays of generic names have at most this rank.
 const MAX_RANK: usize = 3;
+/// Arrays whose address a routine takes have at most this rank.
+const MAX_ADDRESS_RANK: usize = 7;
+/// The parameters that stand for an address, not for what is there.
+const ADDRESSES: [(&str, &str); 5] = [
+    ("shmem_addr_accessible", "addr"),
+    ("shmem_free", "ptr"),
+    ("shmem_ptr", "dest"),
+    ("shmem_realloc", "ptr"),
+    ("shmem_team_ptr", "dest"),
+];
+/// Scalars whose address a routine takes. A scalar of any type would also be a `type(c_ptr)`.
+const ADDRESS_SCALARS: [&str; 12] = [
+    "integer(c_int8_t)",
+    "integer(c_int16_t)",
+    "integer(c_int32_t)",
+    "integer(c_int64_t)",
+    "real(c_float)",
+    "real(c_double)",
+    "real(c_long_double)",
+    "complex(c_float_complex)",
+    "complex(c_double_complex)",
+    "logical",
+    "logical(c_bool)",
+    "character(kind=c_char)",
+];
 /// The last column that Fortran reads of a line.
 const LAST_COLUMN: usize = 110;
 
@@ -59,12 +88,16 @@ pub fn text() -> Result<String> {
     }
     let functions = || table.functions.iter().filter(|f| has_name(f));
     writeln!(text, "\n  interface")?;
-    for function in functions() {
-        if let Some(interface) = interface(function, &function.symbol, None) {
+    for function in functions().filter(|function| address(function).is_none()) {
+        if let Some(interface) = interface(function, &function.symbol, None, "") {
             text += &interface;
         }
     }
     writeln!(text, "  end interface")?;
+    for function in functions().filter(|function| address(function).is_some()) {
+        let interfaces: String = over_addresses(function, &function.symbol, None).collect();
+        write!(text, "\n  interface {}\n{interfaces}  end interface\n", function.symbol)?;
+    }
     let mut generics: Vec<&str> = functions().map(|f| f.generic.as_str()).collect();
     generics.sort_unstable();
     generics.dedup();
@@ -128,8 +161,55 @@ fn over_ranks(function: &CFunction) -> Vec<String> {
         (false, true) => 0..=MAX_RANK,
         (false, false) => 0..=0,
     };
-    let name = |rank| format!("r{rank}_{}", function.symbol);
-    ranks.filter_map(|rank| interface(function, &name(rank), Some(rank))).collect()
+    let of_rank = |rank| {
+        let name = format!("r{rank}_{}", function.symbol);
+        over_addresses(function, &name, Some(rank)).collect::<Vec<_>>()
+    };
+    ranks.flat_map(of_rank).collect()
+}
+
+/// Returns the parameter of a function that is an address or may be null.
+fn address(function: &CFunction) -> Option<&str> {
+    let is_address = |parameter: &&str| {
+        *parameter == "status" || ADDRESSES.contains(&(&function.symbol, *parameter))
+    };
+    let names = function.parameters.iter().filter(|p| p.contains('*')).map(|p| split(p).1);
+    names.into_iter().find(is_address)
+}
+
+/// Returns the interfaces of a function for each form of the parameter that is an address or may be
+/// null; one interface if it has none. The first has the name given.
+fn over_addresses(
+    function: &CFunction,
+    name: &str,
+    rank: Option<usize>,
+) -> impl Iterator<Item = String> {
+    let declarations = match address(function) {
+        None => vec![String::new()],
+        Some(address) => {
+            let (scalars, array, max_rank) = match address {
+                "status" => (&["integer(c_int)"][..], "integer(c_int)", MAX_RANK),
+                _ => (&ADDRESS_SCALARS[..], "type(*)", MAX_ADDRESS_RANK),
+            };
+            let arrays = (1..=max_rank).map(|rank| format!("{array} :: {address}{}", shape(rank)));
+            let scalars = scalars.iter().map(|scalar| format!("{scalar} :: {address}"));
+            let by_value = format!("type(c_ptr), value :: {address}");
+            arrays.chain(scalars).chain([by_value]).collect()
+        }
+    };
+    let forms = declarations.into_iter().enumerate();
+    forms.filter_map(move |(form, declaration)| {
+        let name = if form == 0 { name.to_owned() } else { format!("a{form}_{name}") };
+        interface(function, &name, rank, &declaration)
+    })
+}
+
+/// Returns the shape of an array of this rank whose size is assumed.
+fn shape(rank: usize) -> String {
+    match rank {
+        0 => String::new(),
+        _ => format!("({}*)", "1,".repeat(rank - 1)),
+    }
 }
 
 /// Returns the type of a parameter, and its name.
@@ -193,11 +273,7 @@ fn declaration(
     let is_element = !function.c_type.is_empty() && target == function.c_type;
     match rank {
         Some(rank) if is_element => {
-            let shape = match rank {
-                0 => String::new(),
-                _ => format!("({}*)", "1,".repeat(rank - 1)),
-            };
-            Some((format!("{} :: {name}{shape}", by_value(target)?), false))
+            Some((format!("{} :: {name}{}", by_value(target)?, shape(rank)), false))
         }
         Some(_) if target == "uint64_t" => Some((format!("integer(c_int64_t) :: {name}"), false)),
         _ => Some((format!("type(*), dimension(*) :: {name}"), true)),
@@ -209,9 +285,14 @@ fn fortran_name(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// Returns the interface of a function under a name of Fortran; `None` if it takes what Fortran has
-/// not.
-fn interface(function: &CFunction, name: &str, rank: Option<usize>) -> Option<String> {
+/// Returns the interface of a function under a name of Fortran, with the declaration given for the
+/// parameter that is an address or may be null; `None` if it takes what Fortran has not.
+fn interface(
+    function: &CFunction,
+    name: &str,
+    rank: Option<usize>,
+    address_declaration: &str,
+) -> Option<String> {
     let result = match function.returns.as_str() {
         "void" => None,
         returns if returns.ends_with('*') => Some("type(c_ptr)"),
@@ -221,8 +302,11 @@ fn interface(function: &CFunction, name: &str, rank: Option<usize>) -> Option<St
     let mut declarations = String::new();
     let mut any: Vec<String> = Vec::new();
     for parameter in &function.parameters {
-        let (declaration, takes_any) = declaration(function, parameter, rank)?;
         let own = fortran_name(split(parameter).1);
+        let (declaration, takes_any) = match address(function) {
+            Some(address) if address == own => (address_declaration.to_owned(), false),
+            _ => declaration(function, parameter, rank)?,
+        };
         if takes_any {
             any.push(own.clone());
         }
@@ -284,7 +368,7 @@ mod tests {
         let left_out: Vec<&str> = table
             .functions
             .iter()
-            .filter(|f| has_name(f) && interface(f, &f.symbol, None).is_none())
+            .filter(|f| has_name(f) && interface(f, &f.symbol, None, "").is_none())
             .map(|f| f.symbol.as_str())
             .collect();
         // It takes a variable number of arguments, which it ignores.

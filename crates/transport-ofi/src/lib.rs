@@ -12,7 +12,7 @@
 //! - `shared` has the peers and the first loss, `connect` the addresses and keys that PEs exchange,
 //!   `probe` finds out whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its operations in flight, limited by `permits`;
-//!   `message` and `replies` are operations by the target's CPU, `native` those by the fabric;
+//!   `message` has the operations of the target's CPU, `native` those of the fabric;
 //! - `info` is what libfabric offers and a job requires, `quirks` what is known of its providers
 //!   besides; `choice` selects one, and says why others are not;
 //! - `settings` has the limits and variables;
@@ -37,7 +37,6 @@ mod probe;
 mod progress;
 mod quirks;
 mod raw;
-mod replies;
 mod service;
 mod settings;
 mod shared;

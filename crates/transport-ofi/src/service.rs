@@ -7,13 +7,13 @@
 use crate::connect::Peer;
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
-use crate::replies::ReplyTable;
 use crate::settings::Tuning;
 use rushmem_transport::kit::message::{Body, Reply, Request};
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
+use rushmem_transport::origin::ReplyTable;
 use rushmem_transport::{Error, LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::VecDeque;

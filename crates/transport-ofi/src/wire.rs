@@ -3,13 +3,12 @@
 
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
 use crate::message::Message;
-use crate::replies::Replies;
 use crate::shared::SharedState;
 use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::kit::message::Request;
 use rushmem_transport::origin::{
-    Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,

@@ -13,6 +13,7 @@
 //! | `batches` | which operations travel together |
 //! | `blocks` | the keys of a heap that is registered in blocks |
 //! | `slots` | where the answers to requests go |
+//! | `replies` | how a reply that another thread takes comes to its origin |
 //! | `waits` | how a call waits |
 //! | `state` | what is known of what was issued |
 //! | `endpoint` | the verbs |
@@ -23,6 +24,7 @@ mod blocks;
 mod endpoint;
 mod issuer;
 mod order;
+mod replies;
 mod requests;
 mod slots;
 mod state;
@@ -32,6 +34,7 @@ mod wire;
 
 pub use endpoint::{Issuing, WireEndpoint};
 pub use issuer::{Issuer, Issuers, PollingThread};
+pub use replies::{Replies, ReplyTable};
 pub use state::Origin;
 pub use wire::{Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
 

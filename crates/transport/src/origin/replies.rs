@@ -1,16 +1,17 @@
-//! The replies to an ep's requests, which arrive from whichever thread takes the messages.
+//! The replies to an origin's requests, where threads that take the messages of a PE leave them for
+//! the thread that uses the origin.
 
-use rushmem_transport::kit::acks::Acks;
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::message::Reply;
-use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::origin::TakeReply;
+use super::wire::TakeReply;
+use crate::kit::acks::Acks;
+use crate::kit::lock::lock;
+use crate::kit::message::Reply;
+use crate::kit::violation::{RefusedMessage, Violation};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The replies that have arrived, with the answers to batches, and were not taken.
 #[derive(Default)]
-pub(crate) struct Replies {
+pub struct Replies {
     /// Their number, which changes under the lock; most polls read only this.
     n: AtomicUsize,
     arrived: Mutex<Vec<(Reply, Vec<u8>)>>,
@@ -18,7 +19,7 @@ pub(crate) struct Replies {
 
 impl Replies {
     /// Adds a reply.
-    pub(crate) fn put(&self, reply: Reply, bytes: &[u8]) {
+    fn put(&self, reply: Reply, bytes: &[u8]) {
         let mut arrived = lock(&self.arrived);
         arrived.push((reply, bytes.to_vec()));
         self.n.store(arrived.len(), Ordering::Release);
@@ -29,7 +30,7 @@ impl Replies {
     /// # Errors
     /// The first that is not what was requested.
     #[inline]
-    pub(crate) fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
+    pub fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
         match self.n.load(Ordering::Acquire) {
             0 => Ok(0),
             _ => self.take_all(take),
@@ -52,18 +53,21 @@ impl Replies {
 
 /// The replies to the requests of each origin, by its number.
 #[derive(Default)]
-pub(crate) struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
+pub struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
 
 impl ReplyTable {
     /// Adds the place for the replies to the next origin, and returns it.
-    pub(crate) fn add(&self) -> Arc<Replies> {
+    pub fn add(&self) -> Arc<Replies> {
         let replies = Arc::new(Replies::default());
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&replies));
         replies
     }
 
     /// Takes a reply, with the answers to a batch.
-    pub(crate) fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
+    ///
+    /// # Errors
+    /// When no origin has requested it.
+    pub fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
         if reply.old.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);
         }
@@ -77,8 +81,8 @@ impl ReplyTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::Pe;
-    use rushmem_transport::kit::acks::Ack;
+    use crate::Pe;
+    use crate::kit::acks::Ack;
 
     #[test]
     fn a_reply_is_taken_once() {

@@ -8,7 +8,8 @@ use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::kit::message::Request;
 use rushmem_transport::origin::{
-    Payload, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
+    WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
@@ -37,17 +38,20 @@ impl OfiWire {
         // A NIC writes and reads a word faster than the target's CPU carries out a request, and
         // buffers for messages are short there.
         let batches = info.copies() && shared.local.amos == Amos::Software;
-        let ordered = shared.keeps_order();
         let longest_batch = tuning.longest_batch();
         let caps = WireCaps {
             copies: info.copies(),
             batches,
             sessions: batches,
-            orders_writes: ordered,
-            orders_messages: ordered,
-            acks_cover_writes: ordered && batches,
+            order: match shared.keeps_order() {
+                true => StreamOrder::WritesBeforeMessages,
+                false => StreamOrder::Unordered,
+            },
             // Sockets have taken what completes.
-            sends_late: !info.sockets,
+            polled: match info.sockets {
+                true => PolledUntil::Over,
+                false => PolledUntil::Acknowledged,
+            },
             flushes_free: info.delivery,
             // The longest data with a signal are a word where a NIC would write it, and what a
             // batch takes where a long message costs more than a write.

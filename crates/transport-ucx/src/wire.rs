@@ -18,7 +18,8 @@ use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::damaged;
 use rushmem_transport::origin::{
-    Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
+    WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
@@ -227,10 +228,11 @@ impl Wire for UcxWire {
             copies: self.worker.context.copies,
             batches: self.worker.context.copies,
             sessions: true,
-            orders_writes: self.worker.context.orders,
-            orders_messages: false,
-            acks_cover_writes: false,
-            sends_late: true,
+            order: match self.worker.context.orders {
+                true => StreamOrder::WritesByFence,
+                false => StreamOrder::Unordered,
+            },
+            polled: PolledUntil::Acknowledged,
             flushes_free: !self.worker.context.copies,
             longest_signaled: usize::MAX,
             longest_write: self.worker.context.longest_put,

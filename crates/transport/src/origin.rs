@@ -36,7 +36,10 @@ pub use endpoint::{Issuing, WireEndpoint};
 pub use issuer::{Issuer, Issuers, PollingThread};
 pub use replies::{Replies, ReplyTable};
 pub use state::Origin;
-pub use wire::{Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
+pub use wire::{
+    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
+    WriteEnd,
+};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use rushmem_transport::kit::message::{REPLY, Reply, Request};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::mem::{VolatileLoads, copy_bytes};
 use rushmem_transport::origin::{
-    Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
+    WriteEnd,
 };
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::collections::btree_map::Entry;
@@ -73,10 +74,8 @@ impl Wire for SocketWire {
             copies: true,
             batches: true,
             sessions: true,
-            orders_writes: true,
-            orders_messages: true,
-            acks_cover_writes: true,
-            sends_late: true,
+            order: StreamOrder::Everything,
+            polled: PolledUntil::Acknowledged,
             flushes_free: true,
             longest_signaled: 4096,
             longest_write: LONGEST,

@@ -6,7 +6,7 @@
 
 use super::requests::RequestParts;
 use super::state::Origin;
-use super::wire::{Wire, WireNetwork};
+use super::wire::{StreamOrder, Wire, WireNetwork};
 use crate::kit::batching::SmallOperation;
 use crate::{Error, Fault, LocalAccess, LocalBuf, Pe, Segment};
 
@@ -70,7 +70,7 @@ impl<W: Wire> Origin<W> {
         self.reach(network, proxy.pe)?;
         self.activate(proxy.pe);
         if write {
-            self.order_after_writes(network, proxy.pe, self.caps.orders_messages)?;
+            self.order_after_writes(network, proxy.pe, StreamOrder::WritesBeforeMessages)?;
         }
         if !self.batcher.has_room(proxy.pe, operations) {
             self.send_open_batch(network, proxy.pe)?;

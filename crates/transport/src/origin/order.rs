@@ -1,12 +1,13 @@
 //! The order and completion of what was issued.
 //!
-//! **After a fence.** A wire's own fence orders writes among themselves, if the wire
-//! [can](super::WireCaps::orders_writes) do that without waiting. Requests are messages with
-//! numbers of their own, and their targets keep the order among them (`kit::requests`). So
+//! **After a fence.** Requests are messages with numbers of their own, and their targets keep the
+//! order among them (`kit::requests`). What a write keeps depends on the [order](StreamOrder) of
+//! its wire:
 //!
-//! - a write that follows a request waits until the request is known to be carried out;
-//! - a request, or a batch, that follows a write waits until the write is complete, unless
-//!   [messages arrive after the writes before them](super::WireCaps::orders_messages);
+//! - a write that follows a request waits until the request is known to be carried out, unless the
+//!   wire orders everything;
+//! - a request, or a batch, that follows a write waits until the write is complete, unless messages
+//!   arrive after the writes before them;
 //! - a write that follows a write waits only where the wire's fence does not order them. Then its
 //!   fence is not called.
 //!
@@ -18,20 +19,20 @@
 
 use super::requests::RequestParts;
 use super::state::Origin;
-use super::wire::{Wire, WireNetwork};
+use super::wire::{StreamOrder, Wire, WireNetwork};
 use crate::{Error, Pe};
 
 impl<W: Wire> Origin<W> {
     /// Waits until what follows the last fence may follow the writes before it, unless the wire
-    /// keeps these `ordered`.
+    /// keeps as much order as is `enough` for that.
     #[inline]
     pub(super) fn order_after_writes(
         &mut self,
         network: &W::Network,
         pe: Pe,
-        ordered: bool,
+        enough: StreamOrder,
     ) -> Result<(), Error> {
-        let is_behind = !ordered && self.routes[pe].writes_before;
+        let is_behind = self.caps.order < enough && self.routes[pe].writes_before;
         if is_behind { self.end_writes(network, pe) } else { Ok(()) }
     }
 
@@ -52,7 +53,7 @@ impl<W: Wire> Origin<W> {
     fn order_first_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.reach(network, pe)?;
         self.order_after_requests(network, pe)?;
-        self.order_after_writes(network, pe, self.caps.orders_writes)?;
+        self.order_after_writes(network, pe, StreamOrder::WritesByFence)?;
         // Otherwise the wire keeps the order, with each write.
         if !self.routes[pe].writes_before {
             self.routes[pe].ordered_at = self.issued.fences();
@@ -73,7 +74,8 @@ impl<W: Wire> Origin<W> {
     pub(super) fn order_after_all(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let route = &self.routes[pe];
         let any = route.dirty || route.flushing || route.writes_before;
-        if any && !self.caps.orders_messages { self.end_writes(network, pe) } else { Ok(()) }
+        let is_ordered = self.caps.order >= StreamOrder::WritesBeforeMessages;
+        if any && !is_ordered { self.end_writes(network, pe) } else { Ok(()) }
     }
 
     fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
@@ -90,7 +92,8 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
         pe: Pe,
     ) -> Result<(), Error> {
-        match self.issued.is_before_fence_done(pe) {
+        let is_ordered = self.caps.order == StreamOrder::Everything;
+        match is_ordered || self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
                 self.ask_for_ack(network, pe)?;
@@ -254,7 +257,7 @@ impl<W: Wire> Origin<W> {
             route.writes_before |= route.dirty || route.flushing;
             any |= route.writes_before;
         }
-        if any && self.caps.orders_writes && !self.wire.fence(network)? {
+        if any && self.caps.order >= StreamOrder::WritesByFence && !self.wire.fence(network)? {
             self.until(network, None, |origin| origin.wire.fence(network))?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 
 use super::slots::Ticket;
 use super::state::{Origin, UnsentRequest};
-use super::wire::{Payload, PostOutcome, Wire, WireNetwork};
+use super::wire::{Payload, PostOutcome, StreamOrder, Wire, WireNetwork};
 use crate::kit::batch::MAX_NBYTES;
 use crate::kit::batching::{SmallOperation, is_small};
 use crate::kit::message::Request;
@@ -219,7 +219,7 @@ impl<W: Wire> Origin<W> {
         } else if ordered {
             self.order_after_all(network, pe)
         } else {
-            self.order_after_writes(network, pe, self.caps.orders_messages)
+            self.order_after_writes(network, pe, StreamOrder::WritesBeforeMessages)
         }
     }
 
@@ -290,7 +290,8 @@ impl<W: Wire> Origin<W> {
             // SAFETY: nothing is fetched; the source is valid by contract.
             return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
         }
-        let source_free = self.caps.acks_cover_writes;
+        // The acknowledgment of the signal then covers the write.
+        let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
         // SAFETY: the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
         let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };

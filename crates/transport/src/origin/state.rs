@@ -1,7 +1,7 @@
 //! The record of what is known of what an origin has issued.
 
 use super::slots::AnswerSlots;
-use super::wire::{Wire, WireCaps, WireNetwork};
+use super::wire::{PolledUntil, Wire, WireCaps, WireNetwork};
 use crate::kit::batching::Batcher;
 use crate::kit::heap_blocks::ENTRY;
 use crate::kit::message::{Reply, Request};
@@ -90,14 +90,17 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if it must be polled for something to complete.
     pub(super) fn is_unfinished(&self) -> bool {
-        !self.active.is_empty() || !self.unsent.is_empty()
+        match self.caps.polled {
+            PolledUntil::Started => self.waits_to_send(),
+            _ => !self.active.is_empty() || !self.unsent.is_empty(),
+        }
     }
 
     /// Returns true if the wire may have to be polled for requests that it has taken. That stays so
     /// until a call completes them: otherwise each signal of a barrier would wake the service
     /// thread.
     pub(super) fn awaits_acks(&self) -> bool {
-        self.caps.sends_late && !self.issued.awaiting_ack().is_empty()
+        self.caps.polled == PolledUntil::Acknowledged && !self.issued.awaiting_ack().is_empty()
     }
 
     /// Returns true if small operations wait to be sent.
@@ -107,7 +110,7 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if no descriptor signals what is next.
     pub(super) fn must_be_polled(&self) -> bool {
-        let is_unacked = self.caps.sends_late && self.issued.any_unacked();
+        let is_unacked = self.caps.polled == PolledUntil::Acknowledged && self.issued.any_unacked();
         self.waits_to_send() || !self.wire.arm(is_unacked)
     }
 

@@ -1,7 +1,10 @@
 //! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
 #![allow(unsafe_code)]
 
-use super::wire::{Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd};
+use super::wire::{
+    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
+    WriteEnd,
+};
 use super::{Issuers, Origin};
 use crate::kit::backoff::WaitLimits;
 use crate::kit::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
@@ -239,10 +242,8 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
         copies: false,
         batches: false,
         sessions: false,
-        orders_writes: false,
-        orders_messages: false,
-        acks_cover_writes: false,
-        sends_late: false,
+        order: StreamOrder::Unordered,
+        polled: PolledUntil::Over,
         flushes_free: false,
         longest_signaled: 8,
         longest_write: 64,
@@ -359,7 +360,7 @@ fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
 #[test]
 fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
     let (network, mut origin) = origin();
-    (origin.wire.caps.orders_messages, origin.caps.orders_messages) = (true, true);
+    origin.caps.order = StreamOrder::WritesBeforeMessages;
     for _ in 0..2 {
         signal_after_all(&mut origin, &network);
     }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::state::Origin;
-use super::wire::{PostOutcome, Wire, WireNetwork, WriteEnd};
+use super::wire::{PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd};
 use crate::kit::batching::{SmallOperation, is_small};
 use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
@@ -20,10 +20,11 @@ impl<W: Wire> Origin<W> {
     /// one.
     #[inline]
     fn may_batch_put(&self, pe: Pe, segment: Segment, nbytes: usize) -> bool {
-        // A batch is a message, of which the wire's fence knows nothing: a put that only that
-        // orders would have to wait. As a write, a flag that announces data need not.
-        let is_ordered = || self.routes[pe].writes_before && self.caps.orders_writes;
-        is_small(segment, nbytes) && self.batches && !is_ordered()
+        // A batch is a message: it may have to wait for the writes before the fence, or the writes
+        // after the next fence for it. As a write, a flag that announces data need not.
+        let only_writes = StreamOrder::WritesByFence..StreamOrder::Everything;
+        let is_write = || self.routes[pe].writes_before && only_writes.contains(&self.caps.order);
+        is_small(segment, nbytes) && self.batches && !is_write()
     }
 
     /// Copies local memory to a PE.
@@ -149,28 +150,27 @@ impl<W: Wire> Origin<W> {
         }
         // SAFETY: a part of what is valid by contract.
         let start = |wire: &mut W, part| unsafe { wire.write(network, pe, part, end) };
-        // A part ends at a word of the target, wherever the put begins.
         let longest = self.caps.longest_write;
-        let longest = |at: RemoteAddr| longest - (at.offset % 8) as usize;
         self.in_parts(network, pe, (dest, source), end.awaited, longest, start)?;
         Ok(PostOutcome::Done)
     }
 
-    /// Starts the parts of a transfer, as many as keys and `longest` ask for. If its call waits or
-    /// fails, those that were started are over on return.
+    /// Starts the parts of a transfer, as many as keys and `longest` ask for. A part ends at the end
+    /// of a word of the target, wherever the transfer begins. If its call waits or fails, the parts
+    /// that were started are over on return.
     fn in_parts(
         &mut self,
         network: &W::Network,
         pe: Pe,
         (mut at, mut memory): (RemoteAddr, LocalBuf),
         awaited: bool,
-        longest: impl Fn(RemoteAddr) -> usize,
+        longest: usize,
         mut start: impl FnMut(&mut W, (RemoteAddr, LocalBuf)) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<(), Error> {
         self.find_keys(network, pe, at, memory.nbytes)?;
         let (mut started, mut done) = (Vec::new(), Ok(()));
         while done.is_ok() && memory.nbytes > 0 {
-            let nbytes = memory.nbytes.min(longest(at));
+            let nbytes = memory.nbytes.min(longest - (at.offset % 8) as usize);
             let posted = self.covered(network, pe, at, nbytes).and_then(|nbytes| {
                 let part = (at, memory.first(nbytes));
                 at.offset += nbytes as u64;
@@ -301,7 +301,7 @@ impl<W: Wire> Origin<W> {
             posted => return Ok(posted),
         }
         let longest = self.caps.longest_read;
-        self.in_parts(network, pe, (source, dest), awaited, |_| longest, start)?;
+        self.in_parts(network, pe, (source, dest), awaited, longest, start)?;
         Ok(PostOutcome::Done)
     }
 

@@ -47,6 +47,32 @@ pub trait WireNetwork: Send + Sync {
     }
 }
 
+/// The order that a wire keeps among the operations to one PE. Each of these keeps what the one
+/// before it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StreamOrder {
+    /// No order: what follows a fence waits until what came before is complete.
+    Unordered,
+    /// Writes after [`Wire::fence`] arrive after the writes before it.
+    WritesByFence,
+    /// Messages arrive after the writes before them, too.
+    WritesBeforeMessages,
+    /// All operations take effect as they were issued: a write also follows the requests before it,
+    /// which the target's CPU carries out.
+    Everything,
+}
+
+/// How long a wire must be polled for its operations to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PolledUntil {
+    /// Other threads send what is unsent, and receive: there is no need to poll it.
+    Started,
+    /// The operations are over.
+    Over,
+    /// The target has acknowledged the messages: one whose operation is over may not have left.
+    Acknowledged,
+}
+
 /// The capabilities and limits of a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct WireCaps {
@@ -57,16 +83,10 @@ pub struct WireCaps {
     pub batches: bool,
     /// Small operations travel in batches in sessions.
     pub sessions: bool,
-    /// After [`Wire::fence`], writes arrive after the writes before it.
-    pub orders_writes: bool,
-    /// Messages arrive after the writes before them.
-    pub orders_messages: bool,
-    /// A put and its signal travel as a write and a message, and the acknowledgment of the message
-    /// covers the write.
-    pub acks_cover_writes: bool,
-    /// A message whose operation is over may not have left: the wire is polled until the target
-    /// acknowledges it.
-    pub sends_late: bool,
+    /// The order that it keeps.
+    pub order: StreamOrder,
+    /// What the wire must be polled for.
+    pub polled: PolledUntil,
     /// A flush sends nothing.
     pub flushes_free: bool,
     /// Bytes of the longest put that travels in one message with its signal.
@@ -234,8 +254,8 @@ pub trait Wire: Send + Sized {
         false
     }
 
-    /// Orders the writes before ahead of those that follow, if it [can](WireCaps::orders_writes).
-    /// Returns false if that is to be repeated.
+    /// Orders the writes before ahead of those that follow, if it [can](WireCaps::order), and sends
+    /// what it has held back. Returns false if that is to be repeated.
     fn fence(&mut self, network: &Self::Network) -> Result<bool, Error> {
         let _ = network;
         Ok(true)

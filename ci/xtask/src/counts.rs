@@ -82,7 +82,7 @@ fn counted(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
     let program = workspace.target.join("counts");
     process::run(
         Command::new(prefix.join("bin/oshcc"))
-            .args(["-O2", "-pthread"])
+            .arg("-O2")
             .arg(workspace.root.join(SOURCE))
             .arg("-o")
             .arg(&program),
@@ -97,9 +97,8 @@ fn counted(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::provider(workspace, release.file("libstrict_fabric.so")?)?;
         for routine in network::ROUTINES {
-            counts.extend(network::counted(workspace, (&prefix, &provider), &program, routine)?);
+            counts.push(network::counted(workspace, (&prefix, &provider), &program, routine)?);
         }
-        counts.push(network::in_threads(workspace, (&prefix, &provider), &program)?);
     }
     for (routine, each) in &counts {
         println!("{routine:40} {each:4} instructions");
@@ -158,9 +157,9 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
                 "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
                 std::env::consts::ARCH
             )),
-            Some(then) if now > then + noise(then) => complaints
+            Some(then) if now > then + tolerated(routine, then) => complaints
                 .push(format!("{routine} takes {now} instructions, {then} are pinned in {PINNED}")),
-            Some(then) if now + noise(then) < then => println!(
+            Some(then) if now + tolerated(routine, then) < then => println!(
                 "{routine} takes {now} instructions, fewer than the pinned {then}: cargo xtask counts --pin"
             ),
             Some(_) => {}
@@ -169,10 +168,11 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Returns by how much the count of unchanged source differs between compilers: 0 for the short
-/// paths on a node.
-fn noise(pinned: u64) -> u64 {
-    pinned * 2 / 100
+/// Returns by how many instructions a routine may exceed its pinned number: 2 % on a node, by which
+/// compilers differ, and 15 % to a network, where an operation takes a microsecond.
+fn tolerated(routine: &str, pinned: u64) -> u64 {
+    let percent = if routine.starts_with(network::PREFIX) { 15 } else { 2 };
+    pinned * percent / 100
 }
 
 /// The instructions that an operation in Rust may take beyond the one in C: a comparison of the
@@ -245,6 +245,9 @@ mod tests {
         assert_eq!([49, 50].map(|now| complaints("shmem_g", now)), [0, 1]);
         assert_eq!([147, 153, 154].map(|now| complaints("shmem_put", now)), [0, 0, 1]);
         assert_eq!(complaints("shmem_get", 1), 1);
+        let pinned = pinned_anew("", &[count("until-provider:shmem_put", 200)]);
+        let now = |now| decided(&pinned, &[count("until-provider:shmem_put", now)]).unwrap().len();
+        assert_eq!([230, 231].map(now), [0, 1]);
     }
 
     #[test]

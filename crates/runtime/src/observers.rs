@@ -19,7 +19,6 @@ pub(crate) use event::{
 };
 
 use crate::call::call;
-use crate::job::handle::ContextHandle;
 use core::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -96,44 +95,17 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
-/// Counts an access to mapped memory on the default context and returns true, if the counters alone
-/// listen. No function is called then, so that no register need be saved.
+/// Makes an access while somebody listens. `make` sets its argument if the access has found the
+/// value that the program expects, and has written.
 #[inline(always)]
-pub(crate) fn is_counted(kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) -> bool {
-    LISTENERS.load(Relaxed) == Subscriber::Counters as u32
-        && counters::count_mapped(kind, ctx, pe, nbytes)
-}
-
-/// Makes an access while somebody listens, to mapped memory if `is_mapped`. `make` sets its
-/// argument if the access has found the value that the program expects, and has written. If only
-/// the checks listen, or the trace to a brief access, the event is never in memory.
-#[inline(always)]
-pub(crate) fn access<R>(event: Event, is_mapped: bool, make: impl FnOnce(&mut bool) -> R) -> R {
-    const CHECKS: u32 = Subscriber::Checks as u32 | Subscriber::Writes as u32;
-    const TRACE: u32 = Subscriber::Trace as u32;
-    let listeners = LISTENERS.load(Relaxed);
-    let mut begun;
-    match event.action {
-        Action::Access(access) if listeners == CHECKS => {
-            checks::check(&event, access);
-            writes::begin(&event);
-        }
-        Action::Access(access)
-            if listeners == TRACE && is_mapped && event.remote.total() <= trace::BRIEF =>
-        {
-            let Event { call, ctx, pe, remote, .. } = event;
-            trace::brief(access.kind, call, ctx, remote.addr, remote.total(), pe);
-        }
-        _ => {
-            // A copy of its own, since the address of `event` would put that into memory.
-            begun = OngoingEvent::new(Event { ..event });
-            begun.begin();
-        }
-    }
+pub(crate) fn access<R>(event: Event, make: impl FnOnce(&mut bool) -> R) -> R {
+    let mut begun = OngoingEvent::new(event);
+    begun.begin();
     let mut has_written = false;
     let result = make(&mut has_written);
-    if has_written && listeners & Subscriber::Writes as u32 != 0 {
-        writes::record(event.call, event.pe, event.remote);
+    if has_written && begun.has(Subscriber::Writes) {
+        let Event { call, pe, remote, .. } = begun.event;
+        writes::record(call, pe, remote);
     }
     result
 }

@@ -441,13 +441,6 @@ impl Access {
         mapped.map(RemoteBytes::Cpu)
     }
 
-    /// Returns the place of an observed word if only the counters listen, which count it.
-    #[inline(always)]
-    fn counted_word(self, kind: AccessKind, dest: usize, width: AmoWidth) -> Option<RemoteBytes> {
-        let word = self.observed_word(dest, width)?;
-        observers::is_counted(kind, self.ctx, self.pe, width.nbytes()).then_some(word)
-    }
-
     #[inline(always)]
     fn require_aligned(self, addr: usize, width: AmoWidth) {
         address::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
@@ -460,26 +453,9 @@ impl Access {
 }
 
 impl Access {
-    /// Works as [`fetch`](Access::fetch) while somebody observes. If that is the counters alone,
-    /// nothing is called.
+    /// Works as [`fetch`](Access::fetch) while somebody observes.
     #[inline(never)]
     fn fetch_observed(
-        self,
-        dest: usize,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> u64 {
-        match self.counted_word(AccessKind::AmoFetch, dest, width) {
-            Some(at) => self.fetch_at(at, dest, width, op, (operand, condition)),
-            None => self.fetch_followed(dest, width, op, operand, condition),
-        }
-    }
-
-    /// Works as [`fetch`](Access::fetch) with an event that observers follow to its end.
-    #[inline(never)]
-    fn fetch_followed(
         self,
         dest: usize,
         width: AmoWidth,
@@ -494,7 +470,7 @@ impl Access {
         };
         let event = self.event(AccessKind::AmoFetch, effect, dest, width.nbytes());
         let mapped = self.observed_word(dest, width);
-        observers::access(event, mapped.is_some(), |has_written| {
+        observers::access(event, |has_written| {
             let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             let old = self.fetch_at(word, dest, width, op, (operand, condition));
             *has_written = op == AmoOp::CompareSwap && old == condition;
@@ -518,7 +494,7 @@ impl Access {
     ) {
         let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
         let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
-        observers::access(event.with_buffer(fetched, width.nbytes()), false, |_| {
+        observers::access(event.with_buffer(fetched, width.nbytes()), |_| {
             let mapped = self.observed_word(dest, width);
             let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             // SAFETY: the same contract.
@@ -526,22 +502,12 @@ impl Access {
         });
     }
 
-    /// Works as [`update`](Access::update) while somebody observes, as
-    /// [`fetch_observed`](Access::fetch_observed).
+    /// Works as [`update`](Access::update) while somebody observes.
     #[inline(never)]
     fn update_observed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        match self.counted_word(AccessKind::Amo, dest, width) {
-            Some(at) => self.update_at(at, width, op, operand),
-            None => self.update_followed(dest, width, op, operand),
-        }
-    }
-
-    /// Works as [`update`](Access::update) with an event that observers follow to its end.
-    #[inline(never)]
-    fn update_followed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         let event = self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         let mapped = self.observed_word(dest, width);
-        observers::access(event, mapped.is_some(), |_| {
+        observers::access(event, |_| {
             let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             self.update_at(word, width, op, operand);
         });

@@ -118,7 +118,7 @@ const fn get_kind(is_at_quiet: bool, is_element: bool) -> AccessKind {
     }
 }
 
-/// Works as [`put`] while somebody observes. If that is the counters alone, nothing is called.
+/// Works as [`put`] while somebody observes.
 ///
 /// # Safety
 /// As [`put`].
@@ -131,16 +131,17 @@ unsafe fn observed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     pe: c_int,
     call: Call,
 ) {
+    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
     let kind = put_kind(AT_QUIET, IS_ELEMENT);
-    if let Some(to) = address::observed(dest, nbytes, pe)
-        && observers::is_counted(kind, ctx.handle(), pe, nbytes)
-    {
+    let event = access.event(kind, Effect::Writes, dest, nbytes);
+    let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
+    let mapped = address::observed(dest, nbytes, pe);
+    observers::access(event, |_| match mapped {
         // SAFETY: mapped, and valid by contract.
-        unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) }
-    } else {
+        Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
         // SAFETY: the same contract.
-        unsafe { followed_put::<C, AT_QUIET, IS_ELEMENT>(ctx, dest, source, nbytes, pe, call) }
-    }
+        None => unsafe { unobserved_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
+    });
 }
 
 /// Works as [`get`] while somebody observes.
@@ -156,63 +157,12 @@ unsafe fn observed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     pe: c_int,
     call: Call,
 ) {
-    let kind = get_kind(AT_QUIET, IS_ELEMENT);
-    if let Some(from) = address::observed(source, nbytes, pe)
-        && observers::is_counted(kind, ctx.handle(), pe, nbytes)
-    {
-        // SAFETY: mapped, and valid by contract.
-        unsafe { copy_got(dest, from, source, nbytes, pe) }
-    } else {
-        // SAFETY: the same contract.
-        unsafe { followed_get::<C, AT_QUIET, IS_ELEMENT>(ctx, dest, source, nbytes, pe, call) }
-    }
-}
-
-/// Works as [`put`] with an event that observers follow to its end.
-///
-/// # Safety
-/// As [`put`].
-#[inline(never)]
-unsafe fn followed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    let kind = put_kind(AT_QUIET, IS_ELEMENT);
-    let event = access.event(kind, Effect::Writes, dest, nbytes);
-    let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
-    let mapped = address::observed(dest, nbytes, pe);
-    observers::access(event, mapped.is_some(), |_| match mapped {
-        // SAFETY: mapped, and valid by contract.
-        Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
-        // SAFETY: the same contract.
-        None => unsafe { unobserved_put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) },
-    });
-}
-
-/// Works as [`get`] with an event that observers follow to its end.
-///
-/// # Safety
-/// As [`get`].
-#[inline(never)]
-unsafe fn followed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
-    ctx: C,
-    dest: *mut u8,
-    source: usize,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
     let kind = get_kind(AT_QUIET, IS_ELEMENT);
     let event = access.event(kind, Effect::Reads, source, nbytes);
     let event = if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) };
     let mapped = address::observed(source, nbytes, pe);
-    observers::access(event, mapped.is_some(), |_| match mapped {
+    observers::access(event, |_| match mapped {
         // SAFETY: mapped, and valid by contract.
         Some(from) => unsafe { copy_got(dest, from, source, nbytes, pe) },
         // SAFETY: the same contract.

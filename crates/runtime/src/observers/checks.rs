@@ -41,9 +41,8 @@ fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
     }
 }
 
-/// Checks an access that has no signal.
-#[inline(always)]
-pub(super) fn check(event: &Event, access: AccessEvent) {
+/// Checks the bytes of an access and its caller.
+fn check(event: &Event, access: AccessEvent) {
     let Event { call, pe, remote, local, .. } = *event;
     let accessed = match access.effect {
         Effect::Reads => LocalAccess::Write,

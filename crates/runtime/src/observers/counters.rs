@@ -7,7 +7,6 @@ use super::event::{AccessKind, Action, CallKind, Event};
 use crate::call::thread;
 use crate::job::handle::ContextHandle;
 use crate::process::time::nanoseconds;
-use core::ffi::c_int;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -183,18 +182,6 @@ pub(super) fn begin(event: &Event) -> ObserverState {
         _ => {}
     }
     ObserverState::default()
-}
-
-/// Counts an access to mapped memory, which is on the node, and returns true, if its context is the
-/// default one.
-#[inline(always)]
-pub(super) fn count_mapped(kind: AccessKind, ctx: ContextHandle, pe: c_int, nbytes: usize) -> bool {
-    let Some(counters) = get().filter(|_| ctx.index() == 0) else { return false };
-    let Some(peer) = counters.peers.get(pe as u32 as usize) else { return false };
-    let (nbytes, is_alone) = (nbytes as u64, thread::is_alone());
-    peer.traffic.add(nbytes, is_alone);
-    counters.default_context.accesses[kind as usize][0].add(nbytes, is_alone);
-    true
 }
 
 /// Records the end of an event.

@@ -85,8 +85,7 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
-    /// Begins a record, and returns its number, its first word and its time. If it is brief, it
-    /// ends at the same time.
+    /// Begins a record, and returns its number, its first word and its time.
     #[inline(always)]
     fn begin(
         &self,
@@ -94,7 +93,6 @@ impl Ring {
         ctx: ContextHandle,
         pe: c_int,
         (kind, in_flight, nbytes, subject): Recorded,
-        is_brief: bool,
     ) -> ObserverState {
         let begin = fast_nanoseconds();
         let since = begin.saturating_sub(LAST.replace(begin));
@@ -108,7 +106,7 @@ impl Ring {
             thread: own_number(),
             context: ctx.index() as u32,
             begin,
-            end: is_brief.then_some(begin),
+            end: None,
             nbytes: nbytes as u64,
             subject,
         };
@@ -302,28 +300,10 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
     (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
 }
 
-/// The most bytes of an access to mapped memory that takes no longer than to read the clock.
-pub(super) const BRIEF: usize = 64;
-
-/// Records an access of [`BRIEF`] bytes at most to mapped memory, with one look at the clock.
-#[inline(never)]
-pub(super) fn brief(
-    kind: AccessKind,
-    call: Call,
-    ctx: ContextHandle,
-    addr: usize,
-    nbytes: usize,
-    pe: c_int,
-) {
-    if let Some(ring) = get() {
-        ring.begin(call, ctx, pe, recorded_access(kind, addr, nbytes), true);
-    }
-}
-
 /// Begins the record of an event.
 pub(super) fn begin(event: &Event) -> ObserverState {
     match (get(), recorded(event)) {
-        (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of, false),
+        (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of),
         _ => (0, 0, 0),
     }
 }

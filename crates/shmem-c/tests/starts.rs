@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use namespaces::{Hosts, ip};
-use testkit::{Job, absent, patient, prefix, program};
+use testkit::{Job, absent, needs_library, patient, program};
+
+/// Libraries of the transports that open some.
+const UCX: &str = "libucp.so.0";
+const LIBFABRIC: &str = "libfabric.so.1";
 
 /// The limit of a start that fails: longer than a host may be silent.
 const SOON: Duration = Duration::from_secs(20);
@@ -36,16 +40,8 @@ fn fails(job: Job, words: &[&str]) {
     }
 }
 
-/// Without this library the test is ignored.
-fn needs(library: &str) {
-    let outcome = Job::direct(prefix().join("bin/shmem-info")).arg("--transports").run();
-    if outcome.stdout.contains(&format!("{library} cannot be opened")) {
-        absent(format!("{library} is not here"));
-    }
-}
-
 fn without_the_library_of_a_transport() {
-    for (transport, library) in [("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")] {
+    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         let dir = tmpdir().join(format!("without-{library}"));
         fs::create_dir_all(&dir).expect("a directory");
         fs::write(dir.join(library), "").expect("a file");
@@ -59,7 +55,7 @@ fn without_the_library_of_a_transport() {
 }
 
 fn with_a_provider_of_libfabric_that_refuses() {
-    needs("libfabric.so.1");
+    needs_library(LIBFABRIC);
     let ofi = ("SHMEM_TRANSPORT", "ofi");
     let udp = "udp: refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do";
     let provider = |name| job(&[ofi, ("SHMEM_OFI_PROVIDER", name)]);
@@ -78,7 +74,7 @@ fn with_a_provider_of_libfabric_that_refuses() {
 }
 
 fn with_a_variable_in_the_way_of_ucx() {
-    needs("libucp.so.0");
+    needs_library(UCX);
     for (variable, value) in [
         ("UCX_TLS", "nosuch"),
         ("SHMEM_UCX_TLS", "nosuch"),
@@ -206,13 +202,13 @@ fn with_a_full_dev_shm_jobs_run() {
     if !Job::direct("true").wrap(words).wrap([tiny, "sh"]).run().status.success() {
         absent("no file system can be mounted here");
     }
-    for transport in ["tcp", "ucx", "ofi"] {
-        if let Some((_, library)) =
-            [("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")].iter().find(|of| of.0 == transport)
-        {
-            needs(library);
-        }
+    let over = |transport| {
         job(&[("SHMEM_TRANSPORT", transport)]).wrap(words).wrap([tiny, "sh"]).run().assert_ok(2);
+    };
+    over("tcp");
+    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
+        needs_library(library);
+        over(transport);
     }
 }
 

@@ -6,19 +6,14 @@
 use std::path::PathBuf;
 
 use rushmem_topology::{BindTo, Level, MapBy, PlacementPlan, Topology, plan};
+use testkit::needs_library;
 
-/// Returns the machine; without hwloc the test is ignored.
-fn loaded(topology: Result<Topology, String>) -> Topology {
-    match topology {
-        Ok(topology) => topology,
-        Err(why) if why.starts_with("hwloc cannot be opened") => testkit::absent(why),
-        Err(why) => panic!("{why}"),
-    }
-}
+const HWLOC: &str = "libhwloc.so.15";
 
 fn fixture(name: &str) -> Topology {
+    needs_library(HWLOC);
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology");
-    loaded(Topology::of_xml(&PathBuf::from(dir).join(name)))
+    Topology::of_xml(&PathBuf::from(dir).join(name)).expect("a description of a machine")
 }
 
 /// Returns two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one
@@ -105,8 +100,9 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
 }
 
 fn machines_made_of_words() {
+    needs_library(HWLOC);
     let words = "package:2 numa:2 l3:2 core:2 pu:2";
-    let machine = loaded(Topology::of_synthetic(words));
+    let machine = Topology::of_synthetic(words).expect("a description of a machine");
     let counts =
         [Level::Package, Level::Numa, Level::L3, Level::Core].map(|l| machine.cpu_sets(l).len());
     assert_eq!(counts, [2, 4, 8, 16]);
@@ -117,7 +113,7 @@ fn machines_made_of_words() {
 }
 
 fn what_describes_no_machine_is_named() {
-    loaded(Topology::of_synthetic("core:1 pu:1"));
+    needs_library(HWLOC);
     let refused = Topology::of_synthetic("many cores").expect_err("no description");
     assert!(refused.starts_with("\"many cores\" is not a description of a machine"), "{refused}");
     let refused = Topology::of_xml("/no/such.xml".as_ref()).expect_err("no file");

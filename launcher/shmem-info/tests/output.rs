@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use testkit::needs_library;
+
 /// It only looks and prints, so nothing of it can hang. Lines are not broken.
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
@@ -27,10 +29,7 @@ fn map(fixture: &str, words: &[&str]) -> String {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
     let file = dir.join(fixture);
     let all = [&["--topology", "--xml", file.to_str().expect("a plain path")], words].concat();
-    let refused = String::from_utf8(info(&all).stderr).expect("plain text");
-    if refused.contains("hwloc cannot be opened") {
-        testkit::absent(refused);
-    }
+    needs_library("libhwloc.so.15");
     printed(&all)
 }
 
@@ -269,16 +268,9 @@ fn the_doctor_finds_that_this_machine_can_run_jobs() {
     assert!(text.contains("\nhost ") && text.contains("\ntransport tcp: "), "{text}");
 }
 
-/// Ignores the test if the doctor does not find a library.
-fn needs(text: &str, library: &str) {
-    if text.contains(&format!("{library} cannot be opened")) {
-        testkit::absent(format!("{library} is not here"));
-    }
-}
-
 fn the_doctor_says_which_requirement_a_provider_refuses() {
+    needs_library("libfabric.so.1");
     let (short, _) = doctor(&[]);
-    needs(&short, "libfabric.so.1");
     let folded = short.lines().find(|line| line.contains("udp, ")).expect("a line");
     assert!(folded.starts_with("  unused  ") && folded.contains("shm"), "{short}");
     assert!(!short.contains("refuses"), "{short}");
@@ -301,7 +293,7 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
 
 /// Two domains of the provider that emulates fabrics: one lacks atomic operations alone.
 fn the_doctor_says_which_single_hint_a_fabric_refuses() {
-    needs(&doctor(&[]).0, "libfabric.so.1");
+    needs_library("libfabric.so.1");
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
     let dir = dir.to_str().expect("a plain path");
     let with = |domain: &'static str| {
@@ -328,7 +320,7 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
 
 /// It also says which variable names a fabric.
 fn the_doctor_survives_a_provider_that_crashes() {
-    needs(&doctor(&[]).0, "libfabric.so.1");
+    needs_library("libfabric.so.1");
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
     let dir = dir.to_str().expect("a plain path");
     let with = |name: &'static str, value: &'static str| {
@@ -346,7 +338,7 @@ fn the_doctor_survives_a_provider_that_crashes() {
 }
 
 fn the_doctor_says_which_variable_keeps_ucx_from_all() {
-    needs(&doctor(&[]).0, "UCX");
+    needs_library("libucp.so.0");
     for (variable, value, has) in [
         ("UCX_TLS", "nosuch", "UCX has "),
         ("SHMEM_UCX_TLS", "nosuch", "UCX has "),

@@ -65,7 +65,7 @@ impl Section {
         let is_folded =
             |finding: &&Finding| finding.grade == Grade::Unused && is_usable && !says_why;
         let (folded, shown): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_folded);
-        let mut text = format!("{}\n", self.title);
+        let mut text = wrapped(&self.title, 2) + "\n";
         shown.into_iter().for_each(|finding| text += &finding.lines());
         if !folded.is_empty() {
             let mut names: Vec<&str> = folded.iter().map(|finding| finding.name.as_str()).collect();

@@ -175,7 +175,7 @@ const MANAGERS: [PackageManager; 3] = [
     },
 ];
 
-/// Installs what is missing of `needs`, saying what; an error where it may not or cannot.
+/// Installs what is missing of `needs`, after a list of it; an error where it may not or cannot.
 pub fn ensure(needs: &[&Need]) -> Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {
@@ -189,8 +189,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
         );
     };
     let manager = &MANAGERS[which];
-    let packages = missing.iter().flat_map(|need| need.packages[which].split(' '));
-    let packages: Vec<&str> = packages.collect();
+    let packages = packages(&missing, which);
     if !is_root() {
         let mut install = Command::new(manager.program);
         install.args(manager.install).args(&packages);
@@ -200,22 +199,38 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
             process::shown(&install)
         );
     }
-    println!("{}: installing {}", described(&missing), packages.join(", "));
+    println!("Missing programs:");
+    missing.iter().for_each(|need| println!("  {:<20}{}", need.program, need.purpose));
+    println!("{} installs the packages {}", manager.program, packages.join(" "));
     if !manager.refresh.is_empty() {
         process::run(process::limited(LIMIT, manager.program).args(manager.refresh))?;
     }
-    let mut install = process::limited(LIMIT, manager.program);
-    install.args(manager.install).args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
-    process::run(&mut install)?;
+    let install = |packages: &[&str]| {
+        let mut install = process::limited(LIMIT, manager.program);
+        install.args(manager.install).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
+        process::run(&mut install)
+    };
+    if install(&packages).is_err() {
+        // Not all distributions have all packages; one that is missing keeps no other out.
+        for need in &missing {
+            let _ = install(&self::packages(&[*need], which));
+        }
+    }
     match self::missing(needs).as_slice() {
         [] => Ok(()),
-        still => bail!(
-            "{}, although {} installed {}",
-            described(still),
-            manager.program,
-            packages.join(", ")
-        ),
+        still => bail!("{}, and {} does not bring it", described(still), manager.program),
     }
+}
+
+/// Returns the packages that bring these, each once, by the manager of this number.
+fn packages(needs: &[&Need], manager: usize) -> Vec<&'static str> {
+    let mut packages = Vec::new();
+    for package in needs.iter().flat_map(|need| need.packages[manager].split(' ')) {
+        if !packages.contains(&package) {
+            packages.push(package);
+        }
+    }
+    packages
 }
 
 /// Fails if there is no C compiler. Installs nothing.
@@ -236,7 +251,8 @@ pub fn is_root() -> bool {
     process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-fn missing<'a>(needs: &[&'a Need]) -> Vec<&'a Need> {
+/// Returns those of `needs` that are not here.
+pub fn missing<'a>(needs: &[&'a Need]) -> Vec<&'a Need> {
     needs.iter().copied().filter(|need| process::on_path(need.program).is_none()).collect()
 }
 
@@ -257,6 +273,11 @@ mod tests {
     fn what_is_here_needs_no_package_manager() {
         let shell = Need { program: "sh", ..ABSENT };
         ensure(&[&shell]).unwrap();
+    }
+
+    #[test]
+    fn a_package_of_two_programs_is_named_once() {
+        assert_eq!(packages(&[&CMAKE, &AUTOMAKE], 0), ["cmake", "make", "autoconf", "automake"]);
     }
 
     #[test]

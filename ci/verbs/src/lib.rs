@@ -20,7 +20,7 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
 use task_support::needs::{
-    BUSYBOX, C_COMPILER, CPIO, HYDRA, IBVERBS, IPROUTE, KMOD, LIBFABRIC, QEMU, UCX,
+    BUSYBOX, C_COMPILER, CPIO, HYDRA, IBVERBS, IPROUTE, KMOD, LIBFABRIC, Need, QEMU, UCX,
 };
 use task_support::workspace::{Install, Workspace};
 use task_support::{needs, process};
@@ -30,6 +30,10 @@ use jobs::{GuestJob, Libraries};
 
 /// No guest takes longer: its jobs seldom take all of their time.
 const LONGEST: Duration = Duration::from_secs(5400);
+
+/// Programs without which no guest starts.
+pub const NEEDS: &[&Need] =
+    &[&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE, &C_COMPILER, &UCX, &LIBFABRIC];
 
 /// Flags of the task.
 #[derive(clap::Args)]
@@ -72,8 +76,7 @@ fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(Err("the guests are x86-64 machines, and run this machine's programs".into()));
     }
-    let needed = [&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE, &C_COMPILER, &UCX, &LIBFABRIC];
-    if let Err(error) = needs::ensure(&needed) {
+    if let Err(error) = needs::ensure(NEEDS) {
         return Ok(Err(format!("{error:#}")));
     }
     // Without it no program runs across two guests.

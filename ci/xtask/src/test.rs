@@ -5,6 +5,7 @@
 //! of all, with what was skipped and why.
 
 mod aarch64;
+mod bare;
 mod fuzz;
 mod hosts;
 mod ordinary;
@@ -22,7 +23,7 @@ use anyhow::{Result, bail};
 use task_support::workspace::Workspace;
 
 use outcome::StepOutcome;
-use session::TestSession;
+use session::{TestSession, Tier};
 use suites::Suites;
 
 struct TestStep {
@@ -54,11 +55,13 @@ const TEST: &[TestStep] = &[
     installed("ordinary-user", ordinary::user),
 ];
 
+/// The steps of `--bare` before those.
+const BARE: &[TestStep] = &[step("bare", bare::step)];
+
 /// The steps of `--providers`: the networks by themselves, the programs without shared memory and
 /// with some, and steps that take as long.
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
-    step("needs-of-networks", steps::needs_of_networks),
     step("docs", steps::docs),
     step("bindings", steps::bindings),
     step("miri", steps::miri),
@@ -110,7 +113,7 @@ fn all() -> Vec<&'static TestStep> {
 /// Explains why a tier has no step of this name.
 fn elsewhere(name: &str) -> String {
     let has = |tier: &[TestStep]| tier.iter().any(|step| step.name == name);
-    let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full")];
+    let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full"), (BARE, " --bare")];
     match tier.iter().find(|(tier, _)| has(tier)) {
         Some((_, option)) => format!("the step `{name}` is one of `cargo xtask test{option}`"),
         None => format!("there is no step `{name}`; `cargo xtask test --full --list` shows all"),
@@ -125,6 +128,9 @@ pub struct TestFlags {
     /// Everything, also soaks, sanitizers and virtual machines
     #[arg(long, conflicts_with = "providers")]
     full: bool,
+    /// Hide the libraries of networks and the launchers of others, as if they were not installed
+    #[arg(long, conflicts_with_all = ["providers", "full"])]
+    bare: bool,
     /// This step alone
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
@@ -133,11 +139,12 @@ pub struct TestFlags {
     list: bool,
 }
 
-pub fn run(TestFlags { providers, full, only, list }: TestFlags) -> Result<()> {
-    let mut chosen: Vec<&TestStep> = match (providers, full) {
-        (true, _) => PROVIDERS.iter().collect(),
-        (_, true) => all(),
-        _ => TEST.iter().collect(),
+pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result<()> {
+    let (tier, mut chosen): (_, Vec<&TestStep>) = match (providers, full, bare) {
+        (true, ..) => (Tier::Providers, PROVIDERS.iter().collect()),
+        (_, true, _) => (Tier::Full, all()),
+        (.., true) => (Tier::Usual, [BARE].into_iter().flatten().chain(TEST).collect()),
+        _ => (Tier::Usual, TEST.iter().collect()),
     };
     if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
         bail!("{}", elsewhere(unknown));
@@ -149,7 +156,14 @@ pub fn run(TestFlags { providers, full, only, list }: TestFlags) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("test-prefix");
-    let session = TestSession { prefix, workspace, suites: Suites::default(), every_size: full };
+    let session = TestSession { prefix, workspace, suites: Suites::default(), tier };
+    if bare {
+        // Before, as nothing can be installed where something is hidden.
+        if chosen.iter().any(|step| step.name == "needs") {
+            steps::needs(&session)?;
+        }
+        bare::enter(&session.workspace.target)?;
+    }
     let results = run_all(&chosen, &session);
     print!("{}", summary(&results));
     match results.iter().find(|result| result.failed()) {

@@ -6,6 +6,17 @@ use task_support::workspace::Workspace;
 
 use super::suites::Suites;
 
+/// Steps that are run together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// `cargo xtask test`
+    Usual,
+    /// `cargo xtask test --providers`
+    Providers,
+    /// `cargo xtask test --full`, which has all steps of the others, and runs tests at all sizes.
+    Full,
+}
+
 /// The state that every step may use.
 pub struct TestSession {
     pub workspace: Workspace,
@@ -13,6 +24,6 @@ pub struct TestSession {
     pub prefix: PathBuf,
     /// The programs of tests.
     pub suites: Suites,
-    /// True if tests run at all sizes.
-    pub every_size: bool,
+    /// The tier that was asked for.
+    pub tier: Tier,
 }

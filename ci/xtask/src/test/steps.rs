@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::Result;
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, STRACE, UCX, VALGRIND,
+    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX, VALGRIND,
 };
 use task_support::workspace::TestProgram;
 use task_support::{needs, process};
 
 use super::outcome::StepOutcome;
 use super::sanitizer;
-use super::session::TestSession;
+use super::session::{TestSession, Tier};
 use super::suites::Run;
 use super::tools;
 use crate::{bindings, book, codegen, counts, install, symbols, tidy};
@@ -31,32 +31,47 @@ const MIRI: &[&[&str]] = &[
 /// The time limits of each line of [`MIRI`], and of one with every size.
 const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3600)];
 
+/// Programs without which nothing can be tested.
+const FOR_ALL: &[&Need] = &[&C_COMPILER, &CXX_COMPILER, &BINUTILS];
+
+/// Programs without which some tests of each tier are skipped.
+const FOR_SOME: &[&Need] = &[
+    &VALGRIND,
+    &FORTRAN_COMPILER,
+    &CLANG,
+    &GDB,
+    &STRACE,
+    &HWLOC,
+    &CMAKE,
+    &AUTOMAKE,
+    &PKG_CONFIG,
+    &MANDOC,
+];
+
+/// What `--providers` needs besides.
+const FOR_PROVIDERS: &[&Need] = &[&UCX, &LIBFABRIC, &HYDRA, &MPIRUN];
+
+/// What `--full` needs besides that, apart from its virtual machines.
+const FOR_FULL: &[&Need] = &[&SLURM, &SSH];
+
 /// With this variable, tests run at every size.
 const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 
 /// Directories of other versions of UCX than the one that the linker finds.
 const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 
-pub fn needs(_: &TestSession) -> Result<StepOutcome> {
-    needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
-    // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    in_part(needs::ensure(&[
-        &VALGRIND,
-        &FORTRAN_COMPILER,
-        &CLANG,
-        &GDB,
-        &STRACE,
-        &HWLOC,
-        &CMAKE,
-        &AUTOMAKE,
-        &PKG_CONFIG,
-        &MANDOC,
-    ]))
-}
-
-/// Tests the libraries of the networks; what needs those that are missing is skipped.
-pub fn needs_of_networks(_: &TestSession) -> Result<StepOutcome> {
-    in_part(needs::ensure(&[&UCX, &LIBFABRIC]))
+/// Installs what the steps of the tier call, all at once.
+pub fn needs(session: &TestSession) -> Result<StepOutcome> {
+    let [providers, full] = [session.tier != Tier::Usual, session.tier == Tier::Full];
+    let more =
+        [(true, FOR_SOME), (providers, FOR_PROVIDERS), (full, FOR_FULL), (full, verbs::NEEDS)];
+    let more = more.into_iter().filter(|(is_wanted, _)| *is_wanted).flat_map(|(_, needs)| needs);
+    let installed = needs::ensure(&FOR_ALL.iter().chain(more).copied().collect::<Vec<_>>());
+    match installed {
+        Err(error) if !needs::missing(FOR_ALL).is_empty() => Err(error),
+        // A developer who is not root can do with that.
+        installed => in_part(installed),
+    }
 }
 
 pub fn format(session: &TestSession) -> Result<StepOutcome> {
@@ -139,7 +154,7 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     for arguments in MIRI {
-        let limit = MIRI_LIMITS[usize::from(session.every_size)];
+        let limit = MIRI_LIMITS[usize::from(session.tier == Tier::Full)];
         let mut cargo = process::limited(limit, "rustup");
         cargo
             .args(["run", "nightly", "cargo", "miri", "test"])
@@ -147,7 +162,7 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
             .current_dir(&session.workspace.root)
             .env("MIRIFLAGS", "-Zmiri-disable-isolation")
             .env_remove("RUSTUP_TOOLCHAIN");
-        if session.every_size {
+        if session.tier == Tier::Full {
             cargo.env(EVERY_SIZE, "1");
         }
         tools::tally(&mut cargo)?.outcome()?;
@@ -323,7 +338,7 @@ fn programs(session: &TestSession, setting: &str) -> Result<StepOutcome> {
 fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session.suites.choose(&session.workspace, wanted)?;
     let run = run.env("RUSHMEM_PREFIX", &session.prefix).env("OSHRUN", oshrun(session));
-    Ok(if session.every_size { run.env(EVERY_SIZE, "1") } else { run })
+    Ok(if session.tier == Tier::Full { run.env(EVERY_SIZE, "1") } else { run })
 }
 
 /// Returns the programs of the C interface alone.

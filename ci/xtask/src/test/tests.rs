@@ -9,7 +9,7 @@ fn session() -> TestSession {
         workspace: Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() },
         prefix: PathBuf::new(),
         suites: Suites::default(),
-        every_size: false,
+        tier: Tier::Usual,
     }
 }
 
@@ -28,7 +28,8 @@ fn a_failure_stops_only_what_stands_on_it() {
 #[test]
 fn a_step_of_another_tier_is_named_with_its_tier() {
     let refused = |providers, only: &str| {
-        let flags = TestFlags { providers, full: false, only: vec![only.to_owned()], list: true };
+        let only = vec![only.to_owned()];
+        let flags = TestFlags { providers, full: false, bare: false, only, list: true };
         run(flags).unwrap_err().to_string()
     };
     let hosts = "the step `hosts` is one of `cargo xtask test --full`";

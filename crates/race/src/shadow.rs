@@ -210,7 +210,7 @@ impl<'a> Page<'a> {
             return false;
         }
         let records = self.granule(at / 8);
-        let (mut place, mut read) = (None, None);
+        let (mut place, mut read, mut first) = (None, None, first);
         for i in 0..RECORDS {
             let old = records[i * 2].load(Relaxed);
             if old >> ACTOR == 0 {
@@ -219,6 +219,9 @@ impl<'a> Page<'a> {
             }
             if old >> ACTOR != first >> ACTOR && !is_done(old) {
                 return false;
+            }
+            if are_like(old, first) && records[i * 2 + 1].load(Relaxed) == second {
+                first |= old & MASK;
             }
             // As `ShadowKind::replaces` of loads and stores of own memory.
             let is_less = old & !first & MASK == 0
@@ -358,23 +361,38 @@ fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<Sha
     (conflict, is_left)
 }
 
-/// Remembers an access, and returns one that conflicts with it. Where there is no room it replaces
-/// a read that is done, or the oldest access.
+/// Returns true if two accesses, by the first words of their records, are of one actor, epoch and
+/// kind.
+#[inline(always)]
+fn are_like(a: u64, b: u64) -> bool {
+    (a ^ b) & !MASK == 0
+}
+
+/// Remembers an access, and returns one that conflicts with it. Like accesses at one place of the
+/// program are one record. Where there is no room, the access replaces a read that is done; else
+/// two like ones at different places become one record, which names the later place; else the
+/// oldest access is forgotten.
 #[inline]
 fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
+    let [mut first, second] = access.words();
     let (mut conflict, mut place, mut read) = (None, None, None);
     for i in 0..RECORDS {
+        let word = records[i * 2].load(Relaxed);
+        if are_like(word, first) && records[i * 2 + 1].load(Relaxed) == second {
+            first |= word & MASK;
+        }
         // The second word is of no meaning here.
-        let Some(old) = ShadowRecord::of([records[i * 2].load(Relaxed), 0]) else {
+        let Some(old) = ShadowRecord::of([word, 0]) else {
             place = place.or(Some(i));
             continue;
         };
+        let mask = (first >> 8) as u8;
         let is_same = (old.actor, old.epoch) == (access.actor, access.epoch);
         if !is_same && !view.covers(&old) {
             if old.conflicts(access) {
                 conflict = record(&records[i * 2..]);
             }
-        } else if !access.replaces(&old) {
+        } else if !(ShadowRecord { mask, ..*access }).replaces(&old) {
             read = read.or(Some(i).filter(|_| !old.kind.writes()));
         } else if place.is_none() {
             place = Some(i);
@@ -383,13 +401,24 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
         }
     }
     let place = place.or(read).unwrap_or_else(|| {
+        for i in 0..RECORDS {
+            let word = records[i * 2].load(Relaxed);
+            let is_like = |later: &&AtomicU64| are_like(later.load(Relaxed), word);
+            if let Some(later) = records[i * 2 + 2..].iter().step_by(2).find(is_like) {
+                later.fetch_or(word & MASK, Relaxed);
+                return i;
+            }
+            if are_like(word, first) {
+                first |= word & MASK;
+                return i;
+            }
+        }
         // The accesses move up.
         for i in 2..GRANULE {
             records[i - 2].store(records[i].load(Relaxed), Relaxed);
         }
         RECORDS - 1
     });
-    let [first, second] = access.words();
     records[place * 2 + 1].store(second, Relaxed);
     records[place * 2].store(first, Relaxed);
     conflict

@@ -275,6 +275,28 @@ fn many_readers_do_not_hide_a_writer_that_comes() {
 }
 
 #[test]
+fn bytes_of_one_epoch_do_not_push_each_other_out() {
+    for (is_one_place, is_backward) in [(true, false), (false, false), (true, true), (false, true)]
+    {
+        let (page, nothing) = (page(), knowing(&[]));
+        let view = View { clock: &nothing, fenced: &[] };
+        for at in 0..8 {
+            let site = if is_one_place { 1 } else { at as u32 + 1 };
+            let access = ShadowRecord { site, mask: 1 << at, ..access(1, 1, ShadowKind::STORE) };
+            if !page.record_if_done(at, access.words(), |_| false) {
+                page.record_access(at, at + 1, access, view);
+            }
+        }
+        let write = access(2, 1, ShadowKind::WRITE);
+        let is_found = |at: &usize| {
+            let at = if is_backward { 7 - at } else { *at };
+            page.record_access(at, at + 1, write, view).is_some()
+        };
+        assert_eq!((0..8).filter(is_found).count(), 8, "{is_one_place} {is_backward}");
+    }
+}
+
+#[test]
 fn what_is_known_need_not_be_recorded_again() {
     let page = page();
     let nothing = knowing(&[]);

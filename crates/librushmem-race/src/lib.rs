@@ -15,3 +15,4 @@ mod runtime;
 mod teams;
 mod threads;
 mod tsan;
+mod wide_atomics;

@@ -145,7 +145,13 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
 /// Executes and records an atomic operation of the program, which orders its threads.
-fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
+pub fn atomic<R>(
+    addr: usize,
+    nbytes: usize,
+    writes: bool,
+    place: usize,
+    f: impl FnOnce() -> R,
+) -> R {
     let Some(process) = active() else { return f() };
     let kind = ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes);
     access_range(addr, nbytes, kind, place.wrapping_sub(1));

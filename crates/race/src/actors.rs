@@ -80,6 +80,8 @@ pub struct Thread {
     pub before_tasks: Option<Box<(Thread, VectorClock)>>,
     /// Pages with bits of an epoch of this actor, and the epoch.
     pub pages: (Epoch, Vec<ShadowPlace>),
+    /// Its fences and quiets so far.
+    pub fences: u32,
 }
 
 impl Thread {

@@ -2,7 +2,7 @@
 //! and locks.
 
 use crate::areas::{Counter, SYNC_ENTRIES, SYNC_STRIPE, ShadowPlace, ShadowSegment, SharedAreas};
-use crate::clock::{Actor, SharedClock, VectorClock};
+use crate::clock::{Actor, Epoch, SharedClock, VectorClock};
 use crate::shared::lock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,6 +11,8 @@ pub type Key = u64;
 
 /// Bytes that have a key of their own.
 const WORD: usize = 4;
+/// Fences of a thread that are remembered.
+const FENCES: u32 = 16;
 
 /// Returns the key of a word of a PE.
 pub fn of_word(place: ShadowPlace) -> Key {
@@ -32,10 +34,9 @@ pub fn of_lock(place: ShadowPlace) -> Key {
     of_word(ShadowPlace { pe: (1 << 20) - 1, ..place })
 }
 
-/// Returns the key of what a thread knew at its last fence, for those that see what it has stored
-/// since.
-pub fn of_fence(thread: Actor) -> Key {
-    thread.into()
+/// Returns the key of a fence of a thread; later ones have the same key.
+fn of_fence(thread: Actor, nth: u32) -> Key {
+    u64::from(thread) << 32 | u64::from(nth % FENCES)
 }
 
 /// Calls `f` with the clock of a key, under the lock of its stripe. A key without a clock gets one
@@ -76,4 +77,32 @@ pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
 /// Merges the clocks of the actors that have released the key into `clock`.
 pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
     with(areas, key, false, |shared| shared.join_into(areas.arena, clock));
+}
+
+/// Records what a thread knows at a fence or quiet, for those that see what it stores from now on.
+pub fn add_fence(areas: &SharedAreas, thread: Actor, nth: u32, clock: &VectorClock) {
+    let added = with(areas, of_fence(thread, nth), true, |shared| {
+        shared.clear(areas.arena);
+        shared.join(areas.arena, clock)
+    });
+    if added == Some(false) {
+        areas.counter(Counter::Full).store(1, Relaxed);
+    }
+}
+
+/// Merges what a thread knew at its last fence until `epoch` into `clock`. If so many have come
+/// since that this one is forgotten, it is the oldest that is not.
+pub fn acquire_fence(areas: &SharedAreas, thread: Actor, epoch: Epoch, clock: &mut VectorClock) {
+    let of = |nth| {
+        let mut known = VectorClock::default();
+        with(areas, of_fence(thread, nth), false, |at| at.join_into(areas.arena, &mut known))?;
+        Some(known)
+    };
+    let fences: Vec<VectorClock> = (0..FENCES).map_while(of).collect();
+    let is_before = |fence: &&VectorClock| fence.of(thread) <= epoch;
+    let last = fences.iter().filter(is_before).max_by_key(|fence| fence.of(thread));
+    let oldest = || fences.iter().min_by_key(|fence| fence.of(thread));
+    if let Some(fence) = last.or_else(|| oldest().filter(|_| fences.len() == FENCES as usize)) {
+        clock.join(fence);
+    }
 }

@@ -1,7 +1,8 @@
 //! Loads and stores of the program: the path that every one of them takes.
 
 use super::{AccessSite, AccessedMemory, ProcessDetector, active};
-use crate::access::{ShadowKind, ShadowRecord};
+use crate::access::ShadowKind;
+use crate::actors::Thread;
 use crate::areas::ShadowPlace;
 use crate::own_memory::{find, is_known, may_be_symmetric};
 use crate::report::Memory;
@@ -174,12 +175,22 @@ impl ProcessDetector {
         {
             return;
         }
-        self.with_accessing(|thread| {
-            let kind = self.of_program(at, kind);
-            let record = AccessSite { kind, site: 0, nbytes }.record(thread.actor, thread.epoch());
-            let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };
+        let kind = self.of_program(at, kind);
+        let record = |thread: &mut Thread| {
+            let site = sites::of_address(&self.areas, pc);
+            let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
             self.record_access(at, nbytes, record, view);
-        });
+        };
+        let may_be_flag = kind == ShadowKind::STORE.to_peer() && matches!(nbytes, 4 | 8);
+        if may_be_flag {
+            // Who sees it in a wait knows what came before, and not what comes now.
+            self.with_thread(|thread| {
+                record(thread);
+                thread.advance();
+            });
+        } else {
+            self.with_accessing(record);
+        }
     }
 }

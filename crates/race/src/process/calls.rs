@@ -136,6 +136,14 @@ impl ProcessDetector {
             return;
         }
         self.with_caller(|thread| {
+            // What a fence ordered before the operation was delivered before its result came.
+            let contexts = locked(&self.contexts);
+            let context = contexts.get(&access.ctx);
+            let fenced = context.map(|context| context.fenced(access.pe, &thread.clock));
+            for (actor, epoch) in fenced.into_iter().flatten() {
+                thread.clock.raise(actor, epoch);
+            }
+            drop(contexts);
             if let Some(place) = self.on(access.remote.addr, access.pe) {
                 let word = sync_words::of_word(place);
                 sync_words::acquire(&self.areas, word, &mut thread.clock);
@@ -175,8 +183,11 @@ impl ProcessDetector {
                 self.order_context(context, order, pe, thread);
             }
             if super::IS_INSTRUMENTED.load(Relaxed) && order != Order::Begin {
-                let fence = sync_words::of_fence(thread.actor);
-                sync_words::release(&self.areas, fence, &thread.clock);
+                sync_words::add_fence(&self.areas, thread.actor, thread.fences, &thread.clock);
+                thread.fences = thread.fences.wrapping_add(1);
+            }
+            if order == Order::Fence {
+                thread.advance();
             }
         });
     }
@@ -189,10 +200,7 @@ impl ProcessDetector {
         thread: &mut Thread,
     ) {
         match order {
-            Order::Fence => {
-                context.fence(thread);
-                thread.advance();
-            }
+            Order::Fence => context.fence(thread),
             Order::Begin => context.begin_quiet(thread.actor),
             Order::Quiet | Order::PeQuiet => {
                 let of = (order == Order::PeQuiet).then_some(pe);
@@ -226,7 +234,7 @@ impl ProcessDetector {
             // The other PE has stored what came before this word, too.
             for (actor, epoch) in stored {
                 thread.clock.raise(actor, epoch);
-                sync_words::acquire(&self.areas, sync_words::of_fence(actor), &mut thread.clock);
+                sync_words::acquire_fence(&self.areas, actor, epoch, &mut thread.clock);
             }
         });
     }

@@ -24,9 +24,8 @@ fn main() {
     let mut expected = [0; BINS as usize];
     let all = (0..n_pes * KEYS).map(|key| bin(key, n_pes));
     all.filter(|bin| bin / BINS == me).for_each(|bin| expected[(bin % BINS) as usize] += 1);
-    let mine = [(); BINS as usize];
-    let mut index = 0..;
-    let mine = mine.map(|()| shmem.fetch(counts.at(index.next().unwrap()), me as u32));
+    let mut mine = [0; BINS as usize];
+    shmem.fetch_all(&mut mine, &counts, shmem.my_pe());
     assert_eq!(mine, expected);
     println!("PE {me} has the bins {mine:?}");
 }

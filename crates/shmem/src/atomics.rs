@@ -134,9 +134,10 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) -> Vec<T> {
         let source = source.into();
         let mut values = vec![T::zeroed(); source.len()];
-        let me = setup::my_pe(call!("Team::reduce_atomics")) as u32;
+        let call = call!("Team::reduce_atomics");
+        let me = setup::my_pe(call) as u32;
         Context::<DefaultContext, L>::new(()).fetch_all(&mut values, source, me);
-        self.reduce_in_place(op, &mut values);
+        self.combine_in_place(call, op, &mut values);
         values
     }
 }

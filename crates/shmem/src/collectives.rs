@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::element::fail;
-use crate::operator::Operator;
+use crate::operator::{Operator, Sum};
 use crate::rma::same_length;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
@@ -241,10 +241,11 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 
     /// Adds up `source` of the members up to this one element by element (`shmem_sum_inscan`,
-    /// §9.10.10).
+    /// §9.10.10). The standard's scans have no other operator.
     #[track_caller]
     pub fn inscan<'a, T: Pod + Arithmetic>(
         &self,
+        _op: Sum,
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) {
@@ -262,6 +263,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn exscan<'a, T: Pod + Arithmetic>(
         &self,
+        _op: Sum,
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) {
@@ -277,7 +279,7 @@ impl<L: ThreadLevel> Team<'_, L> {
 
 /// Returns the operator of scans.
 pub(crate) fn sum<T: Pod + Arithmetic>() -> &'static rushmem_runtime::Combine {
-    <crate::operator::Sum as crate::operator::Combines<T>>::COMBINE
+    <Sum as crate::operator::Combines<T>>::COMBINE
 }
 
 pub(crate) fn bytes_of<T>(elements: SymSlice<'_, T>) -> usize

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::collectives::{apart, bytes_of, elements_of, sum, wrong_length};
-use crate::operator::Operator;
+use crate::operator::{Operator, Sum};
 use crate::rma::same_length;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
@@ -161,6 +161,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn inscan_nb<'a, T: Pod + Arithmetic>(
         &self,
+        _op: Sum,
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
@@ -172,6 +173,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn exscan_nb<'a, T: Pod + Arithmetic>(
         &self,
+        _op: Sum,
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {

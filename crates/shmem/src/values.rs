@@ -4,10 +4,11 @@
 //! For long vectors, those on symmetric memory are faster.
 
 use crate::collectives::sum;
-use crate::operator::Operator;
+use crate::operator::{Operator, Sum};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use bytemuck::{Pod, bytes_of_mut, cast_slice_mut};
+use rushmem_runtime::Call;
 use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::private::{self, ReductionKind};
 
@@ -32,20 +33,19 @@ impl<L: ThreadLevel> Team<'_, L> {
 
     /// Combines vectors of the members element by element, and leaves the result on each (§9.10.9).
     /// They have as many elements each.
-    pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, _op: O, values: &mut [T]) {
-        let (call, team) = (call!("Team::reduce_in_place"), self.handle());
-        private::combine(call, team, cast_slice_mut(values), O::COMBINE, ReductionKind::AllReduce);
+    pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, op: O, values: &mut [T]) {
+        self.combine_in_place(call!("Team::reduce_in_place"), op, values);
     }
 
     /// Works as [`reduce_in_place`](Self::reduce_in_place), with a result of its own (§9.10.9).
     pub fn all_reduce<T: Pod, O: Operator<T>>(&self, op: O, values: &[T]) -> Vec<T> {
         let mut result = values.to_vec();
-        self.reduce_in_place(op, &mut result);
+        self.combine_in_place(call!("Team::all_reduce"), op, &mut result);
         result
     }
 
     /// Adds up a value of the members up to this one (§9.10.10, of one element).
-    pub fn inscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
+    pub fn inscan_value<T: Pod + Arithmetic>(&self, _op: Sum, mut value: T) -> T {
         let (call, team) = (call!("Team::inscan_value"), self.handle());
         private::combine(
             call,
@@ -59,7 +59,13 @@ impl<L: ThreadLevel> Team<'_, L> {
 
     /// Adds up a value of the members before this one; zero on the first (§9.10.10, of one
     /// element): where this member's elements begin, if the value is their number.
-    pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// let first = shmem.world().exscan_value(shmem::Sum, 10);
+    /// assert_eq!(first, 10 * shmem.my_pe());
+    /// ```
+    pub fn exscan_value<T: Pod + Arithmetic>(&self, _op: Sum, mut value: T) -> T {
         let (call, team) = (call!("Team::exscan_value"), self.handle());
         private::combine(
             call,
@@ -83,5 +89,16 @@ impl<L: ThreadLevel> Team<'_, L> {
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
         let (call, team) = (call!("Team::broadcast_in_place"), self.handle());
         private::broadcast(call, team, cast_slice_mut(values), root);
+    }
+
+    /// Combines vectors of the members on behalf of `call`, and leaves the result on each.
+    pub(crate) fn combine_in_place<T: Pod, O: Operator<T>>(
+        &self,
+        call: Call,
+        _op: O,
+        values: &mut [T],
+    ) {
+        let (team, values) = (self.handle(), cast_slice_mut(values));
+        private::combine(call, team, values, O::COMBINE, ReductionKind::AllReduce);
     }
 }

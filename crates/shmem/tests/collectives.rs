@@ -106,9 +106,9 @@ shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
             is(&|i| sum_of(n, i));
             team.reduce(Max, dest, source);
             is(&|i| i + n - 1);
-            team.inscan(dest, source);
+            team.inscan(Sum, dest, source);
             is(&|i| sum_of(me + 1, i));
-            team.exscan(dest, source);
+            team.exscan(Sum, dest, source);
             is(&|i| sum_of(me, i));
             // In place.
             team.reduce(Min, source, source);
@@ -131,9 +131,9 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
     let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n as usize % 4];
     assert_eq!(team.reduce_value(Prod, i), Complex { re: power.0, im: power.1 });
 
-    assert_eq!(team.inscan_value(u64::from(me)), u64::from(me * (me + 1) / 2));
-    assert_eq!(team.exscan_value(u64::from(me) + 1), u64::from(me * (me + 1) / 2));
-    assert_eq!(team.exscan_value(i), Complex { re: 0.0, im: f64::from(me) });
+    assert_eq!(team.inscan_value(Sum, u64::from(me)), u64::from(me * (me + 1) / 2));
+    assert_eq!(team.exscan_value(Sum, u64::from(me) + 1), u64::from(me * (me + 1) / 2));
+    assert_eq!(team.exscan_value(Sum, i), Complex { re: 0.0, im: f64::from(me) });
 
     for len in [0, 1, 3, 17, 3000] {
         let own: Vec<i32> = (0..len).map(|i| i + me as i32).collect();
@@ -175,7 +175,7 @@ shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
     for round in 0..50 {
         let of_row = row.reduce_value(Sum, u64::from(me));
         let of_column = column.all_reduce(Max, &[round; 40]);
-        let scanned = column.inscan_value(1u64);
+        let scanned = column.inscan_value(Sum, 1u64);
         assert_eq!(of_column, [round; 40]);
         assert_eq!(scanned, u64::from(column.my_pe()) + 1);
         assert!(of_row >= u64::from(me));

@@ -3,7 +3,8 @@
 //!
 //! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has
 //! none. These differ less between compilers than the texts of their messages do, so any compiler
-//! may run this. A code is followed by a colon and the message where that is ours.
+//! may run this. A code is followed by a colon and the message where that is ours. A comment `//~|`
+//! has words of a note that is ours.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -47,8 +48,8 @@ impl Library {
         Library { metadata: PathBuf::from(file.expect("cargo says where the library is")) }
     }
 
-    /// Returns what the compiler says of a program.
-    fn refusals(&self, program: &Path) -> Refusals {
+    /// Returns what the compiler says of a program, and the notes to it.
+    fn refusals(&self, program: &Path) -> (Refusals, Vec<String>) {
         let shmem = format!("shmem={}", self.metadata.display());
         // The dependencies of the library are beside it.
         let dir = self.metadata.parent().expect("it is in a directory");
@@ -59,8 +60,11 @@ impl Library {
             .arg(program)
             .output()
             .expect("the compiler runs");
-        let errors = messages(&output.stderr).filter(|message| message["level"] == "error");
-        errors.filter_map(|error| refusal(&error)).collect()
+        let errors: Vec<Value> =
+            messages(&output.stderr).filter(|message| message["level"] == "error").collect();
+        let notes = errors.iter().filter_map(|error| error["children"].as_array()).flatten();
+        let notes = notes.filter_map(|note| note["message"].as_str()).map(str::to_owned);
+        (errors.iter().filter_map(refusal).collect(), notes.collect())
     }
 }
 
@@ -84,13 +88,14 @@ fn refusal(error: &Value) -> Option<(u64, String)> {
     Some((span["line_start"].as_u64()?, why))
 }
 
-/// Returns what a program says of itself.
-fn expected(program: &Path) -> Refusals {
+/// Returns what a program says of itself: the errors, and words of notes.
+fn expected(program: &Path) -> (Refusals, Vec<String>) {
     let text = std::fs::read_to_string(program).expect("a program can be read");
     let marked = (1..).zip(text.lines()).flat_map(|(line, text)| {
         text.split("//~ ").skip(1).map(move |why| (line, why.trim_end().to_owned()))
     });
-    marked.collect()
+    let noted = text.lines().filter_map(|line| line.split_once("//~| "));
+    (marked.collect(), noted.map(|(_, words)| words.to_owned()).collect())
 }
 
 #[test]
@@ -105,10 +110,12 @@ fn what_is_wrong_does_not_compile() {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             threads.spawn(|| {
                 while let Some(program) = { next.lock().expect("no thread panics").next() } {
-                    let (expected, found) = (expected(program), library.refusals(program));
-                    if expected.is_empty() || expected != found {
+                    let (expected, words) = expected(program);
+                    let (found, notes) = library.refusals(program);
+                    let is_noted = |words: &String| notes.iter().any(|note| note.contains(words));
+                    if expected.is_empty() || expected != found || !words.iter().all(is_noted) {
                         let failure = format!(
-                            "{}: expected {expected:?}, found {found:?}",
+                            "{}: expected {expected:?} {words:?}, found {found:?} {notes:?}",
                             program.file_name().unwrap_or_default().display()
                         );
                         failures.lock().expect("no thread panics").push(failure);

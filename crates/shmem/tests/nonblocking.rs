@@ -154,8 +154,8 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     shmem.barrier_all();
     let sum = world.reduce_nb(Sum, &to[0], &own);
     let from_last = world.broadcast_nb(&to[1], &own, n - 1);
-    let up_to_this = world.inscan_nb(&to[2], &own);
-    let before = world.exscan_nb(&to[3], &own);
+    let up_to_this = world.inscan_nb(Sum, &to[2], &own);
+    let before = world.exscan_nb(Sum, &to[3], &own);
     let collected = world.collect_nb(&all, own.slice(..1 + me as usize % 2));
     let equal = world.fcollect_nb(&some, &own);
     let swapped = world.alltoall_nb(&back, &there);

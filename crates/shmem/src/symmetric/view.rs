@@ -45,7 +45,9 @@ impl<'a, E: 'a, V: Into<SymRef<'a, E>>> AsElement<'a, E> for V {}
     message = "`{Self}` is not a view of symmetric elements of type `{E}`",
     label = "not elements of type `{E}`",
     note = "puts, gets and collectives copy plain data between views of symmetric memory, such as `&array` and `array.slice(..n)`; \
-            `fetch_all`, `set_all` and `set_each` access elements of type `Atomic<T>`"
+            `fetch_all`, `set_all` and `set_each` access elements of type `Atomic<T>`",
+    note = "slices and values of this PE alone are combined by `all_reduce`, `reduce_in_place` and `reduce_value`, \
+            and copied by `broadcast_in_place`"
 )]
 pub trait AsElements<'a, E: 'a>: Into<SymSlice<'a, E>> {}
 
@@ -126,7 +128,8 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         SymRef { at: self.start.wrapping_add(index), object: PhantomData }
     }
 
-    /// Returns the elements, one after the other.
+    /// Returns a view of each element, one after the other. [`to_vec`](Self::to_vec) copies their
+    /// values instead.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

@@ -16,34 +16,39 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     unsafe { std::mem::transmute_copy(&found) }
 }
 
-/// Functions that call the one behind them, between what comes before and after.
-macro_rules! before_next {
-    ($(
-        $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?
-            { $($before:expr)? } then ($($returned:ident)?) { $($after:expr)? }
-    )*) => {$(
+/// A function of up to 8 arguments, of which none is a floating-point number. What a call leaves in
+/// the places of further arguments is passed on, and nobody reads it.
+pub type Next =
+    unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
+
+/// Defines functions that stand before those of their names. Each row has a function, the number
+/// of an argument, and the names. The function gets the argument and calls the next one, between
+/// what the calling thread orders before and after.
+///
+/// A thread that is canceled, or an exception of C++, unwinds the frames of these functions, which
+/// have nothing to drop.
+macro_rules! around_next {
+    ($($around:ident($index:literal): $($name:ident)+;)*) => {$($(
         /// Stands before the function of this name.
         ///
         /// # Safety
         /// As that one.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            type Function = unsafe extern "C" fn($($type),*) $(-> $result)?;
-            static NEXT: std::sync::OnceLock<Function> = std::sync::OnceLock::new();
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe extern "C" fn $name(
+            a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize,
+        ) -> usize {
+            static NEXT: std::sync::OnceLock<crate::next::Next> = std::sync::OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
             let name = NAME.strip_prefix("__wrap_").unwrap_or(NAME);
             let next = *NEXT.get_or_init(|| {
                 let name = core::ffi::CStr::from_bytes_with_nul(name.as_bytes());
-                // SAFETY: the function has this type.
+                // SAFETY: the function has such arguments.
                 unsafe { crate::next::next(name.unwrap_or_default()) }
             });
-            $($before;)?
             // SAFETY: the same contract.
-            let result = unsafe { next($($argument),*) };
-            $(let $returned = &result;)?
-            $($after;)?
-            result
+            $around([a, b, c, d, e, f, g, h][$index], || unsafe { next(a, b, c, d, e, f, g, h) })
         }
-    )*};
+    )+)*};
 }
-pub(crate) use before_next;
+pub(crate) use around_next;

@@ -3,14 +3,15 @@
 //! [`ompt_start_tool`].
 #![allow(unsafe_code)]
 
-use crate::teams::{
-    self, TEAM, TeamObject, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
-};
+use crate::objects::{Tag, acquire, release, with};
+use crate::teams::{self, Dependence, TEAM, barrier_begins, barrier_ends, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
 use rushmem_race::process::active;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 type Callback = *const c_void;
 type SetCallback = unsafe extern "C" fn(c_int, Callback) -> c_int;
@@ -33,6 +34,7 @@ const TASK_CREATE: c_int = 5;
 const TASK_SCHEDULE: c_int = 6;
 const IMPLICIT_TASK: c_int = 7;
 const MUTEX_RELEASED: c_int = 17;
+const DEPENDENCES: c_int = 18;
 const SYNC_REGION: c_int = 23;
 const MUTEX_ACQUIRED: c_int = 27;
 const BEGIN: c_int = 1;
@@ -43,6 +45,10 @@ const REDUCTION: c_int = 7;
 const INITIAL_TASK: c_int = 1;
 const EXPLICIT_TASK: c_int = 4;
 const TASK_COMPLETE: c_int = 1;
+const IN: c_int = 1;
+const SOURCE: c_int = 5;
+const SINK: c_int = 6;
+const INOUTSET: c_int = 7;
 
 /// libomp asks for a tool.
 #[unsafe(no_mangle)]
@@ -54,13 +60,14 @@ extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     let name: &CStr = c"ompt_set_callback";
     // SAFETY: a function of libomp, for this name.
     let Some(set) = (unsafe { look_up(name.as_ptr()) }) else { return 0 };
-    let callbacks: [(c_int, Callback); 8] = [
+    let callbacks: [(c_int, Callback); 9] = [
         (PARALLEL_BEGIN, parallel_begin as Callback),
         (PARALLEL_END, parallel_end as Callback),
         (TASK_CREATE, task_create as Callback),
         (TASK_SCHEDULE, task_schedule as Callback),
         (IMPLICIT_TASK, implicit_task as Callback),
         (MUTEX_RELEASED, mutex_released as Callback),
+        (DEPENDENCES, dependences as Callback),
         (SYNC_REGION, sync_region as Callback),
         (MUTEX_ACQUIRED, mutex_acquired as Callback),
     ];
@@ -100,9 +107,7 @@ extern "C" fn parallel_begin(
 
 /// The last barrier of the team has come before.
 extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
-    let team = get(team);
-    (0..3).for_each(|phase| acquire(object(TeamObject::Barrier, team, phase)));
-    acquire(object(TeamObject::Tasks, team, 0));
+    teams::join(get(team));
 }
 
 thread_local! {
@@ -133,7 +138,7 @@ extern "C" fn implicit_task(
         BEGIN => {
             let team = get(team);
             teams.push(TEAM.replace((team, 0)));
-            acquire(object(TeamObject::Fork, team, 0));
+            acquire(of_team(Tag::TeamFork, team));
         }
         _ => TEAM.set(teams.pop().unwrap_or((0, 0))),
     });
@@ -141,7 +146,7 @@ extern "C" fn implicit_task(
 
 extern "C" fn sync_region(kind: c_int, endpoint: c_int, _: Data, _: Data, _: *const c_void) {
     match (kind, endpoint) {
-        (TASK_WAIT | TASK_GROUP, END) => acquire(of_team(TeamObject::Tasks)),
+        (TASK_WAIT | TASK_GROUP, END) => acquire(own(Tag::Tasks)),
         (TASK_WAIT | TASK_GROUP | REDUCTION, _) => {}
         (_, BEGIN) => barrier_begins(),
         _ => barrier_ends(),
@@ -172,16 +177,60 @@ extern "C" fn task_create(
     }
 }
 
+/// An address that a task depends on, or the number of an iteration (`ompt_dependence_t`).
+#[repr(C)]
+struct OmptDependence {
+    variable: u64,
+    kind: c_int,
+}
+
+/// The dependences of tasks that are not done.
+static DEPENDS: LazyLock<Mutex<HashMap<usize, Vec<Dependence>>>> = LazyLock::new(Mutex::default);
+
+/// Calls `f` with what each task depends on.
+fn depends<R>(f: impl FnOnce(&mut HashMap<usize, Vec<Dependence>>) -> R) -> R {
+    f(&mut DEPENDS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
+    if n < 1 {
+        return;
+    }
+    // SAFETY: an array of libomp.
+    let all = unsafe { std::slice::from_raw_parts(first, n as usize) };
+    let iteration = part(Tag::Iterations, TEAM.get().0, all[0].variable as usize);
+    match all[0].kind {
+        SOURCE => release(iteration),
+        SINK => acquire(iteration),
+        _ => {
+            let tag = |kind| match kind {
+                IN => Tag::In,
+                INOUTSET => Tag::Set,
+                _ => Tag::Out,
+            };
+            let dependence = |depend: &OmptDependence| Dependence {
+                addr: depend.variable as usize,
+                tag: tag(depend.kind),
+            };
+            depends(|depends| depends.insert(get(task), all.iter().map(dependence).collect()));
+        }
+    }
+}
+
 extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
     let Some(process) = active() else { return };
     let (prior, next) = (get(prior), get(next));
     TASKS.with_borrow_mut(|tasks| {
         if status == TASK_COMPLETE && tasks.last().is_some_and(|last| last.task == prior) {
+            let done = depends(|depends| depends.remove(&prior)).unwrap_or_default();
+            done.into_iter().for_each(Dependence::end);
             let outer = tasks.pop().and_then(|last| last.outer);
-            process.leave_task(outer, of_team(TeamObject::Tasks));
+            process.leave_task(outer, own(Tag::Tasks));
         }
         if next != 0 && tasks.iter().all(|task| task.task != next) {
             tasks.push(Suspended { task: next, outer: process.enter_task(next) });
+            let begun = depends(|depends| depends.get(&next).cloned()).unwrap_or_default();
+            begun.into_iter().for_each(Dependence::begin);
         }
     });
 }

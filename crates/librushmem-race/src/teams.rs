@@ -1,8 +1,9 @@
 //! Teams of threads in an OpenMP program, whichever library carries them out: the objects by which
 //! they synchronize.
 
+use crate::objects::{Tag, acquire, object, release, with};
 use rushmem_race::private;
-use rushmem_race::process::{ProcessDetector, active};
+use rushmem_race::process::ProcessDetector;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -11,74 +12,76 @@ thread_local! {
     pub static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
+/// Objects of one tag that a team has.
+const PARTS: usize = 4;
+
+/// Returns an object of a team, one of the [`PARTS`] of the tag.
+pub fn part(tag: Tag, team: usize, number: usize) -> usize {
+    object(tag, team * PARTS + number % PARTS)
+}
+
+/// Returns the object of a team.
+pub fn of_team(tag: Tag, team: usize) -> usize {
+    part(tag, team, 0)
+}
+
+/// Returns an object of the team of the calling thread.
+pub fn own(tag: Tag) -> usize {
+    of_team(tag, TEAM.get().0)
+}
+
 /// Returns a number for a new team, of which the calling thread makes part: the program has several
 /// threads from now on.
 pub fn fork() -> usize {
     static TEAMS: AtomicUsize = AtomicUsize::new(1);
     private::have_threads();
     let team = TEAMS.fetch_add(1, Relaxed);
-    release(object(TeamObject::Fork, team, 0));
+    release(of_team(Tag::TeamFork, team));
     team
-}
-
-/// Objects by which the threads of a team synchronize.
-#[derive(Clone, Copy)]
-pub enum TeamObject {
-    /// The start of the team.
-    Fork = 3,
-    /// Its end.
-    Join = 4,
-    /// A barrier.
-    Barrier = 5,
-    /// Tasks that are done.
-    Tasks = 6,
-    /// Critical sections without a name.
-    Critical = 7,
-    /// The ordered part of a loop.
-    Ordered = 8,
-    /// The object by which one thread copies data to the others.
-    Single = 9,
-}
-
-/// Returns an object of a team.
-pub fn object(kind: TeamObject, team: usize, phase: usize) -> usize {
-    (kind as usize) << 60 | (team & 0xff_ffff_ffff) << 2 | phase & 3
-}
-
-/// Returns an object of the team of the calling thread.
-pub fn of_team(kind: TeamObject) -> usize {
-    object(kind, TEAM.get().0, 0)
-}
-
-/// Calls the detector, if it is active.
-pub fn with(f: impl FnOnce(&ProcessDetector)) {
-    if let Some(process) = active() {
-        f(process);
-    }
-}
-
-/// Makes the calling thread acquire an object.
-pub fn acquire(object: usize) {
-    with(|process| process.acquire(object));
-}
-
-/// Makes the calling thread release an object.
-pub fn release(object: usize) {
-    with(|process| process.release_object(object));
 }
 
 /// Begins a barrier, which ends the section that the thread is in: what all threads and tasks of
 /// the team did before it is known after it.
 pub fn barrier_begins() {
-    let (team, phase) = TEAM.get();
+    let (team, passed) = TEAM.get();
     with(ProcessDetector::end_sections);
-    release(object(TeamObject::Barrier, team, phase));
+    release(part(Tag::Barrier, team, passed));
 }
 
 /// Ends the barrier.
 pub fn barrier_ends() {
-    let (team, phase) = TEAM.get();
-    acquire(object(TeamObject::Barrier, team, phase));
-    acquire(object(TeamObject::Tasks, team, 0));
-    TEAM.set((team, (phase + 1) % 3));
+    let (team, passed) = TEAM.get();
+    acquire(part(Tag::Barrier, team, passed));
+    acquire(of_team(Tag::Tasks, team));
+    TEAM.set((team, passed + 1));
+}
+
+/// Ends the team: the calling thread knows what all its threads and tasks did.
+pub fn join(team: usize) {
+    acquire(of_team(Tag::TeamJoin, team));
+    (0..PARTS).for_each(|number| acquire(part(Tag::Barrier, team, number)));
+    acquire(of_team(Tag::Tasks, team));
+}
+
+/// A dependence of a task on an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Dependence {
+    /// The address.
+    pub addr: usize,
+    /// The kind: `Tag::In`, `Tag::Out` or `Tag::Set`.
+    pub tag: Tag,
+}
+
+impl Dependence {
+    /// Begins the task, after those on which it depends.
+    pub fn begin(self) {
+        let others = [Tag::In, Tag::Out, Tag::Set].into_iter();
+        let others = others.filter(|tag| *tag != self.tag || self.tag == Tag::Out);
+        others.for_each(|tag| acquire(object(tag, self.addr)));
+    }
+
+    /// Ends it, before those that depend on it.
+    pub fn end(self) {
+        release(object(self.tag, self.addr));
+    }
 }

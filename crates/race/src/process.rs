@@ -402,6 +402,12 @@ impl ProcessDetector {
         });
     }
 
+    /// Works as [`acquire`](Self::acquire), and forgets the object, which nobody else acquires.
+    pub fn acquire_last(&self, object: usize) {
+        self.acquire(object);
+        locked(&self.objects).remove(&object);
+    }
+
     /// Releases the clock of the calling thread to the next one that acquires the object.
     pub fn release_object(&self, object: usize) {
         self.with_thread(|thread| {

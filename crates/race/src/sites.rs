@@ -85,11 +85,13 @@ fn number(
     frames: impl FnOnce() -> Vec<usize>,
 ) -> u32 {
     let key = (call.as_ptr().addr(), stack);
-    if let Some(known) = KNOWN.with_borrow(|known| known.get(&key).copied()) {
+    // A thread that ends may have dropped them.
+    let known = KNOWN.try_with(|known| known.borrow().get(&key).copied());
+    if let Some(known) = known.ok().flatten() {
         return known;
     }
     let site = intern(areas, call, &frames());
-    KNOWN.with_borrow_mut(|known| known.insert(key, site));
+    let _ = KNOWN.try_with(|known| known.borrow_mut().insert(key, site));
     site
 }
 

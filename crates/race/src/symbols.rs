@@ -32,10 +32,13 @@ thread_local! {
 }
 
 fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<R> {
-    LOADERS.with_borrow_mut(|loaders| {
+    // A thread that ends may have dropped them.
+    let found = LOADERS.try_with(|loaders| {
+        let mut loaders = loaders.borrow_mut();
         let loader = loaders.entry(module.to_owned()).or_insert_with(|| Loader::new(module).ok());
         loader.as_ref().and_then(f)
-    })
+    });
+    found.ok().flatten()
 }
 
 /// Returns where an address of a file comes from.

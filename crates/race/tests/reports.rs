@@ -182,6 +182,56 @@ int main(void) {
     assert!(found.stderr.contains("race on got of PE 0 (static, "), "{found}");
 }
 
+/// Compiles a program of `tests/programs` for the detector.
+fn program(name: &str, flags: &[&str]) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    compile(&dir.join(name), tmpdir(), &[&["--race", "-O0"], flags].concat())
+}
+
+#[test]
+fn what_orders_threads_is_no_race() {
+    for name in ["threads.c", "threads.cpp"] {
+        let found = races(Job::new(program(name, &["-pthread"])).n(1));
+        assert!(found.status.success(), "{name}\n{found}");
+        assert!(found.stderr.starts_with("rushmem: no race in "), "{name}\n{found}");
+    }
+}
+
+#[test]
+fn what_orders_threads_of_openmp_is_no_race() {
+    for name in ["openmp.c", "openmp_locks.f90"] {
+        let found = races(Job::new(program(name, &["-fopenmp"])).n(1));
+        assert!(found.status.success(), "{name}\n{found}");
+        assert!(found.stderr.starts_with("rushmem: no race in "), "{name}\n{found}");
+    }
+}
+
+#[test]
+fn oshcc_wraps_what_the_detector_stands_before() {
+    let prefix = testkit::prefix();
+    let output = |command: &mut std::process::Command| {
+        let output = command.output().expect("a command that can be started");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("names")
+    };
+    let nm = output(
+        std::process::Command::new("nm")
+            .args(["-D", "--defined-only"])
+            .arg(prefix.join("lib/librushmem-race.so")),
+    );
+    let defined = nm.split_whitespace().filter_map(|word| word.strip_prefix("__wrap_"));
+    let linked = output(
+        std::process::Command::new(prefix.join("bin/oshcc")).args(["--race", "--showme", "x.c"]),
+    );
+    let wrapped = linked.split_whitespace().filter_map(|word| word.strip_prefix("--wrap="));
+    let sorted = |names: &mut dyn Iterator<Item = &str>| -> Vec<String> {
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(sorted(&mut { wrapped }), sorted(&mut { defined }));
+}
+
 #[test]
 fn a_static_program_cannot_have_it() {
     let oshcc = testkit::prefix().join("bin/oshcc");
@@ -189,6 +239,12 @@ fn a_static_program_cannot_have_it() {
     let refused = refused.expect("oshcc can be started");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && said.contains("--race and -static"), "{said}");
+    let oshcxx = testkit::prefix().join("bin/oshcxx");
+    let flags = ["--race", "-static-libstdc++", "x.cpp"];
+    let refused = std::process::Command::new(oshcxx).args(flags).output();
+    let said = refused.expect("oshcxx can be started").stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("--race and -static-libstdc++"), "{said}");
     for flag in ["-static", "-static-pie"] {
         for n in [1, 2] {
             let job = races(

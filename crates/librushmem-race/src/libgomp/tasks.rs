@@ -1,0 +1,324 @@
+//! Tasks of an OpenMP program that was compiled by GCC, with what they depend on.
+#![allow(unsafe_code)]
+
+use super::Region;
+use crate::next::{around_next, next};
+use crate::objects::{Tag, acquire, object, release, with};
+use crate::teams::{Dependence, TEAM, of_team, own};
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use rushmem_race::process::active;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+type GompTask = unsafe extern "C" fn(
+    Region,
+    *mut c_void,
+    Option<CopyArguments>,
+    c_long,
+    c_long,
+    bool,
+    c_uint,
+    *const usize,
+    c_int,
+    *mut c_void,
+);
+/// The last three are the first value of the loop's variable, the last one, and the step.
+type GompTaskLoop = unsafe extern "C" fn(
+    Region,
+    *mut c_void,
+    Option<CopyArguments>,
+    c_long,
+    c_long,
+    c_uint,
+    usize,
+    c_int,
+    usize,
+    usize,
+    usize,
+);
+type CopyArguments = extern "C" fn(*mut c_void, *mut c_void);
+
+// Flags of a task (gomp-constants.h).
+const DEPENDS: c_uint = 1 << 3;
+const IS_DEFERRED: c_uint = 1 << 10;
+const HAS_NO_GROUP: c_uint = 1 << 11;
+const HAS_REDUCTION: c_uint = 1 << 12;
+const HAS_EVENT: c_uint = 1 << 13;
+
+/// The code of a task, and the arguments that it is made with.
+#[derive(Clone, Copy)]
+struct TaskCode {
+    region: Region,
+    data: *mut c_void,
+    copy: Option<CopyArguments>,
+    nbytes: usize,
+}
+
+/// A task: its code, its own arguments, and what it depends on.
+struct OpenMpTask {
+    region: Region,
+    arguments: Box<[u128]>,
+    has_event: bool,
+    is_deferred: bool,
+    depends: Vec<Dependence>,
+    team: (usize, usize),
+    number: usize,
+}
+
+impl OpenMpTask {
+    /// Makes a task of the calling thread.
+    fn new(code: TaskCode) -> OpenMpTask {
+        static TASKS: AtomicUsize = AtomicUsize::new(1);
+        let TaskCode { region, data, copy, nbytes } = code;
+        let mut arguments = vec![0u128; nbytes.div_ceil(16)].into_boxed_slice();
+        let own: *mut c_void = arguments.as_mut_ptr().cast();
+        match copy {
+            Some(copy) => copy(own, data),
+            // SAFETY: the arguments of the program's task, and a copy of that size.
+            None => unsafe { std::ptr::copy_nonoverlapping(data.cast::<u8>(), own.cast(), nbytes) },
+        }
+        let number = TASKS.fetch_add(1, Relaxed);
+        with(|process| process.make_task(number));
+        let (team, depends) = (TEAM.get(), Vec::new());
+        OpenMpTask { region, arguments, has_event: false, is_deferred: true, depends, team, number }
+    }
+
+    /// Runs a task whose first arguments are these words.
+    fn run(mut self, first: &[usize]) {
+        let own = self.arguments.as_mut_ptr().cast();
+        // SAFETY: such a task has as many words of arguments, which libgomp writes.
+        unsafe { std::ptr::copy_nonoverlapping(first.as_ptr(), own, first.len()) };
+        let outer = TEAM.replace(self.team);
+        let thread = active().and_then(|process| process.enter_task(self.number));
+        self.depends.iter().copied().for_each(Dependence::begin);
+        (self.region)(self.arguments.as_mut_ptr().cast());
+        self.depends.iter().copied().for_each(Dependence::end);
+        if !self.is_deferred {
+            release(object(Tag::TaskEnd, self.number));
+        }
+        with(|process| process.leave_task(thread, of_team(Tag::Tasks, self.team.0)));
+        TEAM.set(outer);
+    }
+}
+
+/// The arguments of a task for libgomp, which writes the event of a task that has one to the first
+/// word.
+#[repr(C)]
+struct Arguments {
+    event: usize,
+    task: *mut OpenMpTask,
+}
+
+extern "C" fn run_task(arguments: *mut c_void) {
+    // SAFETY: libgomp passes a copy of the arguments.
+    let Arguments { event, task } = unsafe { arguments.cast::<Arguments>().read() };
+    // SAFETY: the task runs once.
+    let task = *unsafe { Box::from_raw(task) };
+    let first = if task.has_event { &[event][..] } else { &[] };
+    task.run(first);
+}
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_task(
+    region: Region,
+    data: *mut c_void,
+    copy: Option<CopyArguments>,
+    nbytes: c_long,
+    alignment: c_long,
+    is_deferred: bool,
+    flags: c_uint,
+    depends: *const usize,
+    priority: c_int,
+    event: *mut c_void,
+) {
+    static NEXT: OnceLock<GompTask> = OnceLock::new();
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_task") });
+    let call = |region, data, copy, nbytes, alignment| {
+        // SAFETY: the same contract.
+        unsafe {
+            next(
+                region,
+                data,
+                copy,
+                nbytes,
+                alignment,
+                is_deferred,
+                flags,
+                depends,
+                priority,
+                event,
+            )
+        }
+    };
+    if active().is_none() || alignment as usize > align_of::<u128>() {
+        return call(region, data, copy, nbytes, alignment);
+    }
+    let mut task = OpenMpTask::new(TaskCode { region, data, copy, nbytes: nbytes as usize });
+    task.has_event = flags & HAS_EVENT != 0;
+    task.is_deferred = is_deferred;
+    if flags & DEPENDS != 0 {
+        // SAFETY: an array of libgomp's form.
+        task.depends = unsafe { dependences(depends) };
+    }
+    let number = task.number;
+    let mut arguments = Arguments { event: 0, task: Box::into_raw(Box::new(task)) };
+    let (nbytes, alignment) = (size_of::<Arguments>() as c_long, align_of::<Arguments>() as c_long);
+    call(run_task, (&raw mut arguments).cast(), None, nbytes, alignment);
+    if !is_deferred {
+        with(|process| process.acquire_last(object(Tag::TaskEnd, number)));
+    }
+}
+
+/// The arguments of a task of a loop for libgomp, which writes the bounds of the task's part.
+#[repr(C)]
+struct LoopArguments {
+    bounds: [usize; 2],
+    reductions: usize,
+    /// The code of the loop's tasks, before a task is made.
+    code: *const TaskCode,
+    task: *mut OpenMpTask,
+}
+
+/// Makes a task of a loop.
+extern "C" fn make_loop_task(arguments: *mut c_void, of_loop: *mut c_void) {
+    // SAFETY: the arguments of `run_loop` below.
+    let of_loop = unsafe { of_loop.cast::<LoopArguments>().read() };
+    // SAFETY: `run_loop` has the code.
+    let task = OpenMpTask::new(unsafe { of_loop.code.read() });
+    let task = LoopArguments { task: Box::into_raw(Box::new(task)), ..of_loop };
+    // SAFETY: libgomp has the memory.
+    unsafe { arguments.cast::<LoopArguments>().write(task) };
+}
+
+extern "C" fn run_loop_task(arguments: *mut c_void) {
+    // SAFETY: made above.
+    let LoopArguments { bounds, task, .. } = unsafe { arguments.cast::<LoopArguments>().read() };
+    // SAFETY: the task runs once.
+    unsafe { Box::from_raw(task) }.run(&bounds);
+}
+
+fn run_loop(
+    code: TaskCode,
+    alignment: c_long,
+    flags: c_uint,
+    next: impl FnOnce(Region, *mut c_void, Option<CopyArguments>, c_long, c_long),
+) {
+    if active().is_none() || alignment as usize > align_of::<u128>() {
+        return next(code.region, code.data, code.copy, code.nbytes as c_long, alignment);
+    }
+    let reductions = match flags & HAS_REDUCTION {
+        0 => 0,
+        // SAFETY: the word behind the bounds is that of the reductions.
+        _ => unsafe { code.data.cast::<usize>().wrapping_add(2).read() },
+    };
+    let mut arguments = LoopArguments {
+        bounds: [0; 2],
+        reductions,
+        code: &raw const code,
+        task: std::ptr::null_mut(),
+    };
+    let (nbytes, alignment) = (size_of::<LoopArguments>(), align_of::<LoopArguments>());
+    let data = (&raw mut arguments).cast();
+    next(run_loop_task, data, Some(make_loop_task), nbytes as c_long, alignment as c_long);
+    if flags & HAS_NO_GROUP == 0 || flags & IS_DEFERRED == 0 {
+        acquire(own(Tag::Tasks));
+    }
+}
+
+/// Defines functions that stand before those of their names, which make the tasks of a loop.
+macro_rules! task_loops {
+    ($($name:ident)+) => {$(
+        /// Stands before the function of this name.
+        ///
+        /// # Safety
+        /// As that one.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            region: Region,
+            data: *mut c_void,
+            copy: Option<CopyArguments>,
+            nbytes: c_long,
+            alignment: c_long,
+            flags: c_uint,
+            n: usize,
+            priority: c_int,
+            start: usize,
+            end: usize,
+            step: usize,
+        ) {
+            static NEXT: OnceLock<GompTaskLoop> = OnceLock::new();
+            const NAME: &str = concat!(stringify!($name), "\0");
+            let task_loop = *NEXT.get_or_init(|| {
+                let name = core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes());
+                // SAFETY: the function has this type.
+                unsafe { next(name.unwrap_or_default()) }
+            });
+            let code = TaskCode { region, data, copy, nbytes: nbytes as usize };
+            run_loop(code, alignment, flags, |region, data, copy, nbytes, alignment| {
+                // SAFETY: the same contract.
+                unsafe {
+                    task_loop(
+                        region, data, copy, nbytes, alignment, flags, n, priority, start, end, step,
+                    )
+                }
+            });
+        }
+    )+};
+}
+
+task_loops! { GOMP_taskloop GOMP_taskloop_ull }
+
+around_next! {
+    waits_for_dependences(0): GOMP_taskwait_depend;
+    ends_task(0): omp_fulfill_event omp_fulfill_event_;
+}
+
+fn waits_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize {
+    // SAFETY: an array of libgomp's form.
+    let depends = unsafe { dependences(std::ptr::with_exposed_provenance(depends)) };
+    let result = next();
+    depends.into_iter().for_each(Dependence::begin);
+    result
+}
+
+/// A task is done when its code and its event are.
+fn ends_task(_: usize, next: impl FnOnce() -> usize) -> usize {
+    release(own(Tag::Tasks));
+    next()
+}
+
+/// Returns what a task depends on. The array begins with the number of all addresses and that of
+/// those with `out` or `inout`, which come first; or, after a 0, with that of all, of `out`, of
+/// `mutexinoutset` and of `in`, and objects of `omp_depend_t` follow the addresses.
+///
+/// # Safety
+/// The array has this form.
+unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
+    // SAFETY: by contract, as in all that follows.
+    let word = |at: *const usize, i: usize| unsafe { at.wrapping_add(i).read() };
+    let n_plain = word(depends, 0);
+    let (n, n_out, n_in, start) = match n_plain {
+        0 => (word(depends, 1), word(depends, 2) + word(depends, 3), word(depends, 4), 5),
+        n => (n, word(depends, 1), n - word(depends, 1), 2),
+    };
+    let dependence = |i| {
+        let addr = word(depends, start + i);
+        if i < n_out + n_in {
+            return Dependence { addr, tag: if i < n_out { Tag::Out } else { Tag::In } };
+        }
+        let depend_object = std::ptr::with_exposed_provenance(addr);
+        // The kinds of omp_depend_t (gomp-constants.h): in, out, inout, mutexinoutset, inoutset.
+        let tag = match word(depend_object, 1) {
+            1 => Tag::In,
+            5 => Tag::Set,
+            _ => Tag::Out,
+        };
+        Dependence { addr: word(depend_object, 0), tag }
+    };
+    (0..n).map(dependence).collect()
+}

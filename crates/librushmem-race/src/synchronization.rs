@@ -1,0 +1,149 @@
+//! Orders the threads of a program by the routines with which they synchronize: locks, conditions,
+//! barriers, semaphores, and initialization that is done once.
+//!
+//! The program's own calls alone count. `oshcc --race` links them to these (the linker's `--wrap`),
+//! with the names that it lists.
+#![allow(unsafe_code)]
+
+use crate::next::{around_next, next};
+use crate::objects::{acquire, release};
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+around_next! {
+    takes(0): __wrap_pthread_mutex_lock __wrap_pthread_mutex_trylock __wrap_pthread_mutex_timedlock
+        __wrap_pthread_mutex_clocklock __wrap_pthread_rwlock_rdlock __wrap_pthread_rwlock_tryrdlock
+        __wrap_pthread_rwlock_timedrdlock __wrap_pthread_rwlock_clockrdlock
+        __wrap_pthread_rwlock_wrlock __wrap_pthread_rwlock_trywrlock
+        __wrap_pthread_rwlock_timedwrlock __wrap_pthread_rwlock_clockwrlock
+        __wrap_pthread_spin_lock __wrap_pthread_spin_trylock __wrap_sem_wait __wrap_sem_trywait
+        __wrap_sem_timedwait __wrap_sem_clockwait __wrap_mtx_lock __wrap_mtx_trylock
+        __wrap_mtx_timedlock;
+    gives(0): __wrap_pthread_mutex_unlock __wrap_pthread_rwlock_unlock __wrap_pthread_spin_unlock
+        __wrap_sem_post __wrap_mtx_unlock __wrap___cxa_guard_release __wrap___cxa_guard_abort;
+    waits_without(1): __wrap_pthread_cond_wait __wrap_pthread_cond_timedwait
+        __wrap_pthread_cond_clockwait __wrap_cnd_wait __wrap_cnd_timedwait;
+    waits_without_mutex_of(1): __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE;
+    meets(0): __wrap_pthread_barrier_wait;
+    enters(0): __wrap___cxa_guard_acquire;
+}
+
+/// Takes a lock, if the result is 0 or says that the thread that had it is dead.
+fn takes(lock: usize, next: impl FnOnce() -> usize) -> usize {
+    let result = next();
+    if matches!(result as c_int, 0 | libc::EOWNERDEAD) {
+        acquire(lock);
+    }
+    result
+}
+
+fn gives(lock: usize, next: impl FnOnce() -> usize) -> usize {
+    release(lock);
+    next()
+}
+
+fn enters(object: usize, next: impl FnOnce() -> usize) -> usize {
+    let result = next();
+    acquire(object);
+    result
+}
+
+fn meets(barrier: usize, next: impl FnOnce() -> usize) -> usize {
+    release(barrier);
+    enters(barrier, next)
+}
+
+unsafe extern "C" {
+    fn _pthread_cleanup_push(
+        handler: *mut CleanupHandler,
+        f: extern "C" fn(usize),
+        argument: usize,
+    );
+    fn _pthread_cleanup_pop(handler: *mut CleanupHandler, runs: c_int);
+}
+
+/// A handler that runs if the thread is canceled, as the C library keeps it
+/// (`struct _pthread_cleanup_buffer`).
+#[repr(C)]
+struct CleanupHandler {
+    f: usize,
+    argument: usize,
+    canceltype: c_int,
+    previous: usize,
+}
+
+extern "C" fn take_again(mutex: usize) {
+    acquire(mutex);
+}
+
+/// Waits for a condition without the mutex, which the thread has again afterward, also if it is
+/// canceled.
+fn waits_without(mutex: usize, next: impl FnOnce() -> usize) -> usize {
+    release(mutex);
+    let mut handler = MaybeUninit::uninit();
+    // SAFETY: the handler stays where it is until it is removed.
+    unsafe { _pthread_cleanup_push(handler.as_mut_ptr(), take_again, mutex) };
+    let result = next();
+    // SAFETY: removes the handler from above, and runs it.
+    unsafe { _pthread_cleanup_pop(handler.as_mut_ptr(), 1) };
+    result
+}
+
+/// Does the same for a lock of C++ (`std::unique_lock`), whose first member is the mutex.
+fn waits_without_mutex_of(lock: usize, next: impl FnOnce() -> usize) -> usize {
+    // SAFETY: the program waits with this lock.
+    let mutex = unsafe { std::ptr::with_exposed_provenance::<usize>(lock).read() };
+    waits_without(mutex, next)
+}
+
+type Initialize = extern "C" fn();
+type Once = unsafe extern "C" fn(*mut c_void, Initialize) -> c_int;
+
+thread_local! {
+    /// The flag of an initialization that the calling thread may run, and its function.
+    static ONCE: Cell<Option<(usize, Initialize)>> = const { Cell::new(None) };
+}
+
+extern "C" fn initialize() {
+    if let Some((flag, f)) = ONCE.take() {
+        f();
+        release(flag);
+    }
+}
+
+fn once(
+    name: &core::ffi::CStr,
+    next_once: &OnceLock<Once>,
+    flag: *mut c_void,
+    f: Initialize,
+) -> c_int {
+    // SAFETY: the function has this type.
+    let next = *next_once.get_or_init(|| unsafe { next(name) });
+    ONCE.set(Some((flag.addr(), f)));
+    // SAFETY: the same contract; it calls `initialize` on this thread, or not at all.
+    let result = unsafe { next(flag, initialize) };
+    acquire(flag.addr());
+    result
+}
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_pthread_once(flag: *mut c_void, f: Initialize) -> c_int {
+    static NEXT: OnceLock<Once> = OnceLock::new();
+    once(c"pthread_once", &NEXT, flag, f)
+}
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_call_once(flag: *mut c_void, f: Initialize) {
+    static NEXT: OnceLock<Once> = OnceLock::new();
+    once(c"call_once", &NEXT, flag, f);
+}

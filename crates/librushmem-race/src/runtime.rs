@@ -56,6 +56,8 @@ extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
     ProcessDetector::start(SharedAreas::new(words, segments), opening, heaps, statics);
     crate::at_exit::register();
+    // SAFETY: the library stays loaded.
+    unsafe { libc::pthread_atfork(None, None, Some(process::end_in_child)) };
     0
 }
 

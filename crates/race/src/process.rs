@@ -49,6 +49,8 @@ pub struct ProcessDetector {
 
 static PROCESS: OnceLock<ProcessDetector> = OnceLock::new();
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+/// The process is a child that a PE has made by fork.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// The program reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
@@ -80,9 +82,16 @@ pub fn resume() -> bool {
     is_known
 }
 
-/// Returns the exit status of a process that would end with 0, if a race was found, by any PE.
+/// Ends the detection in a child that a PE has made by fork. Its memory is a copy, and it may be
+/// killed at any time: then it must not have a lock in the shared memory.
+pub extern "C" fn end_in_child() {
+    IS_ACTIVE.store(false, Relaxed);
+    IS_CHILD.store(true, Relaxed);
+}
+
+/// Returns the exit status of a PE that would end with 0, if a race was found, by any PE.
 pub fn status() -> Option<i32> {
-    let process = PROCESS.get()?;
+    let process = PROCESS.get().filter(|_| !IS_CHILD.load(Relaxed))?;
     let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
     (is_found && process.status != 0).then_some(process.status)
 }

@@ -207,6 +207,13 @@ fn what_orders_threads_of_openmp_is_no_race() {
 }
 
 #[test]
+fn a_child_has_no_detector() {
+    let found = races(Job::new(program("children.c", &[])).n(2));
+    assert!(found.status.success(), "{found}");
+    assert!(found.stderr.starts_with("rushmem: no race in "), "{found}");
+}
+
+#[test]
 fn oshcc_wraps_what_the_detector_stands_before() {
     let prefix = testkit::prefix();
     let output = |command: &mut std::process::Command| {

@@ -296,10 +296,18 @@ impl Drop for Recording {
     }
 }
 
-/// Counts an access that [`has`] does not know of.
+/// Counts an access that [`has`] was not asked for.
 pub fn count() {
-    if let Some(known) = table() {
+    if let Some(known) = table().or_else(new_table) {
         known.uncounted.set(known.uncounted.get() + 1);
+    }
+}
+
+/// Counts the first access of a thread, of which [`has`] could not, since the table is new.
+#[inline]
+pub fn count_first() {
+    if table().is_none() {
+        count();
     }
 }
 

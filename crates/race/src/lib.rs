@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod actors;
+pub mod advice;
 pub mod areas;
 pub mod clock;
 pub mod collectives;

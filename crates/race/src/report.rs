@@ -1,7 +1,8 @@
 //! Prints the report of a race.
 
-use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, Who};
+use crate::advice;
 use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
 use crate::sites::{self, Site};
@@ -28,12 +29,19 @@ pub enum Memory {
 }
 
 /// One of the two accesses, resolved.
-struct Side {
-    who: Who,
-    what: String,
-    nbytes: u32,
-    sources: Vec<SourceLine>,
-    in_flight: bool,
+pub struct Side {
+    /// Who makes it.
+    pub who: Who,
+    /// Its kind.
+    pub kind: ShadowKind,
+    /// The routine, or what the program does.
+    pub what: String,
+    /// Bytes of the whole access.
+    pub nbytes: u32,
+    /// Where it is in the program, from the innermost function.
+    pub sources: Vec<SourceLine>,
+    /// True if it may take effect later than its call.
+    pub in_flight: bool,
 }
 
 impl Side {
@@ -55,7 +63,7 @@ impl Side {
         let sources = symbols::of_program(&site.frames);
         let who = Who::find(areas, record.actor);
         let in_flight = !matches!(who.role, ActorRole::Thread(_));
-        Side { who, what, nbytes: record.nbytes, sources, in_flight }
+        Side { who, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
     }
 
     fn line(&self) -> String {
@@ -185,7 +193,7 @@ fn describe(
         Memory::Private(addr) => format!("private memory of PE {} at {addr:#x}", reporter.me),
     };
     let [first, second] = [sides[0].line(), sides[1].line()];
-    let advice = advice(sides, old, new);
+    let advice = advice::of(sides, memory);
     (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
 }
 
@@ -235,63 +243,6 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
             let (name, declared) = variable.unwrap_or_else(of_no_variable);
             format!("{name} of PE {pe} (static{declared})")
         }
-    }
-}
-
-/// Returns what would order the two.
-fn advice(sides: &[Side; 2], old: &ShadowRecord, new: &ShadowRecord) -> String {
-    if old.kind.is_atomic() && new.kind.is_atomic() {
-        let of_signal = |record: &ShadowRecord| {
-            record.kind
-                == ShadowKind::atomic(AtomicityDomain::Signal, 8, false, record.kind.writes())
-        };
-        let why = match of_signal(old) != of_signal(new) {
-            true => "signal operations and atomic operations do not exclude each other",
-            false => "they have other types, or contexts of other atomicity domains",
-        };
-        return format!(
-            "Both are atomic, but {why} (OpenSHMEM 1.6, \"Atomicity Guarantees\"). Use one kind, or order \
-             them by a barrier."
-        );
-    }
-    let [first, second] = sides;
-    let quiet = |side: &Side| {
-        if side.who.on_context { "shmem_ctx_quiet of its context" } else { "shmem_quiet" }
-    };
-    if first.who.pe == second.who.pe {
-        return match (first.in_flight, second.in_flight) {
-            (true, true) => format!(
-                "Nothing orders the two. {} between them would; shmem_fence orders puts and atomic operations alone, to \
-                 the same PE.",
-                quiet(first)
-            ),
-            (true, false) => {
-                format!(
-                    "Nothing completes {}. {} before the second access would.",
-                    first.what,
-                    quiet(first)
-                )
-            }
-            _ => {
-                "Nothing orders the two. A barrier or a lock between the threads would.".to_owned()
-            }
-        };
-    }
-    let put = sides.iter().find(|side| side.in_flight);
-    match put {
-        Some(side) if side.who.on_context => format!(
-            "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, would: \
-             shmem_barrier_all completes the default context alone.",
-            quiet(side),
-            side.who.pe
-        ),
-        Some(side) => format!(
-            "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
-             shmem_signal_wait_until on PE {}.",
-            side.sources.first().map_or_else(|| "the first".to_owned(), SourceLine::to_string),
-            sides.iter().find(|other| other.who.pe != side.who.pe).map_or(0, |other| other.who.pe),
-        ),
-        None => "Nothing orders the two. shmem_barrier_all between them would.".to_owned(),
     }
 }
 

@@ -77,6 +77,62 @@ fn the_remedy_for_a_context_is_its_quiet() {
     assert!(!found.stderr.contains("shmem_barrier_all between them would"), "{found}");
 }
 
+/// Runs a program of PEs that do `both` after a barrier and have symmetric words.
+fn advice(name: &str, both: &str) -> Outcome {
+    let text = format!(
+        "#include <shmem.h>\nstatic long x; static uint64_t sig; static volatile long used;\n\
+         int main(void) {{ long v = 1; shmem_init(); int me = shmem_my_pe(); shmem_barrier_all();\n\
+         {both}\n shmem_barrier_all(); shmem_finalize(); return 0; }}\n"
+    );
+    let program = compile_text(name, &text, tmpdir(), &["--race", "-O0", "-w"]);
+    races(Job::new(program).n(2))
+}
+
+#[test]
+fn the_remedy_is_for_these_accesses() {
+    let put = "if (me == 0) shmem_long_put(&x, &v, 1, 1);";
+    let put_signal = "if (me == 0) shmem_long_put_signal(&x, &v, 1, &sig, 1, SHMEM_SIGNAL_SET, 1);";
+    for (name, both, remedies) in [
+        (
+            "two_puts.c",
+            format!("{put}\n{put}"),
+            &["  Nothing orders the two. shmem_fence between"][..],
+        ),
+        (
+            "counted_by_get_and_put.c",
+            "shmem_long_p(&x, shmem_long_g(&x, 0) + 1, 0);".to_owned(),
+            &["an atomic operation such as shmem_atomic_add", "shmem_set_lock"],
+        ),
+        (
+            "prepared_late.c",
+            format!("if (me == 1) x = 0;\n{put_signal}"),
+            &["after the store, if it prepares the memory for shmem_long_put_signal"],
+        ),
+        (
+            "put_with_signal.c",
+            format!("{put_signal}\nif (me == 1) used = x;"),
+            &["  Nothing orders the two. shmem_signal_wait_until for its signal before"],
+        ),
+        (
+            "loaded_signal.c",
+            format!("{put_signal}\nif (me == 1) used = sig;"),
+            &["shmem_signal_fetch on PE 1 reads a signal"],
+        ),
+    ] {
+        let found = advice(name, &both);
+        for remedy in remedies {
+            assert!(found.stderr.contains(remedy), "{name}: {remedy}\n{found}");
+        }
+    }
+}
+
+#[test]
+fn the_first_store_is_counted() {
+    let found = advice("one_store.c", "if (me == 1) x = 1; else shmem_long_get(&v, &x, 1, 1);");
+    assert!(found.stderr.contains("rushmem: 1 race in "), "{found}");
+    assert!(!found.stderr.contains(" and 0 loads and stores"), "{found}");
+}
+
 #[test]
 fn an_element_is_named_as_c_writes_it() {
     let text = r#"

@@ -30,8 +30,10 @@ fn kind(writes: bool) -> ShadowKind {
 /// Records a load or store of any bytes, or an atomic operation, of the program.
 #[inline(never)]
 pub fn access_range(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-    known::count();
-    access_unmarked(addr, nbytes, kind, pc);
+    if active().is_some() {
+        known::count();
+        access_unmarked(addr, nbytes, kind, pc);
+    }
 }
 
 /// Records an access within eight bytes that the thread does not know of.
@@ -41,6 +43,7 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
     if active().is_none() {
         return;
     }
+    known::count_first();
     let own = find(addr);
     match own.map_or(Marked::No, |found| mark(found, N, kind, pc)) {
         Marked::Yes => {}

@@ -59,16 +59,33 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(clap::Args)]
 pub struct InstallFlags {
-    /// Directory to install into
+    /// Directory to install into, below the one that the variable DESTDIR may name
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
 }
 
 pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     let prefix = std::path::absolute(prefix)?;
-    into(&Workspace::open()?, &prefix)?;
+    let staged = staged(&prefix, std::env::var_os("DESTDIR").map(PathBuf::from));
+    into(&Workspace::open()?, &staged)?;
+    if staged != prefix {
+        println!("The files for {} are in {}.", prefix.display(), staged.display());
+        return Ok(());
+    }
     print!("{}", summary(&prefix.display().to_string()));
+    if process::on_path("gfortran").is_none() {
+        println!("There is no module for Fortran: install gfortran, and run this again.");
+    }
     Ok(())
+}
+
+/// Returns where the files of a prefix are put: below the root that DESTDIR names, from which a
+/// package is made.
+fn staged(prefix: &Path, root: Option<PathBuf>) -> PathBuf {
+    match root.filter(|root| !root.as_os_str().is_empty()) {
+        Some(root) => root.join(prefix.strip_prefix("/").unwrap_or(prefix)),
+        None => prefix.to_owned(),
+    }
 }
 
 /// Returns the packages that are installed.
@@ -127,7 +144,7 @@ pub fn place_all_by(
     tools: &Toolchain,
 ) -> Result<()> {
     let built = |name: &str| release.file(name);
-    let mut prefix = Prefix::new(prefix);
+    let prefix = Prefix::new(prefix)?;
 
     // Links first: where file names differ in case alone, oshCC gives way to oshcc.
     for (name, wrapper) in OTHER_NAMES {
@@ -138,14 +155,14 @@ pub fn place_all_by(
     }
     for name in PROGRAMS {
         prefix.copy_file(built(name)?, &format!("bin/{name}"))?;
-        debug::separate(&mut prefix, &format!("bin/{name}"), tools)?;
+        debug::separate(&prefix, &format!("bin/{name}"), tools)?;
     }
     let library = prefix.add("lib/librushmem.so.1")?;
     shared::link(built("librushmem.a")?, &library, &tools.compiler)?;
-    debug::separate(&mut prefix, "lib/librushmem.so.1", tools)?;
+    debug::separate(&prefix, "lib/librushmem.so.1", tools)?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
     prefix.copy_file(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
-    debug::separate(&mut prefix, "lib/librushmem-race.so.1", tools)?;
+    debug::separate(&prefix, "lib/librushmem-race.so.1", tools)?;
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
     archive::pack(built("librushmem.a")?, &archive, tools)?;
@@ -156,42 +173,40 @@ pub fn place_all_by(
     for (name, text) in spec::headers()? {
         prefix.write(&format!("include/{name}"), &text)?;
     }
-    fortran_module(&mut prefix)?;
+    fortran_module(&prefix)?;
 
     prefix.copy_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
     archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
-    perf(&mut prefix, tools)?;
+    perf(&prefix, tools)?;
 
     prefix
         .copy_file(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
-    for_build_systems(workspace, &mut prefix)?;
-    documents(workspace, &mut prefix, tools)?;
+    for_build_systems(workspace, &prefix)?;
+    documents(workspace, &prefix, tools)?;
     prefix.finish()
 }
 
 /// Compiles the Fortran module with gfortran and flang where they are installed; other compilers
 /// have formats of their own.
-fn fortran_module(prefix: &mut Prefix) -> Result<()> {
-    let source = prefix.path("include/shmem.f90");
+fn fortran_module(prefix: &Prefix) -> Result<()> {
     let is_here = |name: &&str| process::on_path(name).is_some();
     for (names, dir) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
         let Some(compiler) = names.iter().find(|name| is_here(name)) else { continue };
         prefix.make_dir(dir)?;
         let within = prefix.path(dir);
         let mut command = Command::new(compiler);
-        command.args(["-w", "-fsyntax-only"]).arg(&source).current_dir(&within);
+        let source = if dir == "include" { "shmem.f90" } else { "../shmem.f90" };
+        command.args(["-w", "-fsyntax-only", source]).current_dir(&within);
         // Old versions of flang cannot compile it.
-        if process::succeeds(&mut command) {
-            prefix.add(&format!("{dir}/shmem.mod"))?;
-        }
+        process::succeeds(&mut command);
     }
     Ok(())
 }
 
 /// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is
 /// moved. The wrapper would write the prefix into it.
-fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
+fn perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
     let program = prefix.add(&format!("bin/{PERF}"))?;
     let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
     let new = parts.join(PERF);
@@ -205,7 +220,7 @@ fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
 }
 
 /// Writes the files of pkg-config and CMake.
-fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
+fn for_build_systems(workspace: &Workspace, prefix: &Prefix) -> Result<()> {
     for (template, dir) in [
         ("rushmem.pc", "lib/pkgconfig"),
         ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
@@ -218,7 +233,7 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
 }
 
 /// Installs man pages and completions.
-fn documents(workspace: &Workspace, prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
+fn documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Result<()> {
     for name in PROGRAMS.into_iter().chain([PERF]) {
         man_pages::of_program(prefix, name, tools)?;
     }
@@ -266,4 +281,17 @@ To use it:
 directory, or only what was installed: (cd "{prefix}" && sort -r {MANIFEST} | xargs rm -fd)
 "#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_for_packages_is_put_before_the_prefix() {
+        let staged = |root| staged(Path::new("/usr/lib/rushmem"), root);
+        assert_eq!(staged(Some("/tmp/root".into())), Path::new("/tmp/root/usr/lib/rushmem"));
+        assert_eq!(staged(Some("".into())), Path::new("/usr/lib/rushmem"));
+        assert_eq!(staged(None), Path::new("/usr/lib/rushmem"));
+    }
 }

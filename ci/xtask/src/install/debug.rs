@@ -11,7 +11,7 @@ use super::files::Prefix;
 use crate::toolchain::Toolchain;
 
 /// Strips a file of the prefix, and keeps its debug information if these tools do.
-pub fn separate(prefix: &mut Prefix, name: &str, tools: &Toolchain) -> Result<()> {
+pub fn separate(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
     let file = prefix.path(name);
     // A program that runs keeps the file that it has mapped.
     let new = file.with_extension("stripped");

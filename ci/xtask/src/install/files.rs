@@ -1,8 +1,8 @@
-//! Files on their way into a prefix: each is replaced at once and listed, so that an installation
-//! can be removed.
+//! Files on their way into a prefix: all are made in a directory of their own in it, and then moved to
+//! their places and listed, so that an installation can be removed. One that fails leaves nothing.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -11,162 +11,188 @@ use anyhow::{Context, Result};
 /// directories that did not exist before.
 pub const MANIFEST: &str = "share/rushmem/manifest";
 
-/// A prefix that is being filled.
+/// The directory of a prefix in which the files are made.
+const STAGE: &str = ".rushmem-new";
+
+/// A prefix that is being filled. Unless it is finished, it is as before.
 pub struct Prefix {
     root: PathBuf,
-    /// Everything that was placed, relative to the prefix.
-    placed: Vec<String>,
-    /// The directories that were made for it.
-    made: Vec<String>,
+    /// The prefix and the directories around it that did not exist, the innermost first.
+    missing: Vec<PathBuf>,
 }
 
 impl Prefix {
-    pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), placed: Vec::new(), made: Vec::new() }
+    pub fn new(root: &Path) -> Result<Self> {
+        let missing = root.ancestors().filter(|dir| !dir.exists()).map(Path::to_owned).collect();
+        let prefix = Self { root: root.to_owned(), missing };
+        // One that was killed may have left its files.
+        let _ = fs::remove_dir_all(root.join(STAGE));
+        make_dirs(&root.join(STAGE))?;
+        Ok(prefix)
     }
 
+    /// Returns where a file is until all are there.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.root.join(name)
+        self.root.join(STAGE).join(name)
     }
 
     /// Copies a file, its mode too.
-    pub fn copy_file(&mut self, from: &Path, name: &str) -> Result<()> {
-        let to = self.add(name)?;
-        copy_file(from, &to)
+    pub fn copy_file(&self, from: &Path, name: &str) -> Result<()> {
+        copy_file(from, &self.add(name)?)
     }
 
     /// Copies a directory with all that is in it.
-    pub fn copy_tree(&mut self, from: &Path, name: &str) -> Result<()> {
-        self.make_dir(name)?;
-        self.list(from, name)?;
-        copy_tree(from, &self.root.join(name))
+    pub fn copy_tree(&self, from: &Path, name: &str) -> Result<()> {
+        copy_tree(from, &self.path(name))
     }
 
     /// Makes a link to a file of the same directory.
-    pub fn link(&mut self, points_at: &str, name: &str) -> Result<()> {
-        let to = self.add(name)?;
-        place_link(points_at, &to)
+    pub fn link(&self, points_at: &str, name: &str) -> Result<()> {
+        place_link(points_at, &self.add(name)?)
     }
 
     /// Writes a file.
-    pub fn write(&mut self, name: &str, text: &str) -> Result<()> {
-        self.add(name)?;
-        self.replace(name, text)
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        write(&self.add(name)?, text)
     }
 
-    /// Lists a file that the caller makes at the returned path, in a directory that is there.
-    pub fn add(&mut self, name: &str) -> Result<PathBuf> {
-        if let Some((dir, _)) = name.rsplit_once('/') {
-            self.make_dir(dir)?;
-        }
-        self.placed.push(name.to_owned());
-        Ok(self.root.join(name))
+    /// Returns the path at which the caller makes a file, in a directory that is there.
+    pub fn add(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path(name);
+        make_dirs(path.parent().unwrap_or(&self.root))?;
+        Ok(path)
     }
 
     /// Makes a directory, and those that it is in.
-    pub fn make_dir(&mut self, name: &str) -> Result<()> {
-        let dirs = Path::new(name).ancestors().filter(|dir| *dir != Path::new(""));
-        let absent = dirs.filter(|dir| !self.root.join(dir).exists());
-        self.made.extend(absent.map(|dir| dir.display().to_string()));
-        let dir = self.root.join(name);
-        fs::create_dir_all(&dir)
-            .with_context(|| format!("could not make the directory {}", dir.display()))
+    pub fn make_dir(&self, name: &str) -> Result<()> {
+        make_dirs(&self.path(name))
     }
 
-    /// Writes the list of all that was placed, itself included, and removes what only an earlier
-    /// installation had.
-    pub fn finish(mut self) -> Result<()> {
-        let earlier = fs::read_to_string(self.path(MANIFEST)).unwrap_or_default();
-        self.add(MANIFEST)?;
-        self.placed.append(&mut self.made);
-        // The contents of a directory precede the directory.
-        let mut earlier: Vec<&str> = earlier.lines().collect();
-        earlier.sort_unstable_by(|a, b| b.cmp(a));
-        for name in earlier {
-            let path = self.path(name);
-            let is_inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
-            if !is_inside || self.placed.iter().any(|new| new == name) {
-                continue;
-            }
-            match path.symlink_metadata() {
-                Ok(kind) if !kind.is_dir() => fs::remove_file(&path)
-                    .with_context(|| format!("could not remove {}", path.display()))?,
-                // One that is still in use remains.
-                Ok(_) if fs::remove_dir(&path).is_err() => self.placed.push(name.to_owned()),
-                _ => {}
-            }
+    /// Moves all files to their places, lists them, and removes what only an earlier installation
+    /// had. Everybody may read what is installed, whatever the umask.
+    pub fn finish(self) -> Result<()> {
+        self.write(MANIFEST, "")?;
+        let stage = self.root.join(STAGE);
+        let (dirs, files): (Vec<String>, Vec<String>) =
+            below(&stage)?.into_iter().partition(|name| is_dir(&stage.join(name)));
+        let mut listed = [files.clone(), self.remove_earlier(&files)?].concat();
+        let place = |name: &String| self.root.join(name);
+        let made: Vec<_> = dirs.iter().filter(|dir| !place(dir).exists()).cloned().collect();
+        listed.extend(made.iter().cloned());
+        listed.sort();
+        listed.dedup();
+        self.write(MANIFEST, &(listed.join("\n") + "\n"))?;
+        for dir in &dirs {
+            make_dirs(&place(dir))?;
         }
-        self.placed.sort();
-        let text = self.placed.join("\n") + "\n";
-        self.replace(MANIFEST, &text)
-    }
-
-    fn replace(&self, name: &str, text: &str) -> Result<()> {
-        let to = self.path(name);
-        let new = beside(&to);
-        fs::write(&new, text)
-            .and_then(|()| fs::rename(&new, &to))
-            .with_context(|| format!("could not write {}", to.display()))
-    }
-
-    fn list(&mut self, from: &Path, name: &str) -> Result<()> {
-        let entries =
-            fs::read_dir(from).with_context(|| format!("could not read {}", from.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
-            if entry.file_type()?.is_dir() {
-                self.make_dir(&name)?;
-                self.list(&entry.path(), &name)?;
-            } else {
-                self.placed.push(name);
+        for dir in self.missing.iter().cloned().chain(made.iter().map(place)) {
+            permit(&dir, 0o755)?;
+        }
+        for name in &files {
+            let (from, to) = (stage.join(name), place(name));
+            if !from.is_symlink() {
+                let is_program = from.metadata()?.permissions().mode() & 0o100 != 0;
+                permit(&from, if is_program { 0o755 } else { 0o644 })?;
             }
+            // Programs that run keep the file that they have mapped.
+            fs::rename(&from, &to).with_context(|| format!("could not place {}", to.display()))?;
         }
         Ok(())
     }
+
+    /// Removes what an earlier installation had besides these files. Returns the directories that it
+    /// made and that remain, since they are not empty.
+    fn remove_earlier(&self, files: &[String]) -> Result<Vec<String>> {
+        let earlier = fs::read_to_string(self.root.join(MANIFEST)).unwrap_or_default();
+        // The contents of a directory precede the directory.
+        let mut earlier: Vec<&str> = earlier.lines().collect();
+        earlier.sort_unstable_by(|a, b| b.cmp(a));
+        let mut remaining = Vec::new();
+        for name in earlier {
+            let path = self.root.join(name);
+            let is_inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+            if !is_inside || files.iter().any(|new| new == name) {
+                continue;
+            }
+            if is_dir(&path) {
+                if fs::remove_dir(&path).is_err() {
+                    remaining.push(name.to_owned());
+                }
+            } else if path.symlink_metadata().is_ok() {
+                fs::remove_file(&path)
+                    .with_context(|| format!("could not remove {}", path.display()))?;
+            }
+        }
+        Ok(remaining)
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.root.join(STAGE));
+        // Fails for one that has something in it.
+        self.missing.iter().for_each(|dir| drop(fs::remove_dir(dir)));
+    }
+}
+
+/// Returns all that is in a directory, from there, a directory before its contents.
+fn below(dir: &Path) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let inner = if is_dir(&entry.path()) { below(&entry.path())? } else { Vec::new() };
+        let inner = inner.into_iter().map(|inner| format!("{name}/{inner}"));
+        all.extend(std::iter::once(name.clone()).chain(inner));
+    }
+    Ok(all)
+}
+
+/// Returns true if the path is a directory, and no link to one.
+fn is_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+fn make_dirs(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir)
+        .with_context(|| format!("could not make the directory {}", dir.display()))
+}
+
+fn permit(path: &Path, mode: u32) -> Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+        .with_context(|| format!("could not set the permissions of {}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
 }
 
 /// Copies a directory with all that is in it; links stay links.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)
-        .with_context(|| format!("could not make the directory {}", to.display()))?;
-    let entries =
-        fs::read_dir(from).with_context(|| format!("could not read {}", from.display()))?;
-    for entry in entries {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else if kind.is_symlink() {
-            place_link(fs::read_link(entry.path())?, &target)?;
+    make_dirs(to)?;
+    for name in below(from)? {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if is_dir(&from) {
+            make_dirs(&to)?;
+        } else if from.is_symlink() {
+            place_link(fs::read_link(&from)?, &to)?;
         } else {
-            copy_file(&entry.path(), &target)?;
+            copy_file(&from, &to)?;
         }
     }
     Ok(())
 }
 
-/// Copies a file, its mode too. What was there is replaced at once, never written into: programs
-/// that run from it keep what they have mapped.
+/// Copies a file, its mode too, in place of what was there.
 pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
-    let new = beside(to);
-    fs::copy(from, &new)
-        .and_then(|_| fs::rename(&new, to))
+    let _ = fs::remove_file(to);
+    fs::copy(from, to)
+        .map(drop)
         .with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
 }
 
 fn place_link(points_at: impl AsRef<Path>, to: &Path) -> Result<()> {
-    let new = beside(to);
-    symlink(points_at, &new)
-        .and_then(|()| fs::rename(&new, to))
-        .with_context(|| format!("could not make the link {}", to.display()))
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    PathBuf::from(name)
+    symlink(points_at, to).with_context(|| format!("could not make the link {}", to.display()))
 }
 
 #[cfg(test)]
@@ -174,41 +200,82 @@ mod tests {
     use super::*;
     use std::process::Command;
 
+    /// Installs files of these names.
+    fn install(root: &Path, names: &[&str]) {
+        let prefix = Prefix::new(root).unwrap();
+        names.iter().for_each(|name| prefix.write(name, "text").unwrap());
+        prefix.finish().unwrap();
+    }
+
     #[test]
     fn what_only_an_earlier_installation_had_is_removed() {
-        let root = std::env::temp_dir().join(format!("rushmem-files-{}", std::process::id()));
-        let install = |names: &[&str]| {
-            let mut prefix = Prefix::new(&root);
-            names.iter().for_each(|name| prefix.write(name, "text").unwrap());
-            prefix.finish().unwrap();
-        };
-        install(&["bin/old", "bin/kept", "old/file"]);
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("prefix");
+        install(&root, &["bin/old", "bin/kept", "old/file", "share/rushmem/old"]);
         fs::write(root.join("bin/users"), "").unwrap();
-        install(&["bin/kept", "lib/new"]);
-        let left = ["bin/old", "bin/kept", "bin/users", "lib/new", "old"];
+        install(&root, &["bin/kept", "lib/new"]);
+        let left = ["bin/old", "bin/kept", "bin/users", "lib/new", "old", STAGE];
         let left = left.map(|name| root.join(name).exists());
+        assert_eq!(left, [false, true, true, true, false, false]);
         let manifest = fs::read_to_string(root.join(MANIFEST)).unwrap();
-        fs::remove_dir_all(&root).unwrap();
-        assert_eq!(left, [false, true, true, true, false]);
         let dirs = "share\nshare/rushmem\n";
         assert_eq!(manifest, format!("bin\nbin/kept\nlib\nlib/new\n{dirs}{MANIFEST}\n"));
     }
 
     #[test]
     fn what_the_documents_say_removes_all_of_it_and_no_more() {
-        let root = std::env::temp_dir().join(format!("rushmem-removed-{}", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
         fs::create_dir_all(root.join("bin")).unwrap();
-        let mut prefix = Prefix::new(&root);
-        let names = ["bin/oshcc", "lib/pkgconfig/rushmem.pc"];
-        names.iter().for_each(|name| prefix.write(name, "text").unwrap());
-        prefix.finish().unwrap();
+        install(root, &["bin/oshcc", "lib/pkgconfig/rushmem.pc"]);
         let command = format!("sort -r {MANIFEST} | xargs rm -fd");
-        let removed = Command::new("sh").args(["-c", &command]).current_dir(&root).output();
+        let removed = Command::new("sh").args(["-c", &command]).current_dir(root).output();
         let left = ["bin", "bin/oshcc", "lib", "share"].map(|name| root.join(name).exists());
-        fs::remove_dir_all(&root).unwrap();
         assert!(removed.unwrap().stderr.is_empty());
         assert_eq!(left, [true, false, false, false]);
         let page = include_str!("../../../../docs/installing.md");
         assert!(page.contains(&command.replace(" | ", "\n| ")) || page.contains(&command));
+    }
+
+    #[test]
+    fn an_installation_that_fails_leaves_everything_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("new/prefix");
+        let fails = || {
+            let prefix = Prefix::new(&root).unwrap();
+            prefix.write("bin/oshrun", "new").unwrap();
+            prefix.copy_file(Path::new("/no/such/file"), "bin/shmem-info").unwrap_err();
+        };
+        fails();
+        assert!(!dir.path().join("new").exists());
+        install(&root, &["bin/oshrun"]);
+        fails();
+        assert_eq!(fs::read_to_string(root.join("bin/oshrun")).unwrap(), "text");
+        assert_eq!(below(&root).unwrap().iter().filter(|name| name.contains("new")).count(), 0);
+    }
+
+    /// In a process of its own, whose umask is no other test's.
+    #[test]
+    fn everybody_may_use_what_is_installed_under_any_umask() {
+        if let Some(root) = std::env::var_os("INSTALL_UNDER_UMASK").map(PathBuf::from) {
+            let prefix = Prefix::new(&root).unwrap();
+            for name in ["share/text", "bin/program"] {
+                prefix.write(name, "text").unwrap();
+            }
+            permit(&prefix.path("bin/program"), 0o700).unwrap();
+            return prefix.finish().unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("new/prefix");
+        let name = "install::files::tests::everybody_may_use_what_is_installed_under_any_umask";
+        let mut strict = Command::new("sh");
+        strict.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+        strict.args(["--exact", name]).env("INSTALL_UNDER_UMASK", &root);
+        assert!(strict.output().unwrap().status.success());
+        let mode = |name: &str| root.join(name).metadata().unwrap().permissions().mode() & 0o777;
+        let dirs = ["..", "", "bin", "share", "share/rushmem"].map(mode);
+        assert_eq!(dirs, [0o755; 5]);
+        let files = ["bin/program", "share/text", MANIFEST].map(mode);
+        assert_eq!(files, [0o755, 0o644, 0o644]);
     }
 }

@@ -21,7 +21,7 @@ fn generated(name: &str) -> [(&'static str, String); 4] {
     ]
 }
 
-pub fn of_program(prefix: &mut Prefix, name: &str, tools: &Toolchain) -> Result<()> {
+pub fn of_program(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
     let date = date(tools)?;
     for (what, file) in generated(name) {
         let program = prefix.path(&format!("bin/{name}"));
@@ -31,7 +31,7 @@ pub fn of_program(prefix: &mut Prefix, name: &str, tools: &Toolchain) -> Result<
     Ok(())
 }
 
-pub fn page(prefix: &mut Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
+pub fn page(prefix: &Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
     let environment = if template.contains("@ENVIRONMENT@") {
         entries(&printed(&prefix.path("bin/shmem-info"), &["--describe"], tools)?)?
     } else {

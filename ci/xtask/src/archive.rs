@@ -28,8 +28,23 @@ pub fn pack(staticlib: &Path, out: &Path, tools: &Toolchain) -> Result<()> {
     join(staticlib, out, &kept, &table.names, tools)
 }
 
+/// Joins the sections of each kind, of which rustc makes one for each function: the list of them is
+/// as large as the code.
+const SECTIONS: &str = "SECTIONS {
+    .text 0 : { *(.text .text.*) }
+    .rodata 0 : { *(.rodata .rodata.*) }
+    .data.rel.ro 0 : { *(.data.rel.ro .data.rel.ro.*) }
+    .data 0 : { *(.data .data.*) }
+    .bss 0 : { *(.bss .bss.*) }
+    .tdata 0 : { *(.tdata .tdata.*) }
+    .tbss 0 : { *(.tbss .tbss.*) }
+    .gcc_except_table 0 : { *(.gcc_except_table .gcc_except_table.*) }
+    .eh_frame 0 : { KEEP(*(.eh_frame)) }
+}
+";
+
 /// Makes `out` of the static library that cargo built: one object with no other global names than
-/// `kept`, of which some are weak.
+/// `kept`, of which some are weak, and with what these use.
 ///
 /// # Errors
 /// When binutils are missing or refuse; the message shows the command.
@@ -43,22 +58,27 @@ pub fn join(
     let beside = |extension: &str| out.with_extension(extension);
     let object = beside("o");
     let exports = beside("exports");
-    let weak = beside("weak");
+    let (roots, script, weak) = (beside("roots"), beside("ld"), beside("weak"));
     write(&exports, kept)?;
     write(&weak, are_weak)?;
+    write(&roots, &kept.iter().map(|name| format!("--undefined={name}")).collect::<Vec<_>>())?;
+    write(&script, &[SECTIONS.to_owned()])?;
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a
     // wish that it be executable.
     run(tools
         .binutil("ld")
-        .args(["-r", "-z", "noexecstack", "--whole-archive"])
+        .args(["-r", "-z", "noexecstack", "--gc-sections", "--script"])
+        .arg(&script)
+        .arg(format!("@{}", roots.display()))
+        .arg("--whole-archive")
         .arg(staticlib)
         .arg("-o")
         .arg(&object))?;
     run(tools
         .binutil("objcopy")
         // Bitcode that binutils' LLVM plug-in chokes on.
-        .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-debug"])
+        .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-unneeded"])
         .arg(format!("--keep-global-symbols={}", exports.display()))
         .arg(format!("--weaken-symbols={}", weak.display()))
         .arg(&object))?;
@@ -66,7 +86,7 @@ pub fn join(
         fs::remove_file(out).with_context(|| format!("could not replace {}", out.display()))?;
     }
     run(tools.binutil("ar").arg("crs").arg(out).arg(&object))?;
-    for path in [object, exports, weak] {
+    for path in [object, exports, roots, script, weak] {
         fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
     }
     Ok(())

@@ -89,6 +89,12 @@ pub const CMAKE: Need = need(
     "builds a project that finds the library as CMake does",
     ["cmake make", "cmake make", "cmake make"],
 );
+/// Meson, with ninja.
+pub const MESON: Need = need(
+    "meson",
+    "builds a project that finds the library as Meson does",
+    ["meson", "meson", "meson"],
+);
 /// automake and autoconf, with a `make` to build by.
 pub const AUTOMAKE: Need = need(
     "automake",

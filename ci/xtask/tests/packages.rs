@@ -1,5 +1,5 @@
-//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake
-//! and pkg-config.
+//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake,
+//! Meson and pkg-config.
 
 mod support;
 
@@ -161,6 +161,18 @@ fn a_configure_script_finds_the_library_by_pkg_config() {
     run(&dir.join("pes"));
 }
 
+fn a_meson_project_finds_the_library_by_pkg_config() {
+    needs("meson");
+    needs("pkg-config");
+    let dir = temporary("meson");
+    fs::copy(Path::new(FIXTURES).join("meson/meson.build"), dir.join("meson.build")).unwrap();
+    fs::copy(Path::new(FIXTURES).join("pes.c"), dir.join("pes.c")).unwrap();
+    let described = without_blank(&dir).join("lib/pkgconfig");
+    let mut build = shell("meson setup build && meson test -C build");
+    succeed(build.current_dir(&dir).env("PKG_CONFIG_PATH", described));
+    run(&dir.join("build/pes"));
+}
+
 /// Compiles with the wrapper by each of its names.
 fn every_name_of_the_wrappers_compiles() {
     let dir = temporary("names");
@@ -205,6 +217,7 @@ testkit::tests! {
     cmake_knows_which_versions_will_do,
     a_configure_script_takes_the_wrapper_as_the_compiler,
     a_configure_script_finds_the_library_by_pkg_config,
+    a_meson_project_finds_the_library_by_pkg_config,
     every_name_of_the_wrappers_compiles,
     the_manifest_lists_every_file,
 }

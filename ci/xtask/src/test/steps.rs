@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX, VALGRIND,
+    HYDRA, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX, VALGRIND,
 };
 use task_support::workspace::TestProgram;
 use task_support::{needs, process};
@@ -43,6 +43,7 @@ const FOR_SOME: &[&Need] = &[
     &STRACE,
     &HWLOC,
     &CMAKE,
+    &MESON,
     &AUTOMAKE,
     &PKG_CONFIG,
     &MANDOC,

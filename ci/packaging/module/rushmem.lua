@@ -10,6 +10,8 @@ family("openshmem")
 
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
+-- The empty entry stands for the pages of the system.
+append_path("MANPATH", "", ":")
 prepend_path("PKG_CONFIG_PATH", pathJoin(prefix, "lib/pkgconfig"))
 prepend_path("CMAKE_PREFIX_PATH", prefix)
 setenv("RUSHMEM_ROOT", prefix)

@@ -1,5 +1,8 @@
-# A recipe for Spack: put it into a repository as packages/rushmem/package.py, and the archive of the
-# sources into a mirror, or name its directory with --source.
+# A recipe for Spack 1.0 or newer: put it into a repository as packages/rushmem/package.py. The archive
+# of the sources is made by `cargo xtask dist --only source`; put it into a mirror, or unpack it, and
+# name its directory with `spack dev-build` or `spack develop --path`.
+from spack_repo.builtin.build_systems.generic import Package
+
 from spack.package import *
 
 

@@ -77,6 +77,11 @@ impl Workspace {
         command
     }
 
+    /// Returns true if the sources are those of a repository, and not of an archive.
+    pub fn is_checkout(&self) -> bool {
+        self.root.join(".git").exists()
+    }
+
     /// git, in the repository.
     pub fn git(&self) -> Command {
         let mut command = Command::new("git");

@@ -15,6 +15,7 @@ mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 use task_support::process::{self, capture};
@@ -42,6 +43,7 @@ pub struct DistFlags {
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 pub enum FileKind {
     Archive,
+    Source,
     Wheel,
     Deb,
     Rpm,
@@ -67,6 +69,9 @@ fn tools_missing(only: Option<FileKind>) -> Option<String> {
         Some(FileKind::Rpm) => Some("rpmbuild"),
         _ => None,
     };
+    if only == Some(FileKind::Source) {
+        return None;
+    }
     if let Some(tool) = of_kind.filter(|tool| process::on_path(tool).is_none()) {
         return Some(format!("{tool} is not here, which makes these packages"));
     }
@@ -96,7 +101,11 @@ pub fn make(
         bail!(missing);
     }
     done(std::fs::create_dir_all(output), output)?;
-    let epoch = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?.trim().to_owned();
+    let epoch = epoch(workspace)?;
+    if only == Some(FileKind::Source) {
+        let (sources, _) = archive::of_sources(workspace, output, &epoch)?;
+        return sums(output, &[sources]);
+    }
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
     empty_dir(&prefix)?;
@@ -107,8 +116,10 @@ pub fn make(
     } else {
         let (sources, dir) = archive::of_sources(workspace, output, &epoch)?;
         dependencies::install(workspace, &dir, &prefix, (arch, &epoch))?;
+        dependencies::license_linked(workspace, &prefix)?;
         made.extend(only.is_none().then_some(sources));
     }
+    release::permit_all(&prefix)?;
     let is_wanted = |kind| only.is_none_or(|only| only == kind);
     if is_wanted(FileKind::Archive) {
         made.push(archive::of_dir(output, &name, &epoch)?);
@@ -123,11 +134,28 @@ pub fn make(
     if is_wanted(FileKind::Rpm) && is_here("rpmbuild") {
         made.extend(packages.rpm()?);
     }
+    sums(output, &made)
+}
+
+/// Writes the checksums of files, and returns them with the names.
+fn sums(output: &Path, made: &[PathBuf]) -> Result<String> {
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;
     let list = output.join("SHA256SUMS");
     done(std::fs::write(&list, &sums), &list)?;
     Ok(sums)
+}
+
+/// Returns the time of all files, in seconds: that of the last commit; where the sources are those
+/// of an archive, that of its files.
+fn epoch(workspace: &Workspace) -> Result<String> {
+    if workspace.is_checkout() {
+        let time = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?;
+        return Ok(time.trim().to_owned());
+    }
+    let file = workspace.root.join("Cargo.lock");
+    let time = done(file.metadata().and_then(|found| found.modified()), &file)?;
+    Ok(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string())
 }
 
 /// Returns true if a tool that makes packages is installed.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use task_support::process::run;
 use task_support::workspace::Workspace;
 
-use super::release::{VERSION, done, empty_dir};
+use super::release::{self, VERSION, done, empty_dir};
 
 /// The configuration that makes cargo take dependencies from the directory `vendor`.
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
@@ -35,15 +35,30 @@ pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(
     let dir = output.join(&name);
     empty_dir(&dir)?;
     let archive = output.join("sources.tar");
-    run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
+    if workspace.is_checkout() {
+        run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
+    } else {
+        // They came from such an archive.
+        let mut tar = Command::new("tar");
+        tar.args(["--exclude=./target", "-cf"]).arg(&archive).arg("-C").arg(&workspace.root);
+        run(tar.arg("."))?;
+    }
     run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&dir))?;
     done(std::fs::remove_file(&archive), &archive)?;
+    if workspace.is_checkout() {
+        vendor(&dir)?;
+    }
+    release::permit_all(&dir)?;
+    Ok((of_dir(output, &name, epoch)?, dir))
+}
+
+/// Adds the sources of all dependencies, and the configuration by which cargo takes these.
+fn vendor(dir: &Path) -> Result<()> {
     let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
-    run(Command::new("cargo").args(vendor).current_dir(&dir))?;
+    run(Command::new("cargo").args(vendor).current_dir(dir))?;
     let cargo = dir.join(".cargo");
     done(std::fs::create_dir_all(&cargo), &cargo)?;
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
-    done(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)?;
-    Ok((of_dir(output, &name, epoch)?, dir))
+    done(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)
 }

@@ -1,5 +1,5 @@
 //! Lists what the programs of a release contain: the texts of licenses, and a software bill of
-//! materials for each (CycloneDX).
+//! materials for each (CycloneDX). Licenses of what the compilers add are with these.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,6 +55,22 @@ pub fn install(
         let bill = bill.replace(&sources.display().to_string(), "/rushmem");
         let bills = bills.join(name);
         done(std::fs::write(&bills, bill), &bills)?;
+    }
+    Ok(())
+}
+
+/// Places the licenses of what the compilers link: Rust's library, with what that contains, and
+/// LLVM's unwinder.
+pub fn license_linked(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    let licenses = prefix.join("share/rushmem/licenses");
+    let sysroot =
+        capture(Command::new("rustc").args(["--print", "sysroot"]).current_dir(&workspace.root))?;
+    let rust = Path::new(sysroot.trim()).join("share/doc/rust/COPYRIGHT-library.html");
+    let zig = "import os, ziglang; print(os.path.dirname(ziglang.__file__))";
+    let zig = capture(Command::new("python3").args(["-c", zig]))?;
+    let unwinder = Path::new(zig.trim()).join("lib/libunwind/LICENSE.TXT");
+    for (file, name) in [(rust, "rust-library.html"), (unwinder, "llvm-libunwind.txt")] {
+        install::copy_file(&file, &licenses.join(name))?;
     }
     Ok(())
 }

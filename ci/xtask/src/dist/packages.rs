@@ -12,18 +12,19 @@ use anyhow::Result;
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::{HOMEPAGE, VERSION, done, empty_dir};
+use super::release::{self, HOMEPAGE, VERSION, done, empty_dir};
 
 /// The prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
 /// The packages, and who they are in the names of files.
 const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
 /// Commands that have a link in /usr/bin, and its name.
-const COMMANDS: [(&str, &str); 5] = [
+const COMMANDS: [(&str, &str); 6] = [
     ("oshrun", "oshrun.rushmem"),
     ("shmem-info", "shmem-info"),
     ("shmem-perf", "shmem-perf"),
     ("oshcc", "oshcc.rushmem"),
+    ("oshcxx", "oshcxx.rushmem"),
     ("oshfort", "oshfort.rushmem"),
 ];
 
@@ -62,6 +63,11 @@ impl Packages<'_> {
                 let control = control.replace("@ARCH@", arch).replace("@SIZE@", size);
                 let control = control.replace("@MODULE@", &self.module()?);
                 self.write(&tree.join("DEBIAN/control"), &control)?;
+                if name == PACKAGES[0] {
+                    // By this, packages of programs depend on the library.
+                    let library = format!("librushmem 1 rushmem (>= {VERSION})\n");
+                    self.write(&tree.join("DEBIAN/shlibs"), &library)?;
+                }
                 self.sums(tree)?;
                 self.same_time(tree)?;
                 let file = self.output.join(format!("{name}_{VERSION}-1_{arch}.deb"));
@@ -127,7 +133,41 @@ impl Packages<'_> {
             self.copy(&page.canonicalize().unwrap_or(page), &copy)?;
             run(Command::new("gzip").args(["-9n", "--force"]).arg(&copy))?;
         }
+        self.where_others_look(&trees)?;
         Ok(trees.to_vec())
+    }
+
+    /// Adds what finds the library without PATH: for pkg-config, CMake and man. The section of man
+    /// pages of routines has a name of its own, since Open MPI has pages of the same routines.
+    fn where_others_look(&self, trees: &[PathBuf]) -> Result<()> {
+        let development = &trees[package(Path::new("lib/pkgconfig"))];
+        let described = self.text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?;
+        let described = described.replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
+        self.write(&development.join("usr/share/pkgconfig/rushmem.pc"), &described)?;
+        let cmake = development.join("usr/lib/cmake/Rushmem");
+        done(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
+        done(symlink("../rushmem/lib/cmake/Rushmem", &cmake), &cmake)?;
+        for path in paths(&self.prefix.join("share/man"))? {
+            let (name, section) = match (path.file_stem(), path.extension()) {
+                (Some(name), Some(end)) if end == "3" => (name.to_string_lossy(), "3rushmem"),
+                (Some(name), Some(end)) if end == "7" => (name.to_string_lossy(), "7"),
+                _ => continue,
+            };
+            let path = Path::new("share/man").join(&path);
+            let page = self.prefix.join(&path);
+            let dir = trees[package(&path)].join("usr").join(path.with_file_name(""));
+            let to = dir.join(format!("{name}.{section}"));
+            if page.is_symlink() {
+                let described = done(std::fs::read_link(&page), &page)?;
+                let described = described.with_extension(format!("{section}.gz"));
+                let to = dir.join(format!("{name}.{section}.gz"));
+                done(symlink(described, &to), &to)?;
+            } else {
+                self.copy(&page, &to)?;
+                run(Command::new("gzip").args(["-9n", "--force"]).arg(&to))?;
+            }
+        }
+        Ok(())
     }
 
     fn copy(&self, from: &Path, to: &Path) -> Result<()> {
@@ -183,7 +223,7 @@ impl Packages<'_> {
 
     /// Gives all files one time, and permissions that do not depend on who makes the package.
     fn same_time(&self, tree: &Path) -> Result<()> {
-        run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))?;
+        release::permit_all(tree)?;
         // Nobody runs a library.
         let libraries = ["-name", "*.so.1", "-exec", "chmod", "a-x", "{}", "+"];
         run(Command::new("find").arg(tree).args(libraries))?;
@@ -246,11 +286,11 @@ mod tests {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
         let recipes = paths(&dir).unwrap();
         let is_recipe = |path: &PathBuf| {
-            let ends = [".control", ".spec", ".py", ".eb", ".lua", ".def"];
+            let ends = [".control", ".spec", ".py", ".eb", ".lua", ".def", "Dockerfile"];
             ends.iter().any(|end| path.to_string_lossy().ends_with(end))
         };
         let recipes: Vec<_> = recipes.into_iter().filter(is_recipe).collect();
-        assert!(recipes.len() >= 8, "{recipes:?}");
+        assert!(recipes.len() >= 9, "{recipes:?}");
         for recipe in recipes {
             let text = std::fs::read_to_string(dir.join(&recipe)).unwrap();
             assert!(text.contains(HOMEPAGE) || text.contains("@HOMEPAGE@"), "{recipe:?}");

@@ -1,8 +1,10 @@
 //! The facts that the files of a release have in common.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
+use task_support::process::run;
 
 /// The oldest C library on which the programs run, as its symbols have it.
 pub const GLIBC: &str = "2.28";
@@ -22,4 +24,9 @@ pub fn empty_dir(path: &Path) -> Result<()> {
         done(std::fs::remove_dir_all(path), path)?;
     }
     done(std::fs::create_dir_all(path), path)
+}
+
+/// Gives all files permissions that do not depend on who makes them.
+pub fn permit_all(tree: &Path) -> Result<()> {
+    run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
 }

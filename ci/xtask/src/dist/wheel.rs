@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Result;
 use task_support::process::run;
 
-use super::release::{GLIBC, HOMEPAGE, VERSION, done, empty_dir};
+use super::release::{self, GLIBC, HOMEPAGE, VERSION, done, empty_dir};
 use crate::install::copy_file;
 
 /// Makes the wheel of a prefix in `output`.
@@ -25,6 +25,7 @@ pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Resul
         let file = info.join(name);
         done(std::fs::write(&file, text), &file)?;
     }
+    release::permit_all(&dir)?;
     let mut pack = Command::new("python3");
     pack.args(["-m", "wheel", "pack", "--dest-dir"]).arg(output).arg(&dir);
     run(pack.env("SOURCE_DATE_EPOCH", epoch))?;

@@ -11,6 +11,14 @@ use super::outcome::StepOutcome;
 use super::session::TestSession;
 use crate::dist;
 
+/// Files of the packages that pkg-config, CMake and man find by themselves.
+const FOUND_WITHOUT_PATH: [&str; 4] = [
+    "usr/share/pkgconfig/rushmem.pc",
+    "usr/lib/cmake/Rushmem/RushmemConfig.cmake",
+    "usr/share/man/man3/shmem_long_put.3rushmem.gz",
+    "usr/share/man/man7/rushmem.7.gz",
+];
+
 /// Makes them, and runs a program with each.
 pub fn files(session: &TestSession) -> Result<StepOutcome> {
     if let Some(missing) = dist::missing() {
@@ -70,7 +78,13 @@ fn packages(output: &Path, source: &Path) -> Result<()> {
             process::run(Command::new("lintian").args(fail_on).arg(package))?;
         }
     }
-    if listed.is_empty() { Ok(()) } else { runs(&dir.join("usr/lib/rushmem"), source) }
+    if listed.is_empty() {
+        return Ok(());
+    }
+    for file in FOUND_WITHOUT_PATH {
+        dir.join(file).canonicalize().with_context(|| format!("the packages have no {file}"))?;
+    }
+    runs(&dir.join("usr/lib/rushmem"), source)
 }
 
 /// Compiles a program by the oshcc of a prefix, and runs it on two PEs.

@@ -130,6 +130,44 @@ fn home() -> PathBuf {
     std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
 }
 
+/// The README shows what is printed: by its program, and by the same without the barrier about the
+/// race. Which PE a report is about differs.
+#[test]
+fn readme() {
+    let text = fs::read_to_string(format!("{ROOT}/README.md")).expect("a page");
+    let dir = dir("readme");
+    let printed = |program: &str, options: &str| {
+        fs::write(dir.join("ring.c"), program).expect("a file");
+        let block = format!("oshcc {options} ring.c -o ring && oshrun -n 4 ./ring");
+        let mut bash = Command::new("timeout");
+        bash.args(["60", "bash", "-c", &block]).current_dir(&dir);
+        let path = std::env::var("PATH").unwrap_or_default();
+        bash.env("PATH", format!("{}:{path}", prefix().join("bin").display()));
+        let output = bash.output().expect("bash");
+        let both = [output.stdout, output.stderr].concat();
+        String::from_utf8(both).expect("text").lines().map(any_pe).collect::<Vec<_>>()
+    };
+    let program = &blocks(&text, "c")[0];
+    let [heard, race] = &blocks(&text, "text")[..] else { panic!("two outputs are shown") };
+    let ring = printed(program, "");
+    assert_eq!(heard.lines().map(any_pe).collect::<Vec<_>>(), ring);
+    let without: String =
+        program.split_inclusive('\n').filter(|line| !line.contains("barrier")).collect();
+    let report = printed(&without, "--race");
+    for line in race.lines().map(any_pe) {
+        assert!(report.contains(&line), "no {line:?} in {report:#?}");
+    }
+}
+
+/// Returns a line without the numbers of PEs.
+fn any_pe(line: &str) -> String {
+    let mut parts = line.split("PE ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, part| {
+        line + "PE " + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
+}
+
 #[test]
 fn first_hour() {
     run("first-hour", "");

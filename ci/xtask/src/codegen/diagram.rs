@@ -3,12 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use layout::backends::svg::SVGWriter;
-use layout::core::base::Orientation;
-use layout::core::geometry::Point;
-use layout::core::style::StyleAttr;
-use layout::std_shapes::shapes::{Arrow, Element, ShapeKind};
-use layout::topo::layout::VisualGraph;
 use task_support::workspace::Package;
 
 /// Directories whose crates only measure or test the others.
@@ -17,29 +11,111 @@ const OMITTED: &[&str] = &["benches/", "ci/"];
 /// For each crate those that it imports.
 type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Draws each crate as a box, and each import that does not follow from others as an arrow.
+/// The width of the diagram.
+const WIDTH: usize = 940;
+/// Distance between boxes, and from the border.
+const GAP: usize = 16;
+/// Height of a line of text.
+const LINE: usize = 17;
+/// Imports of a box are wrapped at this many letters.
+const LETTERS: usize = 32;
+
+/// A crate with those that it imports, as a box of lines of text.
+struct CrateBox<'a> {
+    name: &'a str,
+    imports: Vec<String>,
+}
+
+/// Draws each crate as a box, above the boxes of all that it imports. A box names its imports, but
+/// not those that follow from others.
 pub fn draw(packages: &[Package]) -> String {
     let imports = imports(packages);
-    let mut graph = VisualGraph::new(Orientation::TopToBottom);
-    let mut boxes = BTreeMap::new();
-    // Fewest arrows cross boxes where crates are placed from the top down.
     let mut names: Vec<&str> = imports.keys().copied().collect();
     names.sort_by_key(|name| Reverse(depth(&imports, name)));
-    for name in names {
-        let size = Point::new(9.0 * name.len() as f64 + 16.0, 32.0);
-        let style = StyleAttr::simple();
-        let shape = ShapeKind::new_box(name);
-        let element = Element::create(shape, style, Orientation::LeftToRight, size);
-        boxes.insert(name, graph.add_node(element));
-    }
-    for (from, targets) in &imports {
-        for to in targets.iter().filter(|to| !is_implied(&imports, targets, to)) {
-            graph.add_edge(Arrow::simple(""), boxes[from], boxes[to]);
+    let (mut body, mut y) = (String::new(), GAP);
+    for level in names.chunk_by(|one, other| depth(&imports, one) == depth(&imports, other)) {
+        let boxes: Vec<CrateBox<'_>> =
+            level.iter().map(|name| CrateBox::new(&imports, name)).collect();
+        for row in rows(&boxes) {
+            let width = row.iter().map(|of_row| of_row.width() + GAP).sum::<usize>() - GAP;
+            let height = row.iter().map(|of_row| of_row.height()).max().unwrap_or(0);
+            let mut x = (WIDTH - width) / 2;
+            for of_row in row {
+                body += &of_row.draw(x, y, height);
+                x += of_row.width() + GAP;
+            }
+            y += height + GAP;
         }
     }
-    let mut writer = SVGWriter::new();
-    graph.do_it(false, false, false, &mut writer);
-    writer.finalize().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" width=\"{WIDTH}\" \
+         height=\"{y}\" font-family=\"sans-serif\" font-size=\"13\" text-anchor=\"middle\">\n\
+         <title>The crates, each above those that it imports</title>\n\
+         <rect width=\"{WIDTH}\" height=\"{y}\" fill=\"#fff\"/>\n{body}</svg>\n"
+    )
+}
+
+/// Returns boxes of one level in as many rows as they need.
+fn rows<'a, 'b>(boxes: &'b [CrateBox<'a>]) -> Vec<&'b [CrateBox<'a>]> {
+    let (mut rows, mut first, mut width) = (Vec::new(), 0, GAP);
+    for (index, next) in boxes.iter().enumerate() {
+        if width + next.width() + GAP > WIDTH {
+            rows.push(&boxes[first..index]);
+            (first, width) = (index, GAP);
+        }
+        width += next.width() + GAP;
+    }
+    rows.push(&boxes[first..]);
+    rows
+}
+
+impl<'a> CrateBox<'a> {
+    fn new(imports: &Imports<'_>, name: &'a str) -> Self {
+        let of_name = &imports[name];
+        let direct = of_name.iter().filter(|to| !is_implied(imports, of_name, to));
+        let mut lines: Vec<String> = Vec::new();
+        for import in direct.map(|dir| dir.rsplit('/').next().unwrap_or(dir)) {
+            match lines.last_mut() {
+                Some(line) if line.len() + import.len() + 2 <= LETTERS => {
+                    *line += &format!(", {import}");
+                }
+                _ => lines.push(import.to_owned()),
+            }
+        }
+        Self { name, imports: lines }
+    }
+
+    fn width(&self) -> usize {
+        let of_imports = self.imports.iter().map(|line| 15 * line.len() / 2).max().unwrap_or(0);
+        of_imports.max(9 * self.name.len()) + GAP
+    }
+
+    fn height(&self) -> usize {
+        LINE * (self.imports.len() + 1) + 12
+    }
+
+    fn draw(&self, x: usize, y: usize, height: usize) -> String {
+        let (width, middle) = (self.width(), x + self.width() / 2);
+        let (fill, stroke) = match self.name.split('/').next() {
+            Some("launcher") => ("#fdf6e3", "#b49a4a"),
+            Some("sys") => ("#edf6ed", "#6a9a6a"),
+            _ => ("#eef3fa", "#5b7ba8"),
+        };
+        let mut text = format!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"4\" \
+             fill=\"{fill}\" stroke=\"{stroke}\"/>\n"
+        );
+        let mut line = y + (height - self.height()) / 2 + LINE;
+        text += &format!(
+            "<text x=\"{middle}\" y=\"{line}\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
+            self.name
+        );
+        for imports in &self.imports {
+            line += LINE;
+            text += &format!("<text x=\"{middle}\" y=\"{line}\">{imports}</text>\n");
+        }
+        text
+    }
 }
 
 fn imports(packages: &[Package]) -> Imports<'_> {

@@ -1,11 +1,18 @@
 //! Functions of the C library by which a program loads and stores. `oshcc --race` links the
 //! program's own calls of them to these (the linker's `--wrap`); clang calls the first three.
+//!
+//! Those by which memory is given back stand before the C library's for the whole process: another
+//! thread may get it next, and the two are ordered by the allocator or the kernel.
 #![allow(unsafe_code)]
 
+use crate::next::{around_next, next};
+use crate::objects::with;
 use crate::tsan::with_place;
 use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;
+use rushmem_race::private;
 use rushmem_race::process::accesses::access_range;
+use std::sync::OnceLock;
 
 type Unused = usize;
 
@@ -108,4 +115,35 @@ with_place! {
     __wrap_memcmp => compare;
     __wrap_strlen => length;
     __wrap_strcpy => copy_text;
+}
+
+around_next! {
+    gives_back(0): free realloc;
+}
+
+fn gives_back(block: usize, next: impl FnOnce() -> usize) -> usize {
+    if block != 0 && private::has_threads() {
+        let start = std::ptr::with_exposed_provenance_mut(block);
+        // SAFETY: a block that the program gives back.
+        let nbytes = unsafe { libc::malloc_usable_size(start) };
+        with(|process| process.give_back(block..block + nbytes));
+    }
+    next()
+}
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn munmap(start: *mut c_void, nbytes: usize) -> c_int {
+    type Unmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+    static NEXT: OnceLock<Unmap> = OnceLock::new();
+    if private::has_threads() {
+        with(|process| process.give_back(start.addr()..start.addr() + nbytes));
+    }
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"munmap") });
+    // SAFETY: the same contract.
+    unsafe { next(start, nbytes) }
 }

@@ -58,9 +58,17 @@ pub fn barrier_ends() {
 
 /// Ends the team: the calling thread knows what all its threads and tasks did.
 pub fn join(team: usize) {
-    acquire(of_team(Tag::TeamJoin, team));
-    (0..PARTS).for_each(|number| acquire(part(Tag::Barrier, team, number)));
-    acquire(of_team(Tag::Tasks, team));
+    with(|process| {
+        process.acquire_last(of_team(Tag::TeamJoin, team));
+        process.acquire_last(of_team(Tag::Tasks, team));
+        for number in 0..PARTS {
+            process.acquire_last(part(Tag::Barrier, team, number));
+            process.forget_object(part(Tag::Iterations, team, number));
+        }
+        for tag in [Tag::TeamFork, Tag::Ordered, Tag::Single] {
+            process.forget_object(of_team(tag, team));
+        }
+    });
 }
 
 /// A dependence of a task on an address.

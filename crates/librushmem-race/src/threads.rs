@@ -10,6 +10,9 @@ use core::ffi::{CStr, c_int, c_void};
 use libc::pthread_attr_t;
 use rushmem_race::actors::THREAD;
 use rushmem_race::{private, sites};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -36,8 +39,25 @@ thread_local! {
 impl Drop for ThreadEnd {
     fn drop(&mut self) {
         // SAFETY: names the calling thread.
-        release(object(Tag::ThreadEnd, unsafe { libc::pthread_self() } as usize));
+        let own = unsafe { libc::pthread_self() };
+        with(|process| process.end_thread(object(Tag::ThreadEnd, own as usize), stack_of(own)));
     }
+}
+
+/// Returns the stack of a thread; no bytes if it cannot be found.
+fn stack_of(thread: libc::pthread_t) -> Range<usize> {
+    let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
+    let (mut start, mut nbytes) = (null_mut(), 0);
+    let own = attributes.as_mut_ptr();
+    // SAFETY: writes the attributes of a thread that runs.
+    if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
+        return 0..0;
+    }
+    // SAFETY: attributes that were written.
+    unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
+    // SAFETY: the same attributes, which nobody uses any more.
+    unsafe { libc::pthread_attr_destroy(own) };
+    start.addr()..start.addr() + nbytes
 }
 
 extern "C" fn run<R>(start: *mut c_void) -> R {
@@ -48,7 +68,7 @@ extern "C" fn run<R>(start: *mut c_void) -> R {
     // are dropped before.
     THREAD.with(|_| ());
     END.with(|_| ());
-    with(|process| process.acquire_last(object(Tag::ThreadStart, number)));
+    with(|process| process.begin_thread(object(Tag::ThreadStart, number)));
     start(argument)
 }
 

@@ -35,23 +35,41 @@ pub fn is_watched() -> bool {
     IS_WATCHED.load(Relaxed)
 }
 
+/// Returns true if the program has had several threads.
+#[inline]
+pub fn has_threads() -> bool {
+    THREADS.load(Relaxed)
+}
+
 /// Returns the shadow of the page of an address, if it has one, or is to get one.
 #[inline]
 pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
-    let tables = SHADOW.get(addr >> TABLES_BITS)?;
-    let table = (addr >> TABLE_BITS) % (1 << (TABLES_BITS - TABLE_BITS));
-    let index = addr % (1 << TABLE_BITS) / PAGE;
-    let known = tables.get().and_then(|tables| tables[table].get()?[index].get());
-    match known {
-        Some(words) => Some(Page::private(words)),
-        None if of_library || THREADS.load(Relaxed) => {
+    match known_page(addr) {
+        None if of_library || has_threads() => {
             IS_WATCHED.store(true, Relaxed);
+            let [table, index] = indices(addr);
+            let tables = SHADOW.get(addr >> TABLES_BITS)?;
             let table = &made(tables, 1 << (TABLES_BITS - TABLE_BITS))[table];
             let page = &made(table, (1 << TABLE_BITS) / PAGE)[index];
             Some(Page::private(made(page, HEAD_WORDS + PART_WORDS)))
         }
-        None => None,
+        known => known,
     }
+}
+
+/// Returns the shadow of the page of an address, if it has one.
+#[inline]
+pub fn known_page(addr: usize) -> Option<Page<'static>> {
+    let [table, index] = indices(addr);
+    let tables = SHADOW.get(addr >> TABLES_BITS)?.get()?;
+    Some(Page::private(tables[table].get()?[index].get()?))
+}
+
+/// Returns where an address is in its table of tables, and in its table.
+#[inline]
+fn indices(addr: usize) -> [usize; 2] {
+    let table = (addr >> TABLE_BITS) % (1 << (TABLES_BITS - TABLE_BITS));
+    [table, addr % (1 << TABLE_BITS) / PAGE]
 }
 
 #[cold]

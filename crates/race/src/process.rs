@@ -3,6 +3,7 @@
 pub mod accesses;
 mod calls;
 mod tasks;
+mod threads;
 
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, ContextFlights, THREAD, Thread, Who};
@@ -20,6 +21,7 @@ use std::sync::atomic::{
     fence,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use threads::EndedThread;
 
 /// The memory of a PE that is mapped in this process.
 struct Mapped {
@@ -41,6 +43,7 @@ pub struct ProcessDetector {
     /// The clocks of the objects by which threads of this process synchronize.
     objects: Mutex<HashMap<usize, VectorClock>>,
     threads: AtomicU32,
+    ended: Mutex<VecDeque<EndedThread>>,
     /// Actors of tasks that are done, and their last epochs.
     spare: Mutex<VecDeque<(Actor, Epoch)>>,
     operations: AtomicU64,
@@ -150,6 +153,7 @@ impl ProcessDetector {
             contexts: Mutex::default(),
             objects: Mutex::default(),
             threads: AtomicU32::new(0),
+            ended: Mutex::default(),
             spare: Mutex::default(),
             operations: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
@@ -414,6 +418,11 @@ impl ProcessDetector {
     /// Works as [`acquire`](Self::acquire), and forgets the object, which nobody else acquires.
     pub fn acquire_last(&self, object: usize) {
         self.acquire(object);
+        self.forget_object(object);
+    }
+
+    /// Forgets an object, which nobody acquires any more.
+    pub fn forget_object(&self, object: usize) {
         locked(&self.objects).remove(&object);
     }
 

@@ -78,7 +78,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Returns true if an access is done.
     #[inline]
-    fn covers(&self, record: &ShadowRecord) -> bool {
+    pub fn covers(&self, record: &ShadowRecord) -> bool {
         self.clock.of(record.actor) >= record.epoch
             || self
                 .fenced

@@ -263,6 +263,21 @@ fn what_orders_threads_of_openmp_is_no_race() {
 }
 
 #[test]
+fn memory_that_is_used_again_is_no_race() {
+    let found = races(Job::new(program("reused_memory.c", &["-pthread"])).n(1));
+    assert!(found.status.success(), "{found}");
+    assert!(found.stderr.starts_with("rushmem: no race in "), "{found}");
+}
+
+#[test]
+fn threads_that_have_ended_take_no_memory() {
+    let job = Job::new(program("many_threads.c", &["-fopenmp"])).n(1);
+    let found = races(job.env("OMP_WAIT_POLICY", "passive"));
+    assert!(found.status.success(), "{found}");
+    assert!(found.stderr.starts_with("rushmem: no race in "), "{found}");
+}
+
+#[test]
 fn a_child_has_no_detector() {
     let found = races(Job::new(program("children.c", &[])).n(2));
     assert!(found.status.success(), "{found}");

@@ -131,13 +131,25 @@ pub(crate) fn report(describe: impl FnOnce() -> Event) {
     }
 }
 
-/// Records the bytes that a collective moves between this PE and `pe`.
+/// Records the bytes that a collective moves to `pe`.
 #[inline]
-pub(crate) fn moved(pe: usize, nbytes: usize) {
+pub(crate) fn moved_to(pe: usize, nbytes: usize) {
+    moved(pe, nbytes, false);
+}
+
+/// Records the bytes that a collective moves from `pe`.
+#[inline]
+pub(crate) fn moved_from(pe: usize, nbytes: usize) {
+    moved(pe, nbytes, true);
+}
+
+#[inline]
+fn moved(pe: usize, nbytes: usize, is_from: bool) {
     if nbytes > 0 {
         report(|| {
             let remote = ByteBlocks::one(0, nbytes);
-            Event { pe: pe as c_int, remote, ..Event::new(call!("move"), Action::Move) }
+            let action = Action::Move { is_from };
+            Event { pe: pe as c_int, remote, ..Event::new(call!("move"), action) }
         });
     }
 }

@@ -28,7 +28,7 @@ const ON_CONTEXT: (&str, u64, u64) = ("put_nbi", 7, 70);
 /// To itself.
 const TO_ITSELF: (u64, u64) = (1, 8);
 /// Calls that count by time; the collectives include those of allocation.
-const CALLS: [(&str, u64); 4] = [("collective", 5), ("fence", 2), ("quiet", 3), ("wait", 2)];
+const CALLS: [(&str, u64); 4] = [("collective", 5), ("fence", 2), ("quiet", 5), ("wait", 2)];
 
 fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
     let job = Job::new(program!("counted.c")).n(n).env("SHMEM_STATS", statistics);

@@ -123,10 +123,30 @@ fn everything_is_there_on_virtual_nodes() {
     everything_is_there(("SHMEM_VIRTUAL_NODES", "2+2"), |pe| pe / 2);
 }
 
+/// The root leaves each broadcast long before the other PE comes.
+#[test]
+fn no_arrow_of_a_broadcast_goes_back_in_time() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = Job::new(program!("late_in_broadcast.c")).n(2);
+    job.env("SHMEM_TRACE", dir.path().display()).run().assert_ok(2);
+    let events = events(dir.path());
+    let ends = |id: &Value| of_phase(&events, "f").find(|end| &end["id"] == id).expect("an end");
+    let mut n_broadcasts = 0;
+    for begin in of_phase(&events, "s") {
+        let end = ends(&begin["id"]);
+        assert!(number(begin, "ts") <= number(end, "ts"), "{begin} {end}");
+        n_broadcasts += usize::from((pe(begin, 2), pe(end, 2)) == (0, 1));
+    }
+    assert!(n_broadcasts >= 5, "the data of each broadcast goes from PE 0 to PE 1");
+}
+
 #[test]
 fn the_oldest_records_are_dropped_and_that_is_said() {
     let dir = tempfile::tempdir().expect("a directory");
-    job(2, dir.path()).env("SHMEM_TRACE_SIZE", "1k").run().assert_ok(2);
+    let outcome = job(2, dir.path()).env("SHMEM_TRACE_SIZE", "1k").run();
+    outcome.assert_ok(2);
+    let warning = "of the oldest records were dropped; set SHMEM_TRACE_SIZE to more than 1";
+    assert!(outcome.stderr.contains(warning), "{outcome}");
     let events = events(dir.path());
     for me in 0..2 {
         let own = |phase| of_phase(&events, phase).filter(move |event| pe(event, 2) == me);

@@ -146,14 +146,16 @@ impl JobTrace {
     }
 
     /// Returns when the operations in flight of each record of a PE were complete: at the end of
-    /// the next quiet of its context.
+    /// the next quiet of its context, towards all PEs or towards its own.
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
-        let mut quiets: HashMap<u32, u64> = HashMap::new();
+        let mut quiets: HashMap<(u32, Option<u32>), u64> = HashMap::new();
         let mut completion = |record: &TraceRecord| {
+            let TraceRecord { context, peer, .. } = *record;
             if let (Kind::Quiet, Some(end)) = (record.kind, record.end) {
-                quiets.insert(record.context, end);
+                quiets.insert((context, peer), end);
             }
-            quiets.get(&record.context).copied()
+            let of_peers = [None, peer].map(|peer| quiets.get(&(context, peer)).copied());
+            of_peers.into_iter().flatten().min()
         };
         let records = self.pes[pe].records.iter().rev();
         let mut completions: Vec<_> = records.map(&mut completion).collect();
@@ -162,12 +164,15 @@ impl JobTrace {
     }
 
     /// Returns what PEs did for others that waited: the last change of a word before a wait for it
-    /// ended, the last PE that entered a collective, and what collectives move.
+    /// ended, the last PE that entered a collective before another one left it, and what
+    /// collectives move. None ends before it begins, as the error of clocks could have it.
     pub fn flows(&self) -> Vec<Flow> {
         let mut flows: Vec<Flow> =
             self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
         flows.sort_by_key(|flow| self.record(flow.from).begin);
         flows.extend(self.moves());
+        let begin = |flow: &Flow| self.record(flow.from).begin;
+        flows.retain(|flow| self.record(flow.to).end.is_none_or(|end| begin(flow) <= end));
         flows
     }
 
@@ -179,7 +184,7 @@ impl JobTrace {
             .record_indices()
             .filter_map(|call| {
                 let record = self.record(call);
-                if record.peer.is_some() {
+                if record.is_access() {
                     return None;
                 }
                 let nanoseconds = record.end.unwrap_or(last).saturating_sub(record.begin);
@@ -227,14 +232,17 @@ impl JobTrace {
                 causes.insert(to, *from);
             }
         }
-        for members in self.collectives().into_values() {
-            let Some(last) = members.iter().copied().max_by_key(|index| self.record(*index).begin)
-            else {
-                continue;
-            };
-            let has_ended = |index: &RecordIndex| self.record(*index).end.is_some();
-            let others = members.into_iter().filter(|index| *index != last && has_ended(index));
-            causes.extend(others.map(|index| (index, last)));
+        for mut members in self.collectives().into_values() {
+            members.sort_by_key(|index| self.record(*index).begin);
+            for &member in &members {
+                // Who comes after a member has left, as into a broadcast behind its root, has not
+                // ended its wait.
+                let Some(end) = self.record(member).end else { continue };
+                let n = members.partition_point(|other| self.record(*other).begin <= end);
+                if let Some(last) = members[..n].last().filter(|last| **last != member) {
+                    causes.insert(member, *last);
+                }
+            }
         }
         causes
     }
@@ -264,25 +272,28 @@ impl JobTrace {
         collectives
     }
 
-    /// Returns each move, to the same collective on the other PE.
+    /// Returns each move: to the same collective on the other PE, or from there.
     fn moves(&self) -> Vec<Flow> {
         let collectives = self.collectives();
         let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
         let mut flows = Vec::new();
-        for from in self.record_indices() {
-            let record = self.record(from);
-            let thread = (from.0, record.thread);
+        for own in self.record_indices() {
+            let record = self.record(own);
+            let thread = (own.0, record.thread);
             match (record.kind, record.peer) {
                 (Kind::Collective, _) => {
                     around.insert(thread, record.subject);
                 }
-                (Kind::Move, Some(peer)) if peer != self.pe(from) => {
+                (Kind::Move, Some(peer)) if peer != self.pe(own) => {
                     let members = around.get(&thread).and_then(|subject| collectives.get(subject));
-                    let to = members.and_then(|members| {
-                        let at = members.binary_search_by_key(&peer, |to| self.pe(*to)).ok()?;
-                        Some(members[at])
+                    let other = members.and_then(|members| {
+                        let at = members.binary_search_by_key(&peer, |other| self.pe(*other));
+                        Some(members[at.ok()?])
                     });
-                    flows.extend(to.map(|to| Flow { from, to }));
+                    flows.extend(other.map(|other| match record.subject[0] {
+                        0 => Flow { from: own, to: other },
+                        _ => Flow { from: other, to: own },
+                    }));
                 }
                 _ => {}
             }
@@ -341,10 +352,24 @@ mod tests {
     #[test]
     fn members_wait_for_the_last_one_and_get_what_is_moved() {
         let collective = |begin, nth| record(Kind::Collective, None, (begin, 50), [7, nth]);
-        let moved = record(Kind::Move, Some(1), (35, 36), [0; 2]);
-        let job = job([vec![collective(30, 2), moved], vec![collective(10, 1), collective(20, 2)]]);
+        let moved = |is_from| record(Kind::Move, Some(1), (35, 36), [is_from, 0]);
+        let own = vec![collective(30, 2), moved(0), moved(1)];
+        let job = job([own, vec![collective(10, 1), collective(20, 2)]]);
         let flow = |from, to| Flow { from, to };
-        assert_eq!(job.flows(), [flow((0, 0), (1, 1)), flow((0, 1), (1, 1))]);
+        let moves = [flow((0, 1), (1, 1)), flow((1, 1), (0, 2))];
+        assert_eq!(job.flows(), [&[flow((0, 0), (1, 1))], &moves[..]].concat());
+    }
+
+    #[test]
+    fn a_root_that_has_left_did_not_wait_for_who_came_later() {
+        let broadcast = |times| record(Kind::Collective, None, times, [7, 1]);
+        let root = vec![broadcast((0, 10)), record(Kind::Move, Some(1), (5, 6), [0; 2])];
+        let late = job([root, vec![broadcast((30, 40))]]);
+        assert_eq!(late.flows(), [Flow { from: (0, 1), to: (1, 0) }]);
+        assert!(late.longest_waits(2).iter().all(|wait| wait.cause.is_none()));
+        // What moves to the root cannot have ended there before it began.
+        let wrong = vec![broadcast((30, 40)), record(Kind::Move, Some(0), (35, 36), [0; 2])];
+        assert_eq!(job([vec![broadcast((0, 10))], wrong]).flows(), []);
     }
 
     #[test]
@@ -363,8 +388,9 @@ mod tests {
     fn what_is_in_flight_ends_by_the_next_quiet() {
         let put = |begin| record(Kind::Put, Some(1), (begin, begin + 1), [0; 2]);
         let quiet = record(Kind::Quiet, None, (20, 30), [0; 2]);
-        let job = job([vec![put(10), quiet, put(40)], vec![]]);
+        let of_pe = |peer, end| record(Kind::Quiet, Some(peer), (11, end), [0; 2]);
+        let job = job([vec![put(10), of_pe(0, 13), quiet, put(40), of_pe(1, 50)], vec![]]);
         assert_eq!(job.completions(0)[0], Some(30));
-        assert_eq!(job.completions(0)[2], None);
+        assert_eq!(job.completions(0)[3], Some(50));
     }
 }

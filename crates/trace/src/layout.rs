@@ -97,7 +97,7 @@ kinds! {
     Get = "get",
     /// An atomic operation on the word of the peer that is the subject.
     Amo = "amo",
-    /// Bytes that a collective moves to or from the peer.
+    /// Bytes that a collective moves to the peer, or from it if the first word of the subject is 1.
     Move = "move",
     /// A collective. The subject is a number of its members, and which of their collectives it is.
     Collective = "collective",
@@ -107,7 +107,7 @@ kinds! {
     Lock = "lock",
     /// A fence.
     Fence = "fence",
-    /// A quiet, also as a part of another call.
+    /// A quiet, also as a part of another call; towards the peer alone if there is one.
     Quiet = "quiet",
 }
 
@@ -146,6 +146,11 @@ impl TraceRecord {
         let who = u64::from(self.thread) | u64::from(self.context) << 32;
         let [first, second] = self.subject;
         [what, who, self.begin, self.end.unwrap_or(0), self.nbytes, first, second]
+    }
+
+    /// Returns true for an access to memory of a PE.
+    pub fn is_access(&self) -> bool {
+        matches!(self.kind, Kind::Put | Kind::Get | Kind::Amo | Kind::Move)
     }
 
     /// Returns the first word of a record with another name.

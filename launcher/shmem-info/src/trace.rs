@@ -56,9 +56,18 @@ pub fn show(dir: &Path) -> Result<String, String> {
     let (trace, page) = (trace.display(), page.display());
     let waits =
         job.longest_waits(SHOWN).iter().map(|wait| sentence(wait, &job)).collect::<String>();
-    let lines = format!("{missing}{waits}{}", totals(&job));
+    let dropped = dropped(&job).map_or_else(String::new, |sentence| sentence + "\n");
+    let lines = format!("{missing}{dropped}{waits}{}", totals(&job));
     let lines: String = lines.lines().map(|line| wrapped(line, 2) + "\n").collect();
     Ok(format!("{lines}The trace for Perfetto is in {trace}, the page in {page}.\n"))
+}
+
+/// Returns a sentence about records for which the rings of PEs had no room.
+fn dropped(job: &JobTrace) -> Option<String> {
+    let n: u64 = job.pes.iter().map(|pe| pe.dropped).sum();
+    (n > 0).then(|| {
+        format!("{n} of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more.")
+    })
 }
 
 /// Returns lines about the PEs for which others waited the longest.
@@ -79,15 +88,12 @@ fn totals(job: &JobTrace) -> String {
 
 fn page(job: &JobTrace) -> String {
     let (begin, end) = job.times();
-    let dropped: u64 = job.pes.iter().map(|pe| pe.dropped).sum();
     charts::page(
         "Trace of a job",
         &html! {
             h1 { "Trace of a job of " (job.n_pes()) " PEs" }
             p { "From the first record to the last it took " (time(end - begin)) "." }
-            @if dropped > 0 {
-                p .warnings { (dropped) " of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more." }
-            }
+            @if let Some(sentence) = dropped(job) { p .warnings { (sentence) } }
             @if job.missing().0 > 0 {
                 p .warnings { "The traces of " (job.missing().0) " PEs are missing." }
             }
@@ -97,7 +103,7 @@ fn page(job: &JobTrace) -> String {
             @if job.pes.len() > ROWS {
                 p { (ROWS) " of " (job.pes.len()) " PEs: those of the longest waits, and the first others; the trace for Perfetto has all." }
             }
-            figure { (timeline(job).svg("Timeline")) (legend()) }
+            figure { (timeline(job).svg("Timeline")) (legend(job)) }
             h2 { "Who made others wait" }
             (wait_totals(job))
             h2 { "Longest waits" }
@@ -160,7 +166,7 @@ fn color(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-fn legend() -> Markup {
+fn legend(job: &JobTrace) -> Markup {
     let kinds = [Kind::Put, Kind::Collective, Kind::Wait, Kind::Lock, Kind::Quiet].map(color);
     html! {
         p .note {
@@ -170,6 +176,11 @@ fn legend() -> Markup {
             }
             svg width="14" height="10" { rect width="10" height="10" fill=(CARD) stroke=(SOFT) {} }
             "outside the library"
+            @if job.pes.iter().any(|pe| pe.dropped > 0) {
+                " \u{2003}"
+                svg width="14" height="10" { rect width="10" height="10" fill=(ABSENT) {} }
+                "dropped records"
+            }
         }
     }
 }
@@ -199,7 +210,7 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
             }
             None => {
                 last.insert(color, bars.len());
-                let is_access = record.peer.is_some();
+                let is_access = record.is_access();
                 bars.push(Bar { color, left, right, is_access, first, n: 1 });
             }
         }
@@ -238,8 +249,16 @@ fn timeline(job: &JobTrace) -> Drawing {
     let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
     let gap = pes.len() as f64 / 16.0;
     let rows: Vec<_> = pes.iter().map(|pe| bars(&pe.records, span, gap)).collect();
+    // The oldest records are dropped, so that the row of the PE begins later.
+    let first = |pe: &PeTrace| x(pe.records.first().map_or(end, |record| record.begin));
+    let gaps: Vec<_> = (0..).zip(&pes).filter(|(_, pe)| pe.dropped > 0).collect();
+    let gaps = gaps.into_iter().map(|(i, pe)| (row(i), first(pe), *pe));
+    let gaps: Vec<_> = gaps.filter(|(_, until, _)| *until > LEFT).collect();
     let content = html! {
         (ticks_below(&ticks, (10.0, bottom)))
+        @for (y, until, _) in &gaps {
+            rect fill=(ABSENT) x=(LEFT) y=(px(y + 2.0)) width=(px(until - LEFT)) height=(px(ROW - 4.0)) {}
+        }
         @for (i, bars) in rows.iter().enumerate() {
             (label((LEFT - 6.0, row(i) + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", pes[i].pe)))
             (rule(ABSENT, (LEFT, row(i) + ROW), (LEFT + WIDTH, row(i) + ROW)))
@@ -251,6 +270,10 @@ fn timeline(job: &JobTrace) -> Drawing {
         }
     };
     let hits = html! {
+        @for (y, until, pe) in &gaps {
+            @let tip = format!("PE {}: {} records were dropped", pe.pe, pe.dropped);
+            (hit((LEFT, *until), (*y, y + ROW), &tip))
+        }
         @for (i, bars) in rows.iter().enumerate() {
             @for bar in bars {
                 @let record = &pes[i].records[bar.first];

@@ -15,7 +15,7 @@ impl SymmetricRange {
     /// Copies the bytes to `dest` on `pe`, which may be this PE.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        observers::moved(pe.index(), self.nbytes());
+        observers::moved_to(pe.index(), self.nbytes());
         match dest.on(pe) {
             // SAFETY: symmetric memory of this PE and of a mapped one.
             Some(to) => unsafe {
@@ -30,7 +30,7 @@ impl SymmetricRange {
     pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
-        observers::moved(pe.index(), nbytes);
+        observers::moved_from(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
             // SAFETY: symmetric memory of a mapped PE and of this one.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
@@ -56,7 +56,7 @@ impl SymmetricRange {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        observers::moved(pe.index(), self.nbytes());
+        observers::moved_to(pe.index(), self.nbytes());
         // It stays mapped, so it exists until the copy is complete.
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
@@ -72,7 +72,7 @@ impl SymmetricRange {
         let several = pes.len() > 1;
         let completion = if several { Completion::AtQuiet } else { Completion::Now };
         for (i, &pe) in pes.iter().enumerate() {
-            observers::moved(pe.index(), nbytes);
+            observers::moved_to(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             endpoints::on_library(|endpoint| {
                 let dest = LocalBuf { base: to, nbytes };
@@ -102,7 +102,7 @@ impl SymmetricRange {
             return;
         }
         assert!(needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(), "a stride too far");
-        observers::moved(pe.index(), nelems * elem_bytes);
+        observers::moved_to(pe.index(), nelems * elem_bytes);
         let from = self.start().cast_const();
         let Some(start) = dest.on(pe) else {
             let remote = dest.remote(0);

@@ -115,6 +115,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     if !ctx.is_valid(call) {
         return;
     }
+    let _observed = observers::call(|| event(call, ctx, Action::QuietOfPes));
     for i in 0..npes {
         // SAFETY: `i` is below `npes`.
         let pe = unsafe { target_pes.wrapping_add(i).read() };

@@ -163,7 +163,7 @@ fn timed(action: Action) -> Option<CallKind> {
         Action::Wait => CallKind::Wait,
         Action::Lock => CallKind::Lock,
         Action::Fence => CallKind::Fence,
-        Action::Quiet { is_part: false } => CallKind::Quiet,
+        Action::Quiet { is_part: false } | Action::QuietOfPes => CallKind::Quiet,
         _ => return None,
     })
 }
@@ -173,7 +173,7 @@ pub(super) fn begin(event: &Event) -> ObserverState {
     let Some(counters) = get() else { return ObserverState::default() };
     match event.action {
         Action::Access(access) => counters.access(access.kind, event),
-        Action::Move => counters.access(AccessKind::Collective, event),
+        Action::Move { .. } => counters.access(AccessKind::Collective, event),
         Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
             let [writes, reads] = counters.context(event.ctx).issued();
             return [nanoseconds(), writes, reads];

@@ -70,8 +70,10 @@ pub(crate) const NO_PE: c_int = -1;
 pub(crate) enum Action {
     /// An access to symmetric memory.
     Access(AccessEvent),
-    /// A plan of a collective moves bytes between this PE and another one.
-    Move,
+    /// A plan of a collective moves bytes to another PE, or from it.
+    Move {
+        is_from: bool,
+    },
     /// A collective, in which `remote` is its result here and `local` what it reads.
     Collective(Membership),
     /// A non-blocking collective, until the program finds it done.
@@ -85,7 +87,9 @@ pub(crate) enum Action {
     Quiet {
         is_part: bool,
     },
-    /// A quiet towards one PE.
+    /// A quiet towards some PEs ...
+    QuietOfPes,
+    /// ... of which it completes one after the other.
     PeQuiet,
     /// A quiet that does not wait. It ends only if everything is complete.
     QuietTest,

@@ -85,6 +85,11 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
+    /// Returns how many records it has dropped.
+    pub(crate) fn n_dropped(&self) -> u64 {
+        self.words[header::BEGUN].load(Relaxed).saturating_sub(self.capacity)
+    }
+
     /// Begins a record, and returns its number, its first word and its time.
     #[inline(always)]
     fn begin(
@@ -275,14 +280,14 @@ fn recorded(event: &Event) -> Option<Recorded> {
             let word = if access.signal == 0 { remote.addr } else { access.signal };
             recorded_access(access.kind, word, remote.total())
         }
-        Action::Move => (Kind::Move, false, remote.total(), [0; 2]),
+        Action::Move { is_from } => (Kind::Move, false, remote.total(), [u64::from(is_from), 0]),
         Action::Collective(member) | Action::CarriedOut(member) => {
             (Kind::Collective, false, 0, [member.team, member.nth])
         }
         Action::Wait => (Kind::Wait, false, 0, [location(), remote.total() as u64]),
         Action::Lock => (Kind::Lock, false, 0, [location(), 0]),
         Action::Fence => (Kind::Fence, false, 0, [0; 2]),
-        Action::Quiet { .. } => (Kind::Quiet, false, 0, [0; 2]),
+        Action::Quiet { .. } | Action::PeQuiet => (Kind::Quiet, false, 0, [0; 2]),
         _ => return None,
     })
 }

@@ -382,7 +382,7 @@ fn put_signal_remote(
 ) {
     let nbytes = source.nbytes();
     assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
-    observers::moved(pe.index(), nbytes);
+    observers::moved_to(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
     // SAFETY: memory of this PE that stays as it is during the call.

@@ -70,6 +70,9 @@ static void operations(int right) {
     shmem_quiet();
     shmem_quiet();
     shmem_ctx_quiet(ctx);
+    const int pes[] = {right, check_me};
+    shmem_pe_quiet(pes, 2);
+    shmem_ctx_pe_quiet(ctx, pes, 1);
     counters_are(SHMEM_CTX_DEFAULT, 20, 10);
     counters_are(ctx, 7, 0);
     shmem_ctx_destroy(ctx);

@@ -70,26 +70,35 @@ pub(crate) fn put_out(call: Call, job: &Job) {
     ring.set_clock(true, clock_offset(call, job));
     trace::await_places();
     // All files are whole behind it.
-    let n_records: u64 = words(call, teams().world(), ring.n_records()).iter().sum();
+    let [n_records, n_dropped] = [ring.n_records(), ring.n_dropped()]
+        .map(|own| words(call, teams().world(), own).iter().sum::<u64>());
     if job.me != Pe(0) {
         return;
     }
-    // The program has done its work: what fails now is a warning.
+    // The program has done its work: what fails now is a warning. Without a stderr there is no
+    // place for it.
+    let warn = |warning: &str| drop(writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}"));
+    if n_dropped > 0 {
+        warn(&format!(
+            "{n_dropped} of the oldest records were dropped; set SHMEM_TRACE_SIZE to more than {} bytes",
+            job.settings.trace_size
+        ));
+    }
     let file = Path::new(directory).join(FILE);
-    let warning = if n_records > MAX_RECORDS {
-        format!("there are {n_records} records; run shmem-info trace {directory} for {FILE}")
-    } else {
-        match write(Path::new(directory), &file) {
-            Ok(0) => return,
-            Ok(n) => format!(
-                "the files of {n} PEs on other hosts are not in {directory} here; copy them into it, \
-                 and run shmem-info trace {directory}"
-            ),
-            Err(why) => format!("{} cannot be written: {why}", file.display()),
-        }
-    };
-    // Without a stderr there is no place for the warning.
-    let _ = writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}");
+    if n_records > MAX_RECORDS {
+        warn(&format!(
+            "there are {n_records} records; run shmem-info trace {directory} for {FILE}"
+        ));
+        return;
+    }
+    match write(Path::new(directory), &file) {
+        Ok(0) => {}
+        Ok(n) => warn(&format!(
+            "the files of {n} PEs on other hosts are not in {directory} here; copy them into it, \
+             and run shmem-info trace {directory}"
+        )),
+        Err(why) => warn(&format!("{} cannot be written: {why}", file.display())),
+    }
 }
 
 /// Writes the trace of the job, and returns how many PEs are missing in it.

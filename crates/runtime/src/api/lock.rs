@@ -33,6 +33,7 @@ use crate::memory::{range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::{order, polling};
 use crate::observers::{self, Action, Event};
+use crate::sync::status::{LongWait, WaitDescription};
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_explain::status::{Subject, SymmetricLocation};
@@ -78,7 +79,9 @@ impl<T: LockWord> LockHandle<T> {
     /// Asks for this PE's node, before other threads of the PE that ask later.
     fn take_turn(&self, wait: bool) -> TurnResult {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
-        turns::take(self.address(), size_of::<T>(), threads, wait)
+        let mut waiting = LongWait::new(|| self.describe(None));
+        let sleep = |passed: &_, seen| waiting.sleep(passed, seen);
+        turns::take(self.address(), size_of::<T>(), threads, wait, sleep)
     }
 
     fn on(&self, pe: c_int) -> RemoteWord<T> {
@@ -187,16 +190,20 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Waits for another PE to set bits of this PE's node: the one before it, if that is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
-        let describe = || {
-            let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
-            (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
-        };
+        let describe = || self.describe(behind);
         if address::are_atomics_by_network() {
             // A network sets the bits when it likes, and then rings no doorbell.
             backoff::until_seen(self.job, describe, ready);
         } else {
             backoff::until_rung(self.job, describe, ready);
         }
+    }
+
+    /// Describes a wait for the lock: behind another PE, if that is known, or behind another thread
+    /// of this one.
+    fn describe(&self, behind: Option<Pe>) -> WaitDescription {
+        let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
+        (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
     }
 
     /// Prints a message if another PE waits for a lock that is held at finalization, or a warning

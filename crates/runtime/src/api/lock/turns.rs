@@ -4,10 +4,12 @@
 //! decide which of them uses the node, in the order of their calls; each of them then joins the
 //! queue of PEs again. This file must not know the form of a lock in symmetric memory.
 
+use crate::memory::primitive::AtomicU32;
 use crate::process;
+use crate::sync::flags;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A thread, by a number that no other has: quicker to have than what the standard library offers.
 type ThreadNumber = u64;
@@ -35,8 +37,8 @@ struct LockTurn {
 }
 
 static TURNS: Mutex<Vec<LockTurn>> = Mutex::new(Vec::new());
-/// A turn passed on to the next thread.
-static PASSED: Condvar = Condvar::new();
+/// The number of turns that were passed on, on which the threads that wait for theirs sleep.
+static PASSED: AtomicU32 = AtomicU32::new(0);
 
 /// The result of a request for a turn.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,8 +53,15 @@ pub(super) enum TurnResult {
 
 /// Asks for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
 /// `wait` no answer is [`TurnResult::Taken`]; where other threads may call at the same time
-/// (`threads`), the caller waits for its turn then.
-pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> TurnResult {
+/// (`threads`), the caller waits for its turn then: `sleep` returns once the word no longer has the
+/// value, or earlier.
+pub(super) fn take(
+    lock: usize,
+    nbytes: usize,
+    threads: bool,
+    wait: bool,
+    mut sleep: impl FnMut(&AtomicU32, u32),
+) -> TurnResult {
     let me = Some(current());
     let mut turns = process::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
@@ -68,7 +77,12 @@ pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Tur
     let mine = turn.next;
     turn.next += 1;
     loop {
-        turns = PASSED.wait(turns).unwrap_or_else(PoisonError::into_inner);
+        // Changed under the mutex, so that no change between the look and the sleep is missed.
+        let passed = PASSED.load(Relaxed);
+        // While this thread sleeps, the status lists the locks that this PE holds.
+        drop(turns);
+        sleep(&PASSED, passed);
+        turns = process::lock(&TURNS);
         let turn = turns.iter_mut().find(|turn| turn.lock == lock);
         let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
             unreachable!("a turn is kept while threads wait for it");
@@ -100,7 +114,9 @@ pub(super) fn pass(lock: usize) {
     if turns[at].serving == turns[at].next {
         turns.swap_remove(at);
     } else {
-        PASSED.notify_all();
+        PASSED.fetch_add(1, Relaxed);
+        drop(turns);
+        flags::wake(&PASSED);
     }
 }
 

@@ -1,21 +1,26 @@
 //! Unit tests of `turns`.
 
 use super::*;
+use rustix::thread::futex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
+fn sleep(word: &AtomicU32, value: u32) {
+    let _ = futex::wait(word, futex::Flags::empty(), value, None);
+}
+
 #[test]
 fn a_turn_is_one_thread_s_and_its_own_is_known() {
-    assert_eq!(take(8, 8, true, true), TurnResult::Yours);
+    assert_eq!(take(8, 8, true, true, sleep), TurnResult::Yours);
     assert!(!hold(8, true) && hold(8, false) && hold(8, true));
-    assert_eq!(take(8, 8, true, true), TurnResult::Own);
-    let other = |threads| thread::spawn(move || take(8, 8, threads, false)).join().unwrap();
+    assert_eq!(take(8, 8, true, true, sleep), TurnResult::Own);
+    let other = |threads| thread::spawn(move || take(8, 8, threads, false, sleep)).join().unwrap();
     assert_eq!(other(true), TurnResult::Taken);
     assert_eq!(other(false), TurnResult::Own);
     assert!(held().contains(&(8, 8)));
     assert!(hold(8, false) && !hold(8, false));
     pass(8);
-    assert_eq!(take(8, 8, true, false), TurnResult::Yours);
+    assert_eq!(take(8, 8, true, false, sleep), TurnResult::Yours);
     forget(0..9);
     assert!(!hold(8, true));
 }
@@ -36,11 +41,11 @@ fn threads_are_served_in_the_order_of_their_calls() {
     const LOCK: usize = 16;
     static SERVED: AtomicUsize = AtomicUsize::new(0);
     let queued = || process::lock(&TURNS).iter().find(|turn| turn.lock == LOCK).unwrap().next;
-    assert_eq!(take(LOCK, 8, true, true), TurnResult::Yours);
+    assert_eq!(take(LOCK, 8, true, true, sleep), TurnResult::Yours);
     let threads: Vec<_> = (0..8)
         .map(|i| {
             let thread = thread::spawn(move || {
-                assert_eq!(take(LOCK, 8, true, true), TurnResult::Yours);
+                assert_eq!(take(LOCK, 8, true, true, sleep), TurnResult::Yours);
                 assert_eq!(SERVED.fetch_add(1, SeqCst), i);
                 pass(LOCK);
             });
@@ -52,7 +57,7 @@ fn threads_are_served_in_the_order_of_their_calls() {
         .collect();
     pass(LOCK);
     // Behind the others, not taken for its former turn.
-    assert_eq!(take(LOCK, 8, true, true), TurnResult::Yours);
+    assert_eq!(take(LOCK, 8, true, true, sleep), TurnResult::Yours);
     assert_eq!(SERVED.load(SeqCst), 8);
     pass(LOCK);
     threads.into_iter().for_each(|thread| thread.join().unwrap());

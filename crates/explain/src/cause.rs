@@ -1,7 +1,7 @@
 //! A cause of waits, as a rule finds it.
 
 use crate::graph::Graph;
-use crate::job::Pe;
+use crate::job::{Description, Pe};
 
 /// Causes of a kind that are shown.
 pub const OF_A_KIND: usize = 3;
@@ -12,8 +12,8 @@ pub struct Cause {
     /// The nodes of the graph that are the cause, and the PEs that are.
     pub nodes: Vec<u32>,
     pub pes: Vec<u32>,
-    /// The sentences that describe it.
-    pub sentences: Vec<String>,
+    /// What is said of it.
+    pub description: Description,
 }
 
 /// The kind of a cause.
@@ -78,6 +78,6 @@ pub enum Kind {
 pub fn states(graph: &Graph, kind: Kind, awaited: bool, is: impl Fn(&Pe) -> bool) -> Option<Cause> {
     let mut pes = graph.job.all(is);
     pes.retain(|pe| !awaited || !graph.backward[*pe as usize].is_empty());
-    let sentences = graph.job.sentences(&pes);
-    (!pes.is_empty()).then(|| Cause { kind, nodes: pes.clone(), pes, sentences })
+    let description = graph.job.describe(&pes);
+    (!pes.is_empty()).then(|| Cause { kind, nodes: pes.clone(), pes, description })
 }

@@ -19,6 +19,24 @@ pub struct Job<'a> {
     holders: HashMap<SymmetricLocation, u32>,
 }
 
+/// Sentences, and the PEs of which they say all that is known.
+#[derive(Clone, Default)]
+pub struct Description {
+    pub sentences: Vec<String>,
+    pub told: Vec<u32>,
+}
+
+/// What is said of waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// The calls, and which collectives they are.
+    Calls,
+    /// Also the words with their values, and the locks.
+    Objects,
+    /// Also the PEs that hold the locks, or that the operations and messages are for or from.
+    Peers,
+}
+
 /// A PE.
 #[derive(Clone, Copy)]
 pub struct Pe<'a> {
@@ -87,36 +105,63 @@ impl<'a> Job<'a> {
         self.holders.get(&key(lock)).copied()
     }
 
-    /// Returns sentences on what PEs do, one for each of the first groups that do the same, such as
+    /// Says what PEs do, in one sentence for each of the first groups that do the same, such as
     /// `PE 3 computes.` or `PE 3 has waited 31 s in shmem_quiet.`
-    pub fn sentences(&self, pes: &[u32]) -> Vec<String> {
-        let does = |pe: u32| match self.pes[pe as usize].situation {
-            Situation::Waits(_) if self.pes[pe as usize].is_busy() => Err([
-                "computes in another thread".to_owned(),
-                "compute in other threads".to_owned(),
-            ]),
-            Situation::Waits(_) => Ok(self.waits(pe, true)),
-            situation => Err([1, 2].map(|n| situation.predicate(n))),
+    pub fn describe(&self, pes: &[u32]) -> Description {
+        let of = |pe: u32| &self.pes[pe as usize];
+        let does = |pe: u32| match of(pe).situation {
+            Situation::Waits(_) => self.waits(pe, Detail::Peers),
+            situation => situation.predicate(1),
         };
-        let (mut groups, rest) = (ranges::fold(pes, does), NAMED);
-        let rest: Vec<u32> =
-            groups.split_off(rest.min(groups.len())).into_iter().flat_map(|(_, pes)| pes).collect();
-        let sentence = |(does, pes): &(Result<String, [String; 2]>, Vec<u32>)| {
-            let is_one = pes.len() == 1;
-            let predicate = match does {
-                Ok(waits) => {
-                    let has = if is_one { "has" } else { "have" };
-                    format!("{has} waited {} {waits}", self.durations(pes))
+        let mut groups = ranges::fold(pes, |pe| (does(pe), of(pe).is_busy()));
+        let rest = groups.split_off(NAMED.min(groups.len()));
+        let sentence = |((does, is_busy), pes): &((String, bool), Vec<u32>)| {
+            let verb = |one, many| if pes.len() == 1 { one } else { many };
+            let names = ranges::pes(pes);
+            let waited =
+                || format!("{} waited {} {does}", verb("has", "have"), self.durations(pes));
+            match of(pes[0]).situation {
+                Situation::Waits(_) if *is_busy => {
+                    let computes = verb("computes in another thread", "compute in other threads");
+                    format!("{names} {computes}, and {}.", waited())
                 }
-                Err([one, many]) => if is_one { one } else { many }.clone(),
-            };
-            format!("{} {predicate}.", ranges::pes(pes))
+                Situation::Waits(_) => format!("{names} {}.", waited()),
+                _ => format!("{names} {}.", self.predicate(pes)),
+            }
         };
         let mut sentences: Vec<String> = groups.iter().map(sentence).collect();
+        let told = groups.into_iter().flat_map(|(_, pes)| pes).collect();
         if !rest.is_empty() {
+            let rest: Vec<u32> = rest.into_iter().flat_map(|(_, pes)| pes).collect();
             sentences.push(format!("So on for {}.", ranges::pes(&ranges::sorted(&rest))));
         }
-        sentences
+        Description { sentences, told }
+    }
+
+    /// Returns what PEs in the same situation do, after their names as a subject.
+    pub fn predicate(&self, pes: &[u32]) -> String {
+        let of = |pe: &u32| &self.pes[*pe as usize];
+        format!("{}{}", of(&pes[0]).situation.predicate(pes.len()), self.cpu_time(pes))
+    }
+
+    /// Returns the CPU time of PEs that compute.
+    fn cpu_time(&self, pes: &[u32]) -> String {
+        let percent = |pe: &u32| {
+            let of = &self.pes[*pe as usize];
+            match (of.situation, &of.snapshot?.process) {
+                (Situation::Computes, ProcessState::Runs { cpu_ms, of_ms }) => {
+                    Some(100 * cpu_ms / (*of_ms).max(1))
+                }
+                _ => None,
+            }
+        };
+        let each = if pes.len() == 1 { "" } else { " each" };
+        let percents = || pes.iter().filter_map(percent);
+        match (percents().min(), percents().max()) {
+            (Some(min), Some(max)) if min == max => format!(" ({max} % of a CPU{each})"),
+            (Some(min), Some(max)) => format!(" ({min}-{max} % of a CPU{each})"),
+            _ => String::new(),
+        }
     }
 }
 
@@ -235,7 +280,9 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
         holders.extend(held.map(|lock| (key(lock), pe)));
         for (wait, _) in of.waits() {
             if let Subject::Lock { lock, behind } = &wait.subject {
-                waiters.insert((pe, key(lock)), *behind);
+                // Threads behind the one that is in the queue of PEs name no PE.
+                let known: &mut Option<u32> = waiters.entry((pe, key(lock))).or_default();
+                *known = known.or(*behind);
             }
         }
     }

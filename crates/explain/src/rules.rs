@@ -10,9 +10,10 @@ mod writer;
 
 use crate::cause::{Cause, Kind, OF_A_KIND};
 use crate::graph::Graph;
-use crate::job::{Job, Pe, Situation};
+use crate::job::{Description, Detail, Job, Pe, Situation};
 use crate::ranges;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// The rules, in the order of what they conclude.
 const RULES: [fn(&Graph) -> Vec<Cause>; 6] =
@@ -23,17 +24,20 @@ const CALLS: usize = 3;
 
 /// Returns the conclusion. Each cause begins a line; the lines of its further sentences are
 /// indented. What holds for several causes is on the last lines.
-pub fn conclusion(job: &Job) -> Vec<String> {
+pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
-    let mut lines = Vec::new();
-    if causes.is_empty() {
-        lines.push(without_cause(job));
-    }
+    let Description { sentences: mut lines, mut told } = match causes.is_empty() {
+        true => without_cause(job),
+        false => Description::default(),
+    };
     for of_kind in causes.chunk_by(|one, other| one.kind == other.kind) {
         for (index, cause) in of_kind.iter().take(OF_A_KIND).enumerate() {
-            let mut sentences = cause.sentences.clone();
-            sentences.extend(waiters(&graph, cause));
+            let Description { mut sentences, told: of_cause } = cause.description.clone();
+            let waiters = waiters(&graph, cause, &told);
+            let is_new = |sentence: &String| !lines.iter().any(|line| line.trim() == sentence);
+            sentences.extend(waiters.sentences.into_iter().filter(is_new));
+            told.extend(of_cause.into_iter().chain(waiters.told));
             match of_kind.len() - index - 1 {
                 more if index < OF_A_KIND - 1 || more == 0 => {}
                 1 => sentences.push("There is one more case of this kind.".into()),
@@ -46,7 +50,7 @@ pub fn conclusion(job: &Job) -> Vec<String> {
     lines.extend(stacks(job));
     lines.extend(deadlock::exception(&graph, &causes));
     lines.extend(writer::hint(job, &causes));
-    lines
+    Description { sentences: lines, told }
 }
 
 /// Returns where PEs are that are outside the library.
@@ -57,24 +61,27 @@ fn stacks(job: &Job) -> Vec<String> {
 }
 
 /// Returns what there is to say when no PE waits long for another.
-fn without_cause(job: &Job) -> String {
+fn without_cause(job: &Job) -> Description {
+    let all = job.all(|_| true);
+    let of_all = |sentence: String| Description { sentences: vec![sentence], told: all.clone() };
+    let of_none = |sentence: &str| Description { sentences: vec![sentence.into()], told: vec![] };
     if job.pes.iter().any(Pe::is_waiting) {
-        return "The waits are shorter than 1 s: nothing can be concluded from them.".into();
+        return of_none("The waits are shorter than 1 s: nothing can be concluded from them.");
     }
     let first = job.pes.first().map(|of| of.situation);
     match first.filter(|first| job.pes.iter().all(|of| of.situation == *first)) {
-        Some(Situation::NoStatus) => {
-            "No PE has a status that can be read; perhaps none has passed shmem_init.".into()
+        Some(Situation::NoStatus) => of_all(
+            "No PE has a status that can be read; perhaps none has passed shmem_init.".to_owned(),
+        ),
+        Some(_) if job.n_pes() > 1 => {
+            of_all(format!("All PEs {}: none waits for another.", job.predicate(&all)))
         }
-        Some(all) if job.n_pes() > 1 => {
-            format!("All PEs {}: none waits for another.", all.predicate(job.pes.len()))
-        }
-        _ => "No PE waits for another.".into(),
+        _ => of_none("No PE waits for another."),
     }
 }
 
-/// Returns sentences on the PEs that wait for the cause.
-fn waiters(graph: &Graph, cause: &Cause) -> Vec<String> {
+/// Says which PEs wait for the cause; in which calls, unless all of them are `told` already.
+fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
     let mut is_seen = vec![false; graph.backward.len()];
     let start = [&cause.nodes[..], &cause.pes].concat();
     let direct = next_pes(graph, &start, &mut is_seen);
@@ -90,20 +97,32 @@ fn waiters(graph: &Graph, cause: &Cause) -> Vec<String> {
         [_] => "waits",
         _ => "wait",
     };
-    let mut calls = ranges::fold(&direct, |pe| graph.job.waits(pe, false));
-    calls.sort_by_key(|(_, pes)| Reverse(pes.len()));
-    if calls.len() > CALLS {
-        calls = vec![(format!("in {} calls", calls.len()), direct.clone())];
+    let job = graph.job;
+    let calls = |detail| ranges::fold(&direct, |pe| job.waits(pe, detail));
+    let mut shown = calls(Detail::Objects);
+    let is_told = shown.len() <= CALLS;
+    if !is_told {
+        shown = calls(Detail::Calls);
     }
+    shown.sort_by_key(|(_, pes)| Reverse(pes.len()));
+    if shown.len() > CALLS {
+        shown = vec![(format!("in {} calls", shown.len()), direct.clone())];
+    }
+    let told: HashSet<u32> = told.iter().copied().collect();
     let of_call = |(call, pes): &(String, Vec<u32>)| {
+        let is_told = pes.iter().all(|pe| told.contains(pe));
+        let call = if is_told { "too".into() } else { format!("{call}{}", job.lasting(pes)) };
         format!("{} {} for {object} {call}.", ranges::pes(pes), wait(pes))
     };
-    let mut sentences: Vec<String> = calls.iter().map(of_call).collect();
+    let mut sentences: Vec<String> = shown.iter().map(of_call).collect();
+    // Threads that compute are not told.
+    let is_idle = |pe: &u32| !job.pes[*pe as usize].is_busy();
+    let told = direct.iter().copied().filter(|pe| is_told && is_idle(pe)).collect();
     if !indirect.is_empty() {
         let (pes, direct) = (ranges::pes(&ranges::sorted(&indirect)), ranges::pes(&direct));
         sentences.push(format!("{pes} {} for {direct}.", wait(&indirect)));
     }
-    sentences
+    Description { sentences, told }
 }
 
 /// Returns the PEs that wait for these nodes without another PE between, in ascending order.

@@ -1,20 +1,18 @@
 //! The table: one line for all PEs in the same situation.
 
-use crate::job::{Job, Situation};
+use crate::job::{Detail, Job, Situation};
 use crate::ranges;
-use crate::snapshot::{PeSnapshot, ProcessState};
 use std::cmp::Reverse;
 
 /// Lines of the table at most.
 const LINES: usize = 25;
 
-/// Returns the lines of the table, those of most PEs first. Where they are too many, PEs that wait
-/// for different objects in the same call are in one line.
-pub fn table(job: &Job) -> Vec<String> {
-    let all = job.all(|_| true);
-    let mut rows = ranges::fold(&all, |pe| text(job, pe, true));
+/// Returns the lines of the table of these PEs, those of most PEs first. Where they are too many,
+/// PEs that wait for different objects in the same call are in one line.
+pub fn table(job: &Job, pes: &[u32]) -> Vec<String> {
+    let mut rows = ranges::fold(pes, |pe| text(job, pe, Detail::Peers));
     if rows.len() > LINES {
-        rows = ranges::fold(&all, |pe| text(job, pe, false));
+        rows = ranges::fold(pes, |pe| text(job, pe, Detail::Calls));
     }
     rows.sort_by_key(|(_, pes)| Reverse(pes.len()));
     let shown = if rows.len() > LINES { LINES - 1 } else { rows.len() };
@@ -28,13 +26,13 @@ pub fn table(job: &Job) -> Vec<String> {
 }
 
 /// Returns what a PE does, in the same words for all that do so.
-fn text(job: &Job, pe: u32, with_objects: bool) -> String {
+fn text(job: &Job, pe: u32, detail: Detail) -> String {
     let of = &job.pes[pe as usize];
     match of.situation {
         Situation::Waits(_) if of.is_busy() => {
-            job.waits(pe, with_objects) + ", while other threads compute"
+            job.waits(pe, detail) + ", while other threads compute"
         }
-        Situation::Waits(_) => job.waits(pe, with_objects),
+        Situation::Waits(_) => job.waits(pe, detail),
         situation => situation.predicate(2),
     }
 }
@@ -42,26 +40,7 @@ fn text(job: &Job, pe: u32, with_objects: bool) -> String {
 fn line(job: &Job, (text, pes): &(String, Vec<u32>)) -> String {
     let names = ranges::counted(pes);
     match job.pes[pes[0] as usize].situation {
-        Situation::Waits(_) => format!("{names} {text}, for {}", job.durations(pes)),
-        situation => format!("{names} {}{}", situation.predicate(pes.len()), cpu_time(job, pes)),
-    }
-}
-
-/// Returns the CPU time of PEs that compute.
-fn cpu_time(job: &Job, pes: &[u32]) -> String {
-    let percent =
-        |pe: &u32| match (job.pes[*pe as usize].situation, job.pes[*pe as usize].snapshot?) {
-            (
-                Situation::Computes,
-                PeSnapshot { process: ProcessState::Runs { cpu_ms, of_ms }, .. },
-            ) => Some(100 * cpu_ms / (*of_ms).max(1)),
-            _ => None,
-        };
-    let each = if pes.len() == 1 { "" } else { " each" };
-    let percents = || pes.iter().filter_map(percent);
-    match (percents().min(), percents().max()) {
-        (Some(min), Some(max)) if min == max => format!(" ({max} % of a CPU{each})"),
-        (Some(min), Some(max)) => format!(" ({min}-{max} % of a CPU{each})"),
-        _ => String::new(),
+        Situation::Waits(_) => format!("{names} {text}{}", job.lasting(pes)),
+        _ => format!("{names} {}", job.predicate(pes)),
     }
 }

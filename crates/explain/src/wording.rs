@@ -1,6 +1,6 @@
 //! Words a wait for a sentence: durations, ordinals, places and words with their values.
 
-use crate::job::Job;
+use crate::job::{Detail, Job};
 use crate::ranges::{self, enumerate_once};
 use crate::snapshot::PeSnapshot;
 use crate::status::{Collective, Subject, SymmetricLocation, Wait, Words};
@@ -12,15 +12,14 @@ pub const COLUMNS: usize = 100 - "oshrun: ".len();
 const SECOND: u64 = 1_000_000_000;
 
 impl Job<'_> {
-    /// Returns the waits of a PE, as they follow `PE 3 is`: `in shmem_quiet`. With their objects
-    /// and values, or only with the collectives. A thread that waits for a request and the one that
-    /// carries it out are in the same collective.
-    pub fn waits(&self, pe: u32, with_objects: bool) -> String {
+    /// Returns the waits of a PE, as they follow `PE 3 is`: `in shmem_quiet`. A thread that waits
+    /// for a request and the one that carries it out are in the same collective.
+    pub fn waits(&self, pe: u32, detail: Detail) -> String {
         let of = &self.pes[pe as usize];
         let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
             (Subject::Collective(of), _) => format!("in {}, {}", call(wait), collective(of)),
-            (_, Some(snapshot)) if with_objects => {
-                format!("in {}{}", call(wait), self.object(snapshot, wait, values))
+            (_, Some(snapshot)) if detail > Detail::Calls => {
+                format!("in {}{}", call(wait), self.object(snapshot, wait, values, detail))
             }
             _ => format!("in {}", call(wait)),
         };
@@ -30,13 +29,22 @@ impl Job<'_> {
         }
     }
 
-    fn object(&self, snapshot: &PeSnapshot, wait: &Wait, values: &[Option<u64>]) -> String {
+    fn object(
+        &self,
+        snapshot: &PeSnapshot,
+        wait: &Wait,
+        values: &[Option<u64>],
+        detail: Detail,
+    ) -> String {
+        let with_peers = detail == Detail::Peers;
         match &wait.subject {
             Subject::Words(words) => format!(" on {}", words_text(snapshot, words, values)),
             Subject::Lock { lock, .. } => {
-                let holder = self.holder(lock).map(|pe| format!(", which PE {pe} holds"));
-                format!(" on {}{}", location(snapshot, lock), holder.unwrap_or_default())
+                let holder = self.holder(lock).filter(|_| with_peers);
+                let holds = holder.map(|pe| format!(", which PE {pe} holds"));
+                format!(" on {}{}", location(snapshot, lock), holds.unwrap_or_default())
             }
+            Subject::Operations { .. } | Subject::Message { .. } if !with_peers => String::new(),
             Subject::Operations { peers } if peers.is_empty() => {
                 ", for operations over the network".to_owned()
             }
@@ -45,6 +53,15 @@ impl Job<'_> {
             }
             Subject::Message { from } => format!(", for a message from PE {from}"),
             Subject::Collective(_) | Subject::Exit | Subject::Leaving => String::new(),
+        }
+    }
+
+    /// Returns the clause that says how long PEs have waited: `, for 12 s`; nothing in
+    /// `shmem_init`, of which that is not known.
+    pub fn lasting(&self, pes: &[u32]) -> String {
+        match self.pes[pes[0] as usize].is_waiting() {
+            true => format!(", for {}", self.durations(pes)),
+            false => String::new(),
         }
     }
 
@@ -61,7 +78,7 @@ impl Job<'_> {
 }
 
 /// `shmem_quiet (ring.c:12 in exchange)`.
-fn call(Wait { call, called_at, .. }: &Wait) -> String {
+pub fn call(Wait { call, called_at, .. }: &Wait) -> String {
     called_at.as_ref().map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
 }
 

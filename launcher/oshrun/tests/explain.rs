@@ -79,7 +79,7 @@ fn a_request_is_answered_and_the_job_goes_on() {
 fn daemons_report_on_their_pes() {
     let agent = TestAgent::new("");
     for (hosts, stopped) in
-        [("a:2,b:2", "2 PEs (1, 3)"), ("a:1,b:2,c:1", "PE 2"), ("a:1,localhost:3", "PE 2")]
+        [("a:2,b:2", "PEs 1 and 3"), ("a:1,b:2,c:1", "PE 2"), ("a:1,localhost:3", "PE 2")]
     {
         let steps = ["init", "pid", "barrier", "1?kill:19", "sleep:60000"];
         let (job, pids, mut stderr) = start(agent.steps(hosts, "", &steps), 4);
@@ -103,7 +103,7 @@ fn a_host_that_does_not_answer_is_named() {
     let daemon = daemon.trim().parse().expect("a number");
     stop(daemon);
     job.signal(Signal::QUIT);
-    read_to(&mut stderr, &["2 PEs (2-3)", "host b"], None);
+    read_to(&mut stderr, &["PEs 2-3", "host b"], None);
     kill_process(Pid::from_raw(daemon as i32).expect("a process"), Signal::CONT).expect("own");
     end(job, &mut stderr);
     let _ = std::fs::remove_file(&file);

@@ -3,7 +3,7 @@
 use super::{in_flight, writer};
 use crate::cause::{Cause, Kind, OF_A_KIND};
 use crate::graph::{End, Graph};
-use crate::job::Pe;
+use crate::job::{Description, Detail, Pe};
 use crate::ranges::{self, enumerate};
 use crate::status::Subject;
 
@@ -20,14 +20,15 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
         let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
         pes.rotate_left(lowest);
         // Only the first ones are shown.
-        let sentences = if causes.len() > OF_A_KIND { Vec::new() } else { of_cycle(graph, &pes) };
-        causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), sentences });
+        let description =
+            if causes.len() > OF_A_KIND { Description::default() } else { of_cycle(graph, &pes) };
+        causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), description });
     }
     causes.sort_by(|one, other| one.nodes.cmp(&other.nodes));
     if !words.is_empty() {
-        let sentences = of_words(graph, &words);
+        let description = of_words(graph, &words);
         let nodes = words.clone();
-        causes.push(Cause { kind: Kind::WordOfNobody, nodes, pes: words, sentences });
+        causes.push(Cause { kind: Kind::WordOfNobody, nodes, pes: words, description });
     }
     causes
 }
@@ -66,7 +67,7 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
 }
 
 /// Describes PEs that wait for each other: each for the next one, the last one for the first.
-fn of_cycle(graph: &Graph, pes: &[u32]) -> Vec<String> {
+fn of_cycle(graph: &Graph, pes: &[u32]) -> Description {
     let (title, rule) = of_kind(graph, pes);
     let mut sentences = vec![format!("{title}:")];
     for (index, &pe) in pes.iter().enumerate().take(NAMED) {
@@ -74,14 +75,14 @@ fn of_cycle(graph: &Graph, pes: &[u32]) -> Vec<String> {
             next if next == pe => "itself".to_owned(),
             next => format!("PE {next}"),
         };
-        let (waits, lasted) = (graph.job.waits(pe, true), graph.job.durations(&[pe]));
+        let (waits, lasted) = (graph.job.waits(pe, Detail::Peers), graph.job.durations(&[pe]));
         sentences.push(format!("PE {pe} has waited {lasted} for {next} {waits}."));
     }
     if pes.len() > NAMED {
         sentences.push(format!("This cycle goes on: it has {} PEs.", pes.len()));
     }
     sentences.extend(rule.map(str::to_owned));
-    sentences
+    Description { sentences, told: pes.iter().copied().take(NAMED).collect() }
 }
 
 /// Returns what the cycle is called, and the rule that was broken.
@@ -107,7 +108,7 @@ fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Su
 }
 
 /// Describes PEs that wait for words that no PE is left to write.
-fn of_words(graph: &Graph, pes: &[u32]) -> Vec<String> {
+fn of_words(graph: &Graph, pes: &[u32]) -> Description {
     let word = if pes.len() == 1 { "this word" } else { "these words" };
     let others = graph.job.all(|_| true);
     let others: Vec<u32> = others.into_iter().filter(|pe| pes.binary_search(pe).is_err()).collect();
@@ -130,14 +131,15 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Vec<String> {
         (pes, _) if pes.is_empty() => "No PE".to_owned(),
         (_, what) => format!("At most a thread {what}"),
     };
-    let mut sentences = graph.job.sentences(pes);
+    let mut description = graph.job.describe(pes);
+    let sentences = &mut description.sentences;
     if pes.len() > 1 || others.iter().any(is_waiting) {
         sentences[0].insert_str(0, &format!("{}: ", title(graph)));
     }
     sentences.push(format!("{writer} is left to write {word}: {why}."));
     sentences.extend(in_flight::sentences(graph.job, pes));
     sentences.extend(writer::sentences(graph.job, pes));
-    sentences
+    description
 }
 
 /// Returns what waits are called that nothing ends but [`exception`].

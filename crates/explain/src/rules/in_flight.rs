@@ -12,28 +12,35 @@ const NAMED: usize = 3;
 
 pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut causes = Vec::new();
+    // PEs that compute beside their waits are a cause of their own if others wait for them.
+    let is_busy = |(pe, of): (usize, &Pe)| of.is_busy() && !graph.backward[pe].is_empty();
+    let mut is_described: Vec<bool> = graph.job.pes.iter().enumerate().map(is_busy).collect();
     for end in [End::Word, End::YoungWord, End::SatisfiedWord, End::Network, End::Lock] {
         let is_open = |pe: &u32| end != End::Word || graph.can_continue[*pe as usize];
         let pes = graph.ends.iter().filter(|(_, other)| *other == end).map(|(pe, _)| *pe);
-        let pes = ranges::sorted(&pes.filter(is_open).collect::<Vec<u32>>());
+        let mut pes = ranges::sorted(&pes.filter(is_open).collect::<Vec<u32>>());
+        // Threads of a PE may wait for different events, of which the first one is enough.
+        pes.retain(|pe| !std::mem::replace(&mut is_described[*pe as usize], true));
         if !pes.is_empty() {
-            let mut sentences = graph.job.sentences(&pes);
-            sentences.extend(of_end(graph, end, &pes));
+            let mut description = graph.job.describe(&pes);
+            description.sentences.extend(of_end(graph, end, &pes));
             let kind = if end == End::Word { Kind::WordOfOthers } else { Kind::Open };
-            causes.push(Cause { kind, nodes: pes.clone(), pes, sentences });
+            causes.push(Cause { kind, nodes: pes.clone(), pes, description });
         }
     }
     for (index, step) in graph.steps.iter().enumerate() {
         let node = graph.step(index);
-        if !step.is_mismatched && graph.forward[node as usize].is_empty() {
-            let pes = step.pes();
-            let mut sentences = graph.job.sentences(&pes);
-            sentences.push(
+        let mut pes = step.pes();
+        pes.retain(|pe| !is_described[*pe as usize]);
+        if !pes.is_empty() && !step.is_mismatched && graph.forward[node as usize].is_empty() {
+            pes.iter().for_each(|pe| is_described[*pe as usize] = true);
+            let mut description = graph.job.describe(&pes);
+            description.sentences.push(
                 "No member is missing: the collective is under way, or the members have passed \
                  different arguments."
                     .to_owned(),
             );
-            causes.push(Cause { kind: Kind::UnderWay, nodes: vec![node], pes, sentences });
+            causes.push(Cause { kind: Kind::UnderWay, nodes: vec![node], pes, description });
         }
     }
     causes

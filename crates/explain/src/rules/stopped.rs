@@ -8,8 +8,9 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut stopped = states(graph, Kind::Stopped, false, |of| {
         matches!(of.situation, Situation::Stopped | Situation::Traced)
     });
-    if let Some(Cause { pes, sentences, .. }) = &mut stopped {
+    if let Some(Cause { pes, description, .. }) = &mut stopped {
         let continues = if pes.len() == 1 { "It continues" } else { "They continue" };
+        let sentences = &mut description.sentences;
         sentences.push(format!("{continues} after the signal CONT or the debugger's command."));
     }
     let on_disk =

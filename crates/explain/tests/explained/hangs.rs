@@ -23,8 +23,7 @@ fn others(n_pes: u32, without: &[u32]) -> Vec<u32> {
     (0..n_pes).filter(|pe| !without.contains(pe)).collect()
 }
 
-const REST_WAITS: &str =
-    "PEs {rest} wait for PE 3 in shmem_barrier_all, the 41st collective on SHMEM_TEAM_WORLD.";
+const REST_WAITS: &str = "PEs {rest} wait for PE 3 in shmem_barrier_all, the 41st collective on SHMEM_TEAM_WORLD, for 12 s.";
 
 const EXCEPTION: &str = "An operation that is still in flight over a network could end such waits; \
                          nothing else can.";
@@ -84,7 +83,10 @@ fn what_is_in_flight_to_the_word_is_named() {
 
 #[test]
 fn a_pe_computes_while_the_others_wait() {
-    check(|n| TestJob::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
+    check(
+        |n| TestJob::new(n).barrier_all(others(n, &[3])),
+        &["PE 3 computes (99 % of a CPU).", REST_WAITS],
+    );
 }
 
 #[test]
@@ -148,14 +150,17 @@ fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
             let job = job.wait(others(n, &[3]), "shmem_finalize", 8.0, |_| Subject::Exit);
             job.process([1], ProcessState::Stopped)
         },
-        &["PE 1 is stopped by a signal", "PEs 0 and 2-{last} wait for PE 1 in shmem_finalize."],
+        &[
+            "PE 1 is stopped by a signal",
+            "PEs 0 and 2-{last} wait for PE 1 in shmem_finalize, for 8 s to 9 s.",
+        ],
     );
     check(
         |n| {
             let finalized = TestJob::new(n).stage([0], Some(Stage::Finalized));
             finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| Subject::Exit)
         },
-        &["PE 3 computes. PEs 1-2 ", "wait for PE 3 in Shmem::drop."],
+        &["PE 3 computes (99 % of a CPU). PEs 1-2 ", "wait for PE 3 in Shmem::drop, for 8 s."],
     );
 }
 
@@ -203,7 +208,9 @@ fn the_holder_of_a_lock_has_finalized() {
                 (1..n).fold(TestJob::new(n), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
             queue.stage([0], Some(Stage::Finalized))
         },
-        &["PE 0 has finalized. PEs 1-{last} wait for PE 0 in shmem_set_lock."],
+        &[
+            "PE 0 has finalized. PEs 1-{last} wait for PE 0 in shmem_set_lock on heap offset 0x40, for 20 s.",
+        ],
     );
 }
 
@@ -241,8 +248,8 @@ fn a_member_is_in_a_collective_of_another_team_with_a_pe_that_computes() {
             )
         },
         &[
-            "PE 2 computes.",
-            "PE 3 waits for PE 2 in shmem_team_sync, the 1st collective on team 7.",
+            "PE 2 computes (99 % of a CPU).",
+            "PE 3 waits for PE 2 in shmem_team_sync, the 1st collective on team 7, for 9 s.",
         ],
     );
 }
@@ -255,7 +262,7 @@ fn different_collectives_of_the_same_number() {
             job.wait([3], "shmem_long_sum_reduce", 31.0, |_| world(n, 41))
         },
         &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 41st one, PEs {rest} have called \
-           shmem_barrier_all and PE 3 has called shmem_long_sum_reduce. All members must call the \
+           shmem_barrier_all and PE 3 has called shmem_long_sum_reduce. They have waited 12 s to 31 s. All members must call the \
            same collectives in the same order."],
     );
 }
@@ -369,7 +376,7 @@ fn operations_are_for_a_stopped_pe() {
             let job = TestJob::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..3);
             job.barrier_all(4.min(n)..n).process([3], ProcessState::Stopped)
         },
-        &["PE 3 is stopped by a signal", "PE 0 waits for PE 3 in shmem_quiet."],
+        &["PE 3 is stopped by a signal", "PE 0 waits for PE 3 in shmem_quiet, for 4 s."],
     );
 }
 
@@ -399,8 +406,8 @@ fn a_broadcast_waits_for_the_parent_of_a_parent() {
                 |_| in_broadcast(n, 1),
             )
         },
-        &["PE 1 computes. PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th collective on \
-           SHMEM_TEAM_WORLD."],
+        &["PE 1 computes (99 % of a CPU). PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th \
+           collective on SHMEM_TEAM_WORLD, for 6 s."],
     );
 }
 
@@ -416,8 +423,8 @@ fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
         hang,
         &[
             "PE 3 can still write this word.",
-            "PE 3 computes. PEs 1-2 ",
-            "wait for PE 3 in shmem_int_sum_reduce, the 5th collective on SHMEM_TEAM_WORLD.",
+            "PE 3 computes (99 % of a CPU). PEs 1-2 ",
+            "wait for PE 3 in shmem_int_sum_reduce, the 5th collective on SHMEM_TEAM_WORLD, for 6 s.",
         ],
     );
     let (_, conclusion) = hang(4).explained(4);
@@ -433,7 +440,7 @@ fn a_word_is_waited_for_in_the_barrier_of_others_behind_a_lock() {
         },
         &[
             "Deadlock: PE 1 has waited 31 s in shmem_long_wait_until",
-            "PE 2 waits for PE 1 in shmem_set_lock.",
+            "PE 2 waits for PE 1 in shmem_set_lock on heap offset 0x40, for 20 s.",
         ],
     );
 }

@@ -20,7 +20,7 @@ fn check(job: impl Fn(u32) -> TestJob, sentence: &str) {
 
 #[test]
 fn all_pes_compute() {
-    check(TestJob::new, "All PEs compute: none waits for another.");
+    check(TestJob::new, "All PEs compute (99 % of a CPU each): none waits for another.");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn all_pes_have_finalized() {
 #[test]
 fn a_pe_computes_for_an_hour() {
     let job = |n| TestJob::new(n).wait(1..n, "shmem_barrier_all", 3600.0, |_| world(n, 2));
-    check(job, "PE 0 computes. PEs 1-{last} wait for PE 0 in shmem_barrier_all");
+    check(job, "PE 0 computes (99 % of a CPU). PEs 1-{last} wait for PE 0 in shmem_barrier_all");
 }
 
 #[test]
@@ -54,7 +54,10 @@ fn a_word_compares_already() {
 fn locks_are_waited_for_while_the_holder_computes() {
     let job =
         |n| (1..n).fold(TestJob::new(n).holds(0, 8), |job, pe| job.set_lock([pe], 8, Some(pe - 1)));
-    check(job, "PE 0 computes. PEs 1-{last} wait for PE 0 in shmem_set_lock.");
+    check(
+        job,
+        "PE 0 computes (99 % of a CPU). PEs 1-{last} wait for PE 0 in shmem_set_lock on heap offset 0x8, for 20 s.",
+    );
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn members_call_a_routine_by_its_different_names() {
             let job = TestJob::new(n).wait([1], one, 9.0, |_| world(n, 41));
             job.wait(2..n, other, 9.0, |_| world(n, 41))
         };
-        check(job, "PE 0 computes.");
+        check(job, "PE 0 computes (99 % of a CPU).");
     }
 }
 

@@ -5,6 +5,7 @@ use rushmem_explain::status::{
     Collective, InFlight, Members, Stage, Status, Subject, SymmetricLocation, Wait, Word, Words,
 };
 use rushmem_explain::writes::LastWrite;
+use std::collections::HashSet;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -121,10 +122,11 @@ impl TestJob {
         self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: location(lock), behind })
     }
 
-    /// Returns the table, and the sentences of the conclusion.
+    /// Returns the table of the PEs that the conclusion does not describe, and the sentences of the
+    /// conclusion, of which no two are equal.
     pub fn explained(&self, n_pes: u32) -> (String, String) {
         let text = rushmem_explain::explain(n_pes, &self.0);
-        let (table, conclusion) = text.split_once("\n\n").expect("a table and a conclusion");
+        let (conclusion, table) = text.split_once("\n\n").unwrap_or((&text, ""));
         println!("{text}\n");
         assert!(table.replace("\n    ", " ").lines().count() <= 25, "a long table");
         assert!(conclusion.lines().count() <= 50, "a long conclusion");
@@ -132,7 +134,10 @@ impl TestJob {
             assert!("oshrun: ".len() + line.len() <= 100, "a long line: {line}");
         }
         let sentences: Vec<&str> = conclusion.lines().map(str::trim).collect();
-        (table.replace("\n    ", " "), sentences.join(" "))
+        let sentences = sentences.join(" ");
+        let once: HashSet<&str> = sentences.split(". ").collect();
+        assert_eq!(once.len(), sentences.split(". ").count(), "a sentence comes twice: {text}");
+        (table.replace("\n    ", " "), sentences)
     }
 }
 

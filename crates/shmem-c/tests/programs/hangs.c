@@ -1,4 +1,5 @@
 /* Jobs that hang, each in its way: oshrun must explain why. The argument chooses the way. */
+#include <pthread.h>
 #include <shmem.h>
 #include <shmemx.h>
 #include <signal.h>
@@ -30,6 +31,11 @@ static void before_init(void) {
         sleep(1000);
 }
 
+static void *lock_again(void *lock) {
+    shmem_set_lock(lock);
+    return NULL;
+}
+
 /* What PE 1 does while the others come to the barrier. */
 static void of_pe_1(void) {
     shmem_team_t other;
@@ -47,6 +53,12 @@ static void of_pe_1(void) {
         compute_row();
     else if (is("sleeps"))
         sleep(1000);
+    else if (is("own_lock")) {
+        pthread_t thread;
+        shmem_set_lock(locks);
+        pthread_create(&thread, NULL, lock_again, locks);
+        pthread_join(thread, NULL);
+    }
     else if (is("stopped"))
         /* A debugger that comes at that moment takes the signal for its own. */
         for (;;)
@@ -145,7 +157,8 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
 int main(int argc, char **argv) {
     how = argc > 1 ? argv[1] : "";
     before_init();
-    shmem_init();
+    int provided;
+    shmem_init_thread(is("own_lock") ? SHMEM_THREAD_MULTIPLE : SHMEM_THREAD_SINGLE, &provided);
     const int me = shmem_my_pe(), n = shmem_n_pes();
     shmem_team_t pair[2], even;
     for (int team = 0; team < 2; team++)

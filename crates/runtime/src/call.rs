@@ -61,6 +61,11 @@ impl Call {
         self.0.name
     }
 
+    /// Returns true for a routine of Fortran, which messages name in capitals.
+    pub(crate) fn is_fortran(self) -> bool {
+        !self.0.name.contains(|letter: char| letter.is_ascii_lowercase())
+    }
+
     /// Ends the job with status 1 and one message: PE, call, `why`. What the program has printed
     /// comes before it. In a child process of a PE it ends that process alone. A thread that comes
     /// while another one does this waits for the end, since one message is enough.

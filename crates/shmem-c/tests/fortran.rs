@@ -117,6 +117,7 @@ fn misuse_is_reported_in_the_words_of_fortran() {
         ("call shmem_put4(a, a, -1, 0)", &["SHMEM_PUT4", "nelems", "-1"]),
         ("call shmem_int4_inc(a, 5)", &["SHMEM_INT4_INC", "pe", "5"]),
         ("call shmem_int4_wait_until(a, 9, 0)", &["SHMEM_INT4_WAIT_UNTIL", "cmp", "9"]),
+        ("at = 8; call shmem_int4_inc(a, 0)", &["not symmetric", "or give it the attribute SAVE"]),
     ];
     for (at, (statement, words)) in cases.into_iter().enumerate() {
         let program = format!(

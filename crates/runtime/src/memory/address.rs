@@ -515,10 +515,14 @@ pub(crate) fn refuse(
              program ({static_bytes} bytes at {first:#x})"
         );
     }
+    let declare = match call.is_fortran() {
+        true => "give it the attribute SAVE",
+        false => "declare it static",
+    };
     // Cause: the address is of the stack, of `malloc` or of a library, or null.
     fail!(
         call,
-        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or declare it static{}{}",
+        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
         refusal::of_null(addr),
         match job.equal_heap_addresses {
             true => "",

@@ -7,6 +7,7 @@
 #include "perf.h"
 #include <sched.h>
 #include <shmem.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,6 +74,11 @@ static void name(char *to)
 {
     char text[SHMEM_MAX_NAME_LEN + 1] = "";
     shmem_info_get_name(text);
+#ifdef OSHMEM_MAJOR_VERSION
+    /* Open MPI's name is an address of the web. */
+    snprintf(text, sizeof text, "Open MPI %d.%d.%d", OSHMEM_MAJOR_VERSION, OSHMEM_MINOR_VERSION,
+             OSHMEM_RELEASE_VERSION);
+#endif
     strncpy(to, text, 255);
     to[255] = 0;
 }

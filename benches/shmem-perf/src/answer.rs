@@ -1,7 +1,7 @@
 //! The answers of a run: how long an operation takes, what is possible on this machine, and the
 //! likely reasons of the gap.
 
-use crate::operation::{bound, is_invalid};
+use crate::operation::{Bound, bound, is_invalid};
 use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
@@ -23,9 +23,73 @@ const GAP: f64 = 1.5;
 
 /// The columns of an answer.
 pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "ratio", "possible here"];
+/// The columns of the answers of two runs.
+pub const HEAD_OF_TWO: [&str; 6] = ["operation", "bytes", "A", "B", "A/B", "floor"];
+
+/// How long an operation takes, and what bounds it.
+struct Answer<'a> {
+    of: &'a Series,
+    point: &'a Point,
+    bound: Option<Bound<'a>>,
+}
+
+impl Answer<'_> {
+    fn takes(&self) -> String {
+        figure(self.of.measure, self.point.summary.p50)
+    }
+
+    fn floor(&self) -> Option<String> {
+        let bound = self.bound.as_ref()?;
+        let value = figure(self.of.measure, bound.point.summary.p50);
+        Some(format!("{value} ({})", bound.floor))
+    }
+
+    /// Returns true if the other one answers the same question.
+    fn is_like(&self, other: &Answer) -> bool {
+        let key = |answer: &Answer| (answer.of.measure, answer.point.nbytes);
+        key(self) == key(other) && self.of.operation == other.of.operation
+    }
+}
 
 /// Returns the answers as rows of a table, with how many times the floor each operation takes.
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
+    let row = |answer: Answer| {
+        let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
+        let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        let (operation, nbytes) = (answer.of.operation.clone(), size(answer.point.nbytes));
+        let possible = answer.floor().unwrap_or_else(|| "no valid floor".into());
+        ([operation, nbytes, answer.takes(), shown, possible], ratio)
+    };
+    found(record).into_iter().map(row).collect()
+}
+
+/// Returns the answers of two runs as rows of one table. What only one run has measured has no
+/// figure of the other.
+pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
+    let (of_a, of_b) = (found(a), found(b));
+    let other = |answer: &Answer| of_b.iter().position(|of_b| of_b.is_like(answer));
+    let in_a = of_a.iter().map(|answer| (Some(answer), other(answer).map(|i| &of_b[i])));
+    let is_alone = |answer: &&Answer| !of_a.iter().any(|of_a| of_a.is_like(answer));
+    let in_b = of_b.iter().filter(is_alone).map(|answer| (None, Some(answer)));
+    let row = |(a, b): (Option<&Answer>, Option<&Answer>)| {
+        let one = a.or(b)?;
+        let takes = |of: Option<&Answer>| of.map_or_else(|| "-".into(), Answer::takes);
+        let cost = |of: &Answer| of.of.measure.cost(of.point.summary.p50);
+        let ratio = a.zip(b).map(|(a, b)| format!("{:.2}", cost(a) / cost(b)));
+        let floor = [a, b].into_iter().flatten().find_map(Answer::floor);
+        Some([
+            one.of.operation.clone(),
+            size(one.point.nbytes),
+            takes(a),
+            takes(b),
+            ratio.unwrap_or_default(),
+            floor.unwrap_or_else(|| "no valid floor".into()),
+        ])
+    };
+    in_a.chain(in_b).filter_map(row).collect()
+}
+
+fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
     let all = &record.series;
     let key = |(measure, name): &(Measure, &str)| {
         let is_it =
@@ -39,20 +103,12 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
         };
         series = all.iter().filter(is_one).take(OTHERS).collect();
     }
-    let row = |of: &Series| {
+    let answer = |of: &'a Series| {
         let is_latency = of.measure == Measure::Latency;
         let point = if is_latency { of.points.first()? } else { of.points.last()? };
-        let show = |point: &Point| figure(of.measure, point.summary.p50);
-        let bound = bound(all, of, point);
-        let possible = bound.as_ref().map_or("no valid floor".into(), |found| {
-            format!("{} ({})", show(found.point), found.floor)
-        });
-        let ratio = bound.map(|found| found.ratio);
-        let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-        let row = [of.operation.clone(), size(point.nbytes), show(point), shown, possible];
-        Some((row, ratio))
+        Some(Answer { of, point, bound: bound(all, of, point) })
     };
-    series.into_iter().filter_map(row).collect()
+    series.into_iter().filter_map(answer).collect()
 }
 
 /// Returns the reasons for the gap, the more general ones first.
@@ -188,6 +244,25 @@ mod tests {
         let text = reasons(&record).join("\n");
         let shared = "the CPUs were shared, so it measures the scheduler";
         assert!(text.contains(shared) && !text.contains("own work"), "{text}");
+    }
+
+    #[test]
+    fn two_runs_have_one_table() {
+        let floor = ("memcpy to peer", true, 50.0);
+        let (a, b) = (record(&[("put", false, 200.0), floor]), record(&[("put", false, 100.0)]));
+        let both = record(&[("put", false, 100.0), ("get", false, 70.0)]);
+        let rows = |a, b| answers_of_two([a, b]);
+        let row = &rows(&a, &b)[0];
+        assert_eq!([&*row[0], &row[1]], ["put", "8"]);
+        assert!((1.8..2.2).contains(&row[4].parse::<f64>().expect("a ratio")), "{row:?}");
+        assert!(row[5].ends_with("(memcpy to peer)"), "{row:?}");
+        // The floor is that of the run which has one.
+        assert_eq!(rows(&b, &a)[0][5], row[5]);
+        let alone = &rows(&a, &both)[1];
+        assert_eq!(
+            [&*alone[0], &alone[2], &alone[4], &alone[5]],
+            ["get", "-", "", "no valid floor"]
+        );
     }
 
     #[test]

@@ -3,13 +3,14 @@
 
 use crate::plan::Sweep;
 use crate::record::{Measure, Record};
+use crate::units;
 
 /// The names of the columns.
 const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,target_computes,nbytes,n,mean,min,p50,p90,p99,\
-                    p99.9,max,interval_low,interval_high,ended,pe_min,pe_mean,pe_max,from,to\n";
+                    p99.9,max,interval_low,interval_high,ended,pe_min,pe_mean,pe_max,from,to,unit\n";
 
 /// The head of the file of all values.
-pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,value\n";
+pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,unit,value\n";
 
 /// Returns the text of the file.
 pub fn csv(record: &Record) -> String {
@@ -19,12 +20,12 @@ pub fn csv(record: &Record) -> String {
         for point in &series.points {
             let s = &point.summary;
             let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
-            let ended = word(&s.ended);
+            let (ended, unit) = (word(&s.ended), units::base(series.measure));
             let or_empty =
                 |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
             let by_pe = |part: fn((f64, f64, f64)) -> f64| or_empty(point.by_pe.map(part));
             text += &format!(
-                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},{},{},{},,\n",
+                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},{},{},{},,,{unit}\n",
                 name(series.measure),
                 series.operation,
                 series.is_floor,
@@ -58,11 +59,12 @@ pub fn csv(record: &Record) -> String {
             .flat_map(|(from, row)| row.iter().enumerate().map(move |(to, cell)| (from, to, cell)));
         for (from, to, value) in cells.filter_map(|(from, to, cell)| Some((from, to, (*cell)?))) {
             text += &format!(
-                "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to}\n",
+                "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to},{}\n",
                 name(matrix.measure),
                 matrix.operation,
                 matrix.values.len(),
                 matrix.nbytes,
+                units::base(matrix.measure),
             );
         }
     }
@@ -74,12 +76,15 @@ pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
     let Sweep { name: operation, is_floor, shape, .. } = subject;
     let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
     let (measure, pairs) = (name(subject.measure), &shape.pairs);
+    let unit = units::base(subject.measure);
     let values = batches
         .iter()
         .enumerate()
         .flat_map(|(batch, values)| values.iter().map(move |value| (batch, value)));
     let line = |(batch, value)| {
-        format!("{measure},{operation},{is_floor},{pairs},{team_size},{nbytes},{batch},{value}\n")
+        format!(
+            "{measure},{operation},{is_floor},{pairs},{team_size},{nbytes},{batch},{unit},{value}\n"
+        )
     };
     values.map(line).collect()
 }

@@ -39,6 +39,11 @@ pub fn size(nbytes: u64) -> String {
     }
 }
 
+/// Returns the unit of the figures in a record.
+pub fn base(measure: Measure) -> &'static str {
+    units(measure)[0].1
+}
+
 /// Returns what a measure is called.
 pub fn name(measure: Measure) -> &'static str {
     match measure {
@@ -52,13 +57,17 @@ pub fn name(measure: Measure) -> &'static str {
     }
 }
 
-fn scaled(measure: Measure, value: f64) -> (String, &'static str) {
-    let units = match measure {
+fn units(measure: Measure) -> &'static [(f64, &'static str)] {
+    match measure {
         Measure::Latency | Measure::Collective | Measure::Event => TIMES,
         Measure::Bandwidth | Measure::BidirectionalBandwidth => BANDWIDTHS,
         Measure::MessageRate => RATES,
         Measure::Overlap => PERCENT,
-    };
+    }
+}
+
+fn scaled(measure: Measure, value: f64) -> (String, &'static str) {
+    let units = units(measure);
     let value = three_digits(value);
     let fits = units.iter().rev().find(|(unit, _)| value.abs() >= *unit);
     let (unit, name) = fits.unwrap_or(&units[0]);

@@ -251,6 +251,8 @@ fn a_table_of_values_has_a_line_for_each_point() {
     let text = fs::read_to_string(file).expect("a file");
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert!(columns.iter().all(|&n| n == columns[0]), "{text}");
+    let units: Vec<&str> = text.lines().filter_map(|line| line.rsplit(',').next()).collect();
+    assert!(units[0] == "unit" && units[1..].iter().all(|unit| *unit == "ns"), "{text}");
     assert_eq!(
         text.lines().filter(|line| line.starts_with("latency,put,false")).count(),
         4,

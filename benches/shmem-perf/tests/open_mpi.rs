@@ -44,7 +44,7 @@ mod mpirun {
         let words = ["--time", "2", "--max-bytes", "4k", "--growth", "8", "--contexts", "1"];
         let record = measured(&words);
         assert!(
-            record.complete && record.library.name.contains("open-mpi"),
+            record.complete && record.library.name.starts_with("Open MPI "),
             "{:?}",
             record.library
         );

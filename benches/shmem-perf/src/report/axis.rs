@@ -94,16 +94,7 @@ impl Axis {
         match self.scale {
             // Its ticks are among the values.
             Scale::Doubling => vec![Vec::new()],
-            Scale::Linear => {
-                let power = self.high.log10().floor() as i32;
-                let steps = [(1, -1), (2, -1), (5, -1), (1, 0), (2, 0), (5, 0)];
-                let ticks = |(digit, less)| {
-                    let step = decimal(digit, power + less);
-                    let n = (self.high / step * 1.000_001).floor() as usize;
-                    (0..=n).map(|i| i as f64 * step).collect()
-                };
-                steps.map(ticks).to_vec()
-            }
+            Scale::Linear => equidistant(0.0, self.high),
             Scale::Log => {
                 let (low, high) = (self.low.exp(), self.high.exp());
                 let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -120,10 +111,27 @@ impl Axis {
                     (&[1], 2),
                     (&[1], 3),
                 ];
-                all.map(ticks).to_vec()
+                let by_powers: Vec<Vec<f64>> = all.map(ticks).to_vec();
+                // Between neighboring powers there may be a tick or none.
+                let is_narrow = by_powers[0].len() < 3 && low < high;
+                let narrow = if is_narrow { equidistant(low, high) } else { Vec::new() };
+                [narrow, by_powers].concat()
             }
         }
     }
+}
+
+/// Returns sets of ticks at equal distances, the densest first.
+fn equidistant(low: f64, high: f64) -> Vec<Vec<f64>> {
+    let power = (high - low).log10().floor() as i32;
+    let steps = [(1, -1), (2, -1), (5, -1), (1, 0), (2, 0), (5, 0)];
+    let ticks = |(digit, less)| {
+        let step = decimal(digit, power + less);
+        let first = (low / step * 0.999_999).ceil() as u64;
+        let last = (high / step * 1.000_001).floor() as u64;
+        (first..=last).map(|i| i as f64 * step).collect()
+    };
+    steps.map(ticks).to_vec()
 }
 
 /// Returns the minimum and the maximum of some values.
@@ -152,6 +160,8 @@ mod tests {
         assert_eq!(log(0.95, 6.0).ticks(14.0), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(log(90.0, 2.1e4).ticks(20.0), [100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4]);
         assert_eq!(log(0.09, 1.1e6).ticks(20.0), [0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
+        assert_eq!(log(103.0, 128.0).ticks(24.0), [105.0, 110.0, 115.0, 120.0, 125.0]);
+        assert_eq!(log(5.0, 5.0).ticks(24.0), [5.0]);
         let far = log(1e-20, 1e20).ticks(20.0);
         assert!(far.len() >= 8 && far.len() < 16, "{far:?}");
     }

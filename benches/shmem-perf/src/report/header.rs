@@ -16,7 +16,10 @@ pub fn header(runs: &[NamedRun]) -> Markup {
         header {
             h1 { "shmem-perf report" }
             (warnings(runs))
-            @for i in 0..runs.len() { (answers(runs, i)) }
+            @match runs {
+                [a, b] => (answers_of_two(runs, [&a.record, &b.record])),
+                _ => @for i in 0..runs.len() { (answers(runs, i)) },
+            }
             (facts(runs))
             (settings(runs))
             (places(runs))
@@ -57,10 +60,34 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
             div .answers {
                 h3 { (title) }
                 (table(&answer::HEAD.map(String::from), &rows, 1))
-                p .note { "Likely reasons" }
-                ul .found { @for reason in answer::reasons(record) { li { (reason) } } }
+                (reasons("Likely reasons", record))
             }
         }
+    }
+}
+
+/// Returns how long the operations of two runs take in one table, and the reasons of each run.
+fn answers_of_two(runs: &[NamedRun], records: [&Record; 2]) -> Markup {
+    let rows: Vec<Vec<String>> =
+        answer::answers_of_two(records).into_iter().map(|row| row.to_vec()).collect();
+    html! {
+        @if !rows.is_empty() {
+            div .answers {
+                h3 { "What it takes, and what is possible" }
+                (table(&answer::HEAD_OF_TWO.map(String::from), &rows, 1))
+                p .note { "A/B is a ratio of times: above 1, A takes longer." }
+                @for (i, record) in records.into_iter().enumerate() {
+                    (reasons(&format!("Likely reasons: {}", called_shortly(runs, i)), record))
+                }
+            }
+        }
+    }
+}
+
+fn reasons(title: &str, record: &Record) -> Markup {
+    html! {
+        p .note { (title) }
+        ul .found { @for reason in answer::reasons(record) { li { (reason) } } }
     }
 }
 

@@ -104,6 +104,16 @@ impl Thread {
     }
 }
 
+/// A thread that has ended.
+pub struct EndedThread {
+    /// Its actor.
+    pub actor: Actor,
+    /// The order in which it came.
+    pub number: u32,
+    /// Who knows this epoch of the actor knows all that the thread did.
+    pub released: Epoch,
+}
+
 thread_local! {
     /// The calling thread.
     pub static THREAD: RefCell<Thread> = RefCell::default();

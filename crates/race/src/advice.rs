@@ -3,19 +3,16 @@
 use crate::access::{AtomicityDomain, ShadowKind};
 use crate::actors::ActorRole;
 use crate::areas::ShadowPlace;
-use crate::report::{Memory, Side};
+use crate::side::Side;
 use crate::symbols::SourceLine;
 
-/// Returns what would order two accesses to `memory`, or make them one operation.
-pub fn of(sides: &[Side; 2], memory: Memory) -> String {
+/// Returns what would order two accesses, of symmetric memory at `place` or of private memory, or
+/// make them one operation.
+pub fn of(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     let [first, second] = sides;
     if first.kind.is_atomic() && second.kind.is_atomic() {
         return of_atomic_operations(sides);
     }
-    let place = match memory {
-        Memory::Symmetric(place) => Some(place),
-        Memory::Private(_) => None,
-    };
     if first.who.pe == second.who.pe {
         return of_one_pe(sides, place);
     }

@@ -21,6 +21,7 @@ pub mod process;
 pub mod report;
 pub mod shadow;
 pub mod shared;
+pub mod side;
 pub mod sites;
 pub mod symbols;
 pub mod sync_words;

@@ -6,7 +6,7 @@ mod tasks;
 mod threads;
 
 use crate::access::{ShadowKind, ShadowRecord};
-use crate::actors::{ActorRole, ContextFlights, THREAD, Thread, Who};
+use crate::actors::{ActorRole, ContextFlights, EndedThread, THREAD, Thread, Who};
 use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::report::{Memory, Reporter};
@@ -21,7 +21,6 @@ use std::sync::atomic::{
     fence,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use threads::EndedThread;
 
 /// The memory of a PE that is mapped in this process.
 struct Mapped {

@@ -1,17 +1,16 @@
 //! Prints the report of a race.
 
-use crate::access::{ShadowKind, ShadowRecord};
-use crate::actors::{ActorRole, Who};
+use crate::access::ShadowRecord;
 use crate::advice;
 use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
-use crate::sites::{self, Site};
-use crate::symbols::{self, SourceLine};
+use crate::side::Side;
+use crate::sites;
+use crate::symbols;
 use crate::variables;
 use rushmem_race_interface::DetectorOpening;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
@@ -26,78 +25,6 @@ pub enum Memory {
     Symmetric(ShadowPlace),
     /// Memory of this process.
     Private(usize),
-}
-
-/// One of the two accesses, resolved.
-pub struct Side {
-    /// Who makes it.
-    pub who: Who,
-    /// Its kind.
-    pub kind: ShadowKind,
-    /// The routine, or what the program does.
-    pub what: String,
-    /// Bytes of the whole access.
-    pub nbytes: u32,
-    /// Where it is in the program, from the innermost function.
-    pub sources: Vec<SourceLine>,
-    /// True if it may take effect later than its call.
-    pub in_flight: bool,
-}
-
-impl Side {
-    fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
-        let site = sites::get(areas, record.site);
-        let site = site.unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
-        let what = match (site.call.as_str(), record.kind) {
-            ("", kind) => {
-                let access = match (kind.is_atomic(), kind.writes()) {
-                    (true, _) => "atomic operation of the language",
-                    (false, true) => "store",
-                    (false, false) => "load",
-                };
-                let way = if kind.is_to_peer() { " through shmem_ptr" } else { "" };
-                format!("{access}{way}")
-            }
-            (call, _) => call.to_owned(),
-        };
-        let sources = symbols::of_program(&site.frames);
-        let who = Who::find(areas, record.actor);
-        let in_flight = !matches!(who.role, ActorRole::Thread(_));
-        Side { who, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
-    }
-
-    fn line(&self) -> String {
-        let mut line = format!("  PE {}", self.who.pe);
-        if let ActorRole::Thread(number @ 1..) = self.who.role {
-            let _ = write!(line, ", thread {number}");
-        }
-        let _ = write!(line, ": {} of {} bytes at ", self.what, self.nbytes);
-        match self.sources.first() {
-            Some(source) => {
-                let _ = write!(line, "{source}");
-            }
-            None => line.push_str("an unknown place"),
-        }
-        if self.in_flight {
-            line.push_str(", in flight since then");
-        }
-        for source in self.sources.iter().skip(1).filter(|source| source.file.is_some()) {
-            let _ = write!(line, "\n      called at {source}");
-        }
-        line
-    }
-
-    fn json(&self) -> serde_json::Value {
-        let frame = |source: &SourceLine| json!({"function": source.function, "file": source.file, "line": source.line});
-        let thread = match self.who.role {
-            ActorRole::Thread(number) => Some(number),
-            _ => None,
-        };
-        json!({
-            "pe": self.who.pe, "thread": thread, "access": self.what, "nbytes": self.nbytes,
-            "in_flight": self.in_flight, "frames": self.sources.iter().map(frame).collect::<Vec<_>>(),
-        })
-    }
 }
 
 /// Writes the reports of this process.
@@ -193,7 +120,11 @@ fn describe(
         Memory::Private(addr) => format!("private memory of PE {} at {addr:#x}", reporter.me),
     };
     let [first, second] = [sides[0].line(), sides[1].line()];
-    let advice = advice::of(sides, memory);
+    let place = match memory {
+        Memory::Symmetric(place) => Some(place),
+        Memory::Private(_) => None,
+    };
+    let advice = advice::of(sides, place);
     (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
 }
 

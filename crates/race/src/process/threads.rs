@@ -2,20 +2,12 @@
 //! do not grow with each thread.
 
 use super::{ProcessDetector, locked};
-use crate::actors::{THREAD, Thread};
+use crate::actors::{EndedThread, THREAD, Thread};
 use crate::areas::by_page;
-use crate::clock::{Actor, Epoch, VectorClock};
+use crate::clock::VectorClock;
 use crate::shadow::View;
 use crate::{known, private};
 use std::ops::Range;
-
-/// A thread that has ended.
-pub(super) struct EndedThread {
-    actor: Actor,
-    number: u32,
-    /// Who knows this epoch of the actor knows all that the thread did.
-    released: Epoch,
-}
 
 /// Threads that have ended, of which no new one knows all, before the first of them is taken
 /// nevertheless: races between these two are not found then.

@@ -3,7 +3,10 @@
 //! `_Generic` looks at one argument, the first pointer to elements: it is the first argument, or
 //! the second behind a context or team. Where a context is optional, the type of the first argument
 //! shows it; counting arguments would be simpler, but would make nonsense of a call with one
-//! argument missing. An association list must name a type once, and `int32_t` is `int`, so types
+//! argument missing. The type behind a context must be picked where there may be none, too: the
+//! preprocessor splits a compound literal there at its comma, and no expression of C has the type of
+//! the first of several. The comment in the macro is a part of the error that compilers then print.
+//! An association list must name a type once, and `int32_t` is `int`, so types
 //! are named by what they are on 64-bit Linux, under the first name that has a function.
 
 use std::collections::HashSet;
@@ -23,7 +26,7 @@ const PICKERS: &str = "\
 /* The first argument that is not a context. */
 #define RUSHMEM_BEHIND_CTX(...) \\
     _Generic((RUSHMEM_FIRST(__VA_ARGS__)), \\
-        shmem_ctx_t: (RUSHMEM_SECOND(__VA_ARGS__)), \\
+        /* put parentheses around a compound literal */ shmem_ctx_t: (RUSHMEM_SECOND(__VA_ARGS__)), \\
         default: (RUSHMEM_FIRST(__VA_ARGS__)))
 
 /* One of two functions: the one with a context, if there is one. */

@@ -228,6 +228,10 @@ fn type_generic_macros_take_what_functions_take() {
         long calls(shmem_ctx_t const ctx, struct pair *pair, const short **row);
         long calls(shmem_ctx_t const ctx, struct pair *pair, const short **row) {
             shmem_put(table, table, 4, 1);
+            shmem_put(table, ((const long[]){1, 2}), 2, 1);
+            shmem_put(ctx, table, (const long[]){1, 2}, 2, 1);
+            shmem_sum_reduce(SHMEM_TEAM_WORLD, table, (const long[]){1, 2}, 2);
+            shmem_test_all_vector(table, 2, (int[]){0, 1}, SHMEM_CMP_EQ, (long[]){1, 2});
             shmem_put(ctx, table + 1, &table[2], 1, 1);
             shmem_put(SHMEM_CTX_DEFAULT, table, table, 1, 1);
             shmem_p(&pair->first, (int)shmem_g(&pair->second, shmem_my_pe()), 0);
@@ -248,7 +252,7 @@ fn type_generic_macros_take_what_functions_take() {
 
 #[test]
 fn type_generic_macros_refuse_types_without_a_function() {
-    let refused = |call: &str| {
+    let errors = |call: &str| {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("headers_refused.c");
         std::fs::write(
             &path,
@@ -257,12 +261,18 @@ fn type_generic_macros_refuse_types_without_a_function() {
         .expect("the directory for tests can be written to");
         let mut gcc = Command::new("gcc");
         gcc.args([include(), "-std=c11", "-fsyntax-only", "-w"]).arg(&path);
-        !gcc.output().expect("gcc is installed").status.success()
+        let output = gcc.output().expect("gcc is installed");
+        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
     };
+    let refused = |call: &str| errors(call).is_some();
     assert!(!refused("shmem_put(c, c, 1, 0)"));
     assert!(refused("shmem_put(v, v, 1, 0)"));
     assert!(refused("shmem_atomic_add(c, 1, 0)"));
     assert!(refused("(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"));
+    // What the preprocessor splits, with the remedy.
+    let split =
+        errors("shmem_put(c, (char[]){1, 2}, 2, 0)").expect("a literal without parentheses");
+    assert!(split.contains("put parentheses around a compound literal"), "{split}");
 }
 
 /// Returns the name in a parameter such as `const long *source`.

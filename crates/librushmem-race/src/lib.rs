@@ -12,6 +12,7 @@ mod memory_calls;
 mod next;
 mod objects;
 mod ompt;
+mod pipes;
 mod runtime;
 mod synchronization;
 mod teams;

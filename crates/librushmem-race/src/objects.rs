@@ -12,6 +12,8 @@ pub enum Tag {
     ThreadStart = 1,
     /// The end of a thread, by its `pthread_t`.
     ThreadEnd,
+    /// A pipe, by the number of its file.
+    Pipe,
     /// The start of a team of OpenMP.
     TeamFork,
     /// Its end.

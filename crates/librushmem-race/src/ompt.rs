@@ -3,15 +3,16 @@
 //! [`ompt_start_tool`].
 #![allow(unsafe_code)]
 
-use crate::objects::{Tag, acquire, release, with};
+use crate::next::next;
+use crate::objects::{Tag, acquire, object, release, with};
 use crate::teams::{self, Dependence, TEAM, barrier_begins, barrier_ends, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
 use rushmem_race::process::active;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 type Callback = *const c_void;
 type SetCallback = unsafe extern "C" fn(c_int, Callback) -> c_int;
@@ -44,6 +45,7 @@ const TASK_GROUP: c_int = 6;
 const REDUCTION: c_int = 7;
 const INITIAL_TASK: c_int = 1;
 const EXPLICIT_TASK: c_int = 4;
+const UNDEFERRED_TASK: c_int = 1 << 27;
 const TASK_COMPLETE: c_int = 1;
 const IN: c_int = 1;
 const SOURCE: c_int = 5;
@@ -111,6 +113,8 @@ extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
 }
 
 thread_local! {
+    /// The last task that the calling thread made, and for which it waits.
+    static UNDEFERRED: Cell<usize> = const { Cell::new(0) };
     /// The teams around that of the calling thread.
     static TEAMS: RefCell<Vec<(usize, usize)>> = RefCell::default();
     /// The tasks that it is in, and what it did before.
@@ -120,6 +124,7 @@ thread_local! {
 /// A task, and what the thread was before.
 struct Suspended {
     task: usize,
+    is_undeferred: bool,
     outer: Option<Thread>,
 }
 
@@ -174,6 +179,9 @@ extern "C" fn task_create(
         let number = MADE.fetch_add(1, Relaxed);
         set(task, number);
         with(|process| process.make_task(number));
+        if flags & UNDEFERRED_TASK != 0 {
+            UNDEFERRED.set(number);
+        }
     }
 }
 
@@ -212,7 +220,10 @@ extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
                 addr: depend.variable as usize,
                 tag: tag(depend.kind),
             };
-            depends(|depends| depends.insert(get(task), all.iter().map(dependence).collect()));
+            // A task for which there are some waits for others.
+            depends(|depends| {
+                depends.entry(get(task)).or_insert_with(|| all.iter().map(dependence).collect());
+            });
         }
     }
 }
@@ -224,13 +235,92 @@ extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
         if status == TASK_COMPLETE && tasks.last().is_some_and(|last| last.task == prior) {
             let done = depends(|depends| depends.remove(&prior)).unwrap_or_default();
             done.into_iter().for_each(Dependence::end);
-            let outer = tasks.pop().and_then(|last| last.outer);
+            let (outer, is_undeferred) =
+                tasks.pop().map_or((None, false), |last| (last.outer, last.is_undeferred));
+            let end = object(Tag::TaskEnd, prior);
+            if is_undeferred {
+                process.release_object(end);
+            }
             process.leave_task(outer, own(Tag::Tasks));
+            if is_undeferred {
+                process.acquire_last(end);
+            }
         }
         if next != 0 && tasks.iter().all(|task| task.task != next) {
-            tasks.push(Suspended { task: next, outer: process.enter_task(next) });
+            let is_undeferred = UNDEFERRED.get() == next;
+            tasks.push(Suspended { task: next, is_undeferred, outer: process.enter_task(next) });
             let begun = depends(|depends| depends.get(&next).cloned()).unwrap_or_default();
             begun.into_iter().for_each(Dependence::begin);
         }
     });
+}
+
+/// An address for which a thread waits (`kmp_depend_info_t`).
+#[repr(C)]
+pub struct WaitedFor {
+    addr: usize,
+    nbytes: usize,
+    flags: u8,
+}
+
+// The flags of an address.
+const BY_IN: u8 = 1;
+const BY_INOUTSET: u8 = 8;
+
+type WaitDepends = unsafe extern "C" fn(
+    *const c_void,
+    c_int,
+    c_int,
+    *const WaitedFor,
+    c_int,
+    *const c_void,
+    c_int,
+);
+
+/// Defines functions that stand before those of their names, which wait for tasks by addresses. OMPT
+/// does not report the end of the wait.
+macro_rules! waits {
+    ($($name:ident)+) => {$(
+        /// Stands before the function of this name.
+        ///
+        /// # Safety
+        /// As that one.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            place: *const c_void,
+            thread: c_int,
+            n: c_int,
+            first: *const WaitedFor,
+            n_others: c_int,
+            others: *const c_void,
+            is_deferred: c_int,
+        ) {
+            static NEXT: OnceLock<WaitDepends> = OnceLock::new();
+            const NAME: &str = concat!(stringify!($name), "\0");
+            let wait = *NEXT.get_or_init(|| {
+                let name = CStr::from_bytes_with_nul(NAME.as_bytes());
+                // SAFETY: the function has this type; one without the last argument ignores it.
+                unsafe { next(name.unwrap_or_default()) }
+            });
+            // SAFETY: the same contract.
+            unsafe { wait(place, thread, n, first, n_others, others, is_deferred) };
+            if n > 0 {
+                // SAFETY: the array of the call.
+                waited(unsafe { std::slice::from_raw_parts(first, n as usize) });
+            }
+        }
+    )+};
+}
+
+waits! { __kmpc_omp_wait_deps __kmpc_omp_taskwait_deps_51 }
+
+fn waited(all: &[WaitedFor]) {
+    for WaitedFor { addr, flags, .. } in all {
+        let tag = match *flags {
+            BY_IN => Tag::In,
+            BY_INOUTSET => Tag::Set,
+            _ => Tag::Out,
+        };
+        Dependence { addr: *addr, tag }.begin();
+    }
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <shmem.h>
+#include <sys/eventfd.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -255,6 +256,21 @@ static void by_cancellation(void *(*function)(void *)) {
     word = 2;
 }
 
+static int ends[2];
+static void *writes(void *argument) {
+    get();
+    uint64_t one = 1;
+    return write(ends[1], &one, sizeof one) == sizeof one ? argument : NULL;
+}
+static void by_reading(void) {
+    pthread_t thread;
+    uint64_t one;
+    pthread_create(&thread, NULL, writes, NULL);
+    if (read(ends[0], &one, sizeof one) == sizeof one)
+        word = 1;
+    pthread_join(thread, NULL);
+}
+
 static void *before_init(void *argument) {
     sem_wait(&semaphore);
     get();
@@ -322,6 +338,12 @@ int main(void) {
     pthread_cancel(thread);
     pthread_join(thread, NULL);
     word = 1;
+
+    if (pipe(ends) != 0)
+        shmem_global_exit(4);
+    by_reading();
+    ends[0] = ends[1] = eventfd(0, 0);
+    by_reading();
 
     shmem_finalize();
     return result == 3 ? 0 : 3;

@@ -17,7 +17,7 @@ pub const SITE_WORDS: usize = 16;
 pub const MAX_MODULES: usize = 64;
 /// Words of the path of a file.
 pub const MODULE_WORDS: usize = 33;
-/// The most pairs of places that are reported, each a key and a count.
+/// The most pairs of places that are reported.
 pub const MAX_PAIRS: usize = 1 << 12;
 /// Words by which PEs synchronize: a key and a clock each.
 pub const SYNC_ENTRIES: usize = 1 << 22;
@@ -82,7 +82,7 @@ impl SharedAreas {
         MAX_ACTORS,
         MAX_SITES * SITE_WORDS,
         MAX_MODULES * MODULE_WORDS,
-        MAX_PAIRS * 2,
+        MAX_PAIRS,
         SYNC_ENTRIES / SYNC_STRIPE,
         SYNC_ENTRIES * 2,
         MAX_COLLECTIVES * COLLECTIVE_WORDS,

@@ -7,12 +7,13 @@ use crate::shared::lock;
 use crate::side::Side;
 use crate::sites;
 use crate::symbols;
-use crate::variables;
+use crate::variables::{self, StaticVariable};
 use rushmem_race_interface::DetectorOpening;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write as _;
-use std::sync::atomic::Ordering::Relaxed;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Reports that are written; further ones are counted.
@@ -39,13 +40,20 @@ pub struct Reporter {
     statics: usize,
     /// Blocks of the heap by their offset: their bytes, and where they were allocated.
     blocks: Mutex<BTreeMap<usize, (usize, u32)>>,
+    /// Races that are not reported: the key of their places, and the object.
+    suppressed: Mutex<HashSet<(u64, Object)>>,
 }
+
+/// What a race is on: symmetric bytes of a PE from the first to the last one of a variable or block,
+/// or `None` for private memory.
+type Object = Option<(u32, ShadowSegment, Range<usize>)>;
 
 impl Reporter {
     /// Creates the reports of a process whose static data begin at an address.
     pub fn new(areas: SharedAreas, opening: &DetectorOpening, statics: usize) -> Reporter {
         let (json, suppressions) = (opening.json.get(), opening.suppressions.get());
-        Reporter { areas, me: opening.pe, json, suppressions, statics, blocks: Mutex::default() }
+        let (blocks, suppressed) = (Mutex::default(), Mutex::default());
+        Reporter { areas, me: opening.pe, json, suppressions, statics, blocks, suppressed }
     }
 
     /// Returns true if a table is full: what orders accesses is not known any more.
@@ -67,6 +75,30 @@ impl Reporter {
         (offset - start < *nbytes).then_some((*start, *nbytes, *site))
     }
 
+    /// Returns what a race on `memory` is on.
+    fn object(&self, memory: Memory) -> Object {
+        let Memory::Symmetric(place) = memory else { return None };
+        let bytes = match place.segment {
+            ShadowSegment::Heap => {
+                self.block_of(place.offset).map(|(start, nbytes, _)| start..start + nbytes)
+            }
+            ShadowSegment::Static => self.variable_of(place.offset).map(|variable| {
+                let start = place.offset - variable.1 as usize;
+                start..start + variable.0.nbytes as usize
+            }),
+        };
+        Some((place.pe, place.segment, bytes.unwrap_or(place.offset..place.offset + 1)))
+    }
+
+    /// Returns the static variable at an offset, and the offset in it.
+    fn variable_of(&self, offset: usize) -> Option<(StaticVariable, u64)> {
+        let (module, base) = sites::executable()?;
+        let address = (self.statics + offset - base) as u64;
+        let variable = variables::find(&module, address)?;
+        let offset = address - variable.address;
+        Some((variable, offset))
+    }
+
     /// Counts a race between `new`, an access to `memory`, and `old`. Reports it if none between
     /// these places was reported.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
@@ -74,20 +106,30 @@ impl Reporter {
         if self.is_over() {
             return;
         }
-        let sides = || [Side::new(areas, old), Side::new(areas, new)];
-        if !self.suppressions.is_empty() {
-            let sides = sides();
-            let (object, _) = describe(self, memory, &sides, old, new);
-            if is_suppressed(self.suppressions, &object, &sides) {
-                return;
-            }
-        }
-        if !is_new(areas, new.site, old.site) {
+        // A race on each of many bytes is found as often.
+        let pair = pair(new.site, old.site);
+        if is_reported(areas, pair) {
             areas.counter(Counter::Found).fetch_add(1, Relaxed);
             return;
         }
-        let sides = sides();
+        let key = (!self.suppressions.is_empty()).then(|| (pair, self.object(memory)));
+        let mut suppressed = self.suppressed.lock().unwrap_or_else(PoisonError::into_inner);
+        if key.as_ref().is_some_and(|key| suppressed.contains(key)) {
+            return;
+        }
+        let sides = [Side::new(areas, old), Side::new(areas, new)];
         let (object, text) = describe(self, memory, &sides, old, new);
+        if let Some(key) = key
+            && is_suppressed(self.suppressions, &object, &sides)
+        {
+            suppressed.insert(key);
+            return;
+        }
+        drop(suppressed);
+        if !is_new(areas, pair) {
+            areas.counter(Counter::Found).fetch_add(1, Relaxed);
+            return;
+        }
         areas.counter(Counter::Found).fetch_add(1, Relaxed);
         if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
             return;
@@ -128,20 +170,27 @@ fn describe(
     (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
 }
 
-/// Returns true if the pair of places is new; it is then known.
-fn is_new(areas: &SharedAreas, a: u32, b: u32) -> bool {
-    let key = u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63;
+/// Returns the key of a pair of places.
+fn pair(a: u32, b: u32) -> u64 {
+    u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63
+}
+
+/// Returns where a pair of places is, or is to be; `None` if there is no room.
+fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
+    let first = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
+    let places = (0..MAX_PAIRS).map(|i| &areas.pairs[(first + i) % MAX_PAIRS]);
+    places.into_iter().find(|place| [0, pair].contains(&place.load(Relaxed)))
+}
+
+/// Returns true if a race between the two places was reported.
+fn is_reported(areas: &SharedAreas, pair: u64) -> bool {
+    place_of(areas, pair).is_none_or(|place| place.load(Relaxed) == pair)
+}
+
+/// Returns true if no race between the two places was reported; from now on it is.
+fn is_new(areas: &SharedAreas, pair: u64) -> bool {
     let _held = lock(areas.counter(Counter::Reports));
-    for i in 0..MAX_PAIRS {
-        let at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize + i;
-        let pair = &areas.pairs[at % MAX_PAIRS * 2..][..2];
-        let found = pair[0].load(Relaxed);
-        if found == 0 || found == key {
-            pair[0].store(key, Relaxed);
-            return pair[1].fetch_add(1, Relaxed) == 0;
-        }
-    }
-    false
+    place_of(areas, pair).is_some_and(|place| place.swap(pair, Relaxed) == 0)
 }
 
 /// Returns the name of symmetric bytes in the program.
@@ -162,12 +211,10 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
             None => format!("byte {} of the heap of PE {pe}", place.offset),
         },
         ShadowSegment::Static => {
-            let variable = sites::executable().and_then(|(module, base)| {
-                let address = (reporter.statics + place.offset - base) as u64;
-                let variable = variables::find(&module, address)?;
-                let name = variable.element(address - variable.address, nbytes_accessed);
+            let variable = reporter.variable_of(place.offset).map(|(variable, offset)| {
+                let name = variable.element(offset, nbytes_accessed);
                 let declared = variable.declared;
-                Some((name, declared.map_or_else(String::new, |found| format!(", {}", found.at))))
+                (name, declared.map_or_else(String::new, |found| format!(", {}", found.at)))
             });
             let of_no_variable =
                 || (format!("byte {} of the static data", place.offset), String::new());

@@ -51,8 +51,9 @@ fn with<R>(
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let stripe = hash as usize % (SYNC_ENTRIES / SYNC_STRIPE);
     let _held = lock(&areas.sync_locks[stripe]);
-    let entries = &areas.sync[stripe * SYNC_STRIPE * 2..][..SYNC_STRIPE * 2];
-    for entry in entries.chunks_exact(2) {
+    let entries = areas.sync[stripe * SYNC_STRIPE * 2..][..SYNC_STRIPE * 2].chunks_exact(2);
+    let first = (hash >> 16) as usize % SYNC_STRIPE;
+    for entry in entries.clone().skip(first).chain(entries.take(first)) {
         let [found, clock]: &[AtomicU64; 2] = entry.try_into().ok()?;
         match found.load(Relaxed) {
             0 if make => found.store(key, Relaxed),

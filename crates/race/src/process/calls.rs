@@ -26,11 +26,14 @@ impl ProcessDetector {
                 contexts.entry(access.ctx).or_insert_with(|| ContextFlights::new(access.ctx));
             let nbytes = access.remote.total();
             let site_of = |kind| AccessSite { kind, site, nbytes };
+            let is_put = matches!(access.operation, AccessOperation::Put | AccessOperation::PutNbi);
             let words = || {
                 let addrs =
                     (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
                 let places = addrs.filter_map(|addr| self.on(addr, access.pe));
-                places.flat_map(|place| sync_words::of_bytes(place, access.remote.nbytes))
+                // An atomic operation is on one word, which has one key.
+                let nbytes = if is_put { access.remote.nbytes } else { 1 };
+                places.flat_map(move |place| sync_words::of_bytes(place, nbytes))
             };
             let own = thread.epoch();
             match access.operation {

@@ -2,52 +2,92 @@
 //!
 //! These functions stand before those of the C library for the whole process, since a program may
 //! have functions of its own with such names, which the linker's `--wrap` would mistake for them.
+//! They may run in a handler of a signal, so that they take no lock and allocate nothing before they
+//! know that they are called by the program, with a pipe.
 #![allow(unsafe_code)]
 
-use crate::next::around_next;
 use crate::objects::{Tag, acquire, object, release};
-use core::ffi::c_int;
+use crate::tsan::with_place;
+use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
+use rushmem_race::known;
 use rushmem_race::process::active;
-use rushmem_race::{known, sites};
 
-around_next! {
-    reads(0): read readv eventfd_read __read_chk;
-    writes(0): write writev eventfd_write;
+/// Defines functions of at most five arguments that stand before those of their names. Each row has
+/// a function that gets the first argument and the place of the call, and calls the next one.
+macro_rules! around_next_with_place {
+    ($($around:ident: $($name:ident)+;)*) => {$($(
+        mod $name {
+            pub extern "C" fn call(
+                fd: usize, b: usize, c: usize, d: usize, e: usize, place: usize,
+            ) -> usize {
+                static NEXT: std::sync::OnceLock<crate::next::Next> = std::sync::OnceLock::new();
+                const NAME: &str = concat!(stringify!($name), "\0");
+                let next = *NEXT.get_or_init(|| {
+                    let name = core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes());
+                    // SAFETY: the function has such arguments.
+                    unsafe { crate::next::next(name.unwrap_or_default()) }
+                });
+                // SAFETY: the contract of the function of this name, which the caller keeps.
+                super::$around(fd, place, || unsafe { next(fd, b, c, d, e, 0, 0, 0) })
+            }
+        }
+        with_place! { $name => $name::call; }
+    )+)*};
 }
 
-fn reads(fd: usize, next: impl FnOnce() -> usize) -> usize {
+around_next_with_place! {
+    reads: read readv eventfd_read __read_chk;
+    writes: write writev eventfd_write;
+}
+
+fn reads(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if result as c_int != -1
-        && let Some(pipe) = pipe_of(fd)
+        && let Some(pipe) = pipe_of(fd, place)
     {
         acquire(pipe);
     }
     result
 }
 
-fn writes(fd: usize, next: impl FnOnce() -> usize) -> usize {
-    if let Some(pipe) = pipe_of(fd) {
+fn writes(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
+    if let Some(pipe) = pipe_of(fd, place) {
         release(pipe);
     }
     next()
 }
 
 /// Returns the object of a pipe or eventfd that the program reads or writes. Both ends of a pipe are
-/// one file, and so are all eventfds.
-fn pipe_of(fd: usize) -> Option<usize> {
-    // A handler of a signal may write while its thread is in the detector.
-    if active().is_none() || known::is_recording() {
+/// one file, and so are all eventfds. By the standard files no threads of a program synchronize.
+fn pipe_of(fd: usize, place: usize) -> Option<usize> {
+    let fd = fd as c_int;
+    if fd <= libc::STDERR_FILENO || active().is_none() || known::is_recording() {
         return None;
     }
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: writes the status if it returns 0.
-    if unsafe { libc::fstat(fd as c_int, status.as_mut_ptr()) } != 0 {
+    if unsafe { libc::fstat(fd, status.as_mut_ptr()) } != 0 {
         return None;
     }
     // SAFETY: written above.
     let status = unsafe { status.assume_init() };
     // An eventfd has no type.
     let is_one = matches!(status.st_mode & libc::S_IFMT, 0 | libc::S_IFIFO);
-    (is_one && !sites::library_calls()).then(|| object(Tag::Pipe, status.st_ino as usize))
+    (is_one && is_of_program(place)).then(|| object(Tag::Pipe, status.st_ino as usize))
+}
+
+/// Returns true if a call is not one of a library of communication.
+fn is_of_program(place: usize) -> bool {
+    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: writes what it has found if it does not return 0.
+    if unsafe { libc::dladdr(std::ptr::with_exposed_provenance(place), found.as_mut_ptr()) } == 0 {
+        return false;
+    }
+    // SAFETY: written above.
+    let file = unsafe { found.assume_init() }.dli_fname;
+    // SAFETY: a string of the loader.
+    let path = unsafe { CStr::from_ptr(file) }.to_bytes();
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    !["librushmem", "libuc", "libfabric"].iter().any(|start| name.starts_with(start.as_bytes()))
 }

@@ -116,7 +116,7 @@ fn of_operation_in_flight(operation: &Side, other: &Side, place: Option<ShadowPl
         ),
         (false, false) => format!(
             "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
-             shmem_signal_wait_until on PE {pe}.",
+             shmem_signal_wait_until on PE {pe}; a flag that follows the put needs shmem_fence before it.",
             operation.sources.first().map_or_else(|| "the first".to_owned(), SourceLine::to_string),
         ),
     }

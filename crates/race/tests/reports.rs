@@ -40,6 +40,7 @@ fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
     assert!(is_line("called at ", "suite.h:33 (main)"), "{found}");
     assert!(
         found.stderr.contains("shmem_barrier_all between them would, or a put with a signal at")
+            && found.stderr.contains("a flag that follows the put needs shmem_fence before it")
     );
     assert_eq!(found.code(), 66, "{found}");
 }

@@ -155,6 +155,11 @@ fn the_oldest_records_are_dropped_and_that_is_said() {
             own("i").filter(|event| text(event, "name").ends_with("older records were dropped"));
         assert_eq!(said.count(), 1, "PE {me}");
     }
+    let outcome = Job::direct(prefix().join("bin/shmem-info")).arg("trace");
+    let outcome = outcome.arg(dir.path().display()).run();
+    assert!(outcome.stdout.contains("of the oldest records were dropped"), "{outcome}");
+    let page = fs::read_to_string(dir.path().join("trace.html")).expect("a page");
+    assert!(page.contains("dropped records"), "the legend of the timeline");
 }
 
 /// The files of all PEs are there, and that of the one that was killed has what it did before.

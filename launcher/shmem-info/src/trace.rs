@@ -315,7 +315,7 @@ fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
                 @let record = job.record(wait.call);
                 tr {
                     td { (job.pe(wait.call)) }
-                    td { code { (shortened(job.name(wait.call), 60)) } }
+                    td { (call(&shortened(job.name(wait.call), 60))) }
                     td .number { (time(wait.nanoseconds)) }
                     td .number { (time(record.begin - start)) }
                     td { (cause(wait, job)) }
@@ -323,6 +323,11 @@ fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
             }
         } }
     }
+}
+
+/// Returns the name of a function, which may break at its underscores.
+fn call(name: &str) -> Markup {
+    html! { code { @for part in name.split_inclusive('_') { (part) wbr; } } }
 }
 
 /// Returns a wait as a line on the terminal.
@@ -345,7 +350,7 @@ fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
     let record = job.record(cause);
     let after = time(record.begin.saturating_sub(job.record(wait.call).begin));
     html! {
-        "PE " (job.pe(cause)) ", " code { (job.name(cause)) }
+        "PE " (job.pe(cause)) ", " (call(job.name(cause)))
         @if record.kind == Kind::Collective { ", which came last, " (after) " later" }
         @else { ", " (after) " after the wait began" }
     }

@@ -87,8 +87,10 @@ impl Packages<'_> {
         for (tree, name) in trees.iter().zip(PACKAGES) {
             let mut list = String::new();
             for path in paths(tree)? {
-                if !tree.join(&path).is_dir() || path.starts_with(PREFIX) {
-                    let dir = if tree.join(&path).is_dir() { "%dir " } else { "" };
+                let full = tree.join(&path);
+                let is_dir = full.is_dir() && !full.is_symlink();
+                if !is_dir || path.starts_with(PREFIX) {
+                    let dir = if is_dir { "%dir " } else { "" };
                     list += &format!("{dir}/{}\n", path.display());
                 }
             }
@@ -157,13 +159,16 @@ impl Packages<'_> {
             let page = self.prefix.join(&path);
             let dir = trees[package(&path)].join("usr").join(path.with_file_name(""));
             let to = dir.join(format!("{name}.{section}"));
+            done(std::fs::create_dir_all(&dir), &dir)?;
             if page.is_symlink() {
                 let described = done(std::fs::read_link(&page), &page)?;
                 let described = described.with_extension(format!("{section}.gz"));
                 let to = dir.join(format!("{name}.{section}.gz"));
                 done(symlink(described, &to), &to)?;
             } else {
-                self.copy(&page, &to)?;
+                let title = |section| format!(".TH {} {section} ", name.to_uppercase());
+                let text = self.text(&page)?.replacen(&title("3"), &title("3rushmem"), 1);
+                self.write(&to, &text)?;
                 run(Command::new("gzip").args(["-9n", "--force"]).arg(&to))?;
             }
         }

@@ -1,19 +1,24 @@
-//! `cargo xtask codegen [--check]`: what the documentation says about the structure of the code,
-//! written from the code, and committed, so that it can be read without a build.
+//! `cargo xtask codegen [--check]`: what the documentation says about the structure of the code and
+//! about the settings, written from the code, and committed, so that it can be read without a build.
 
 mod diagram;
 pub mod manual;
 
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use task_support::process;
 use task_support::workspace::Workspace;
 
 /// Writes the generated files, or with `check` says which of them are stale.
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
-    let files = [("docs/diagrams/crates.svg", diagram::draw(&workspace.packages))];
+    let files = [
+        ("docs/diagrams/crates.svg", diagram::draw(&workspace.packages)),
+        ("docs/settings.md", settings(&workspace)?),
+    ];
     let mut stale = Vec::new();
     for (name, text) in files {
         let path = workspace.root.join(name);
@@ -32,4 +37,12 @@ pub fn run(check: bool) -> Result<()> {
         names => println!("Written: {}", names.join(", ")),
     }
     Ok(())
+}
+
+/// Returns the page of all settings, which shmem-info prints.
+fn settings(workspace: &Workspace) -> Result<String> {
+    // Of the whole workspace, so that cargo compiles what it shares with the tests once.
+    let made = workspace.build(&["build", "--workspace", "--bin", "shmem-info"])?;
+    let program = made.iter().find(|path| path.ends_with("shmem-info"));
+    process::capture(Command::new(program.context("cargo made no shmem-info")?).arg("--markdown"))
 }

@@ -44,7 +44,7 @@ enum Task {
     Install(install::InstallFlags),
     /// Make the files of a release: an archive, a Python wheel, the sources, checksums
     Dist(dist::DistFlags),
-    /// Write the diagram of the crates
+    /// Write the diagram of the crates and the page of settings
     Codegen(GenerateFlags),
     /// Make the documentation one site, under target/book
     Book,

@@ -170,16 +170,6 @@ fn colors_are_for_terminals() {
     assert!(!shown("NO_COLOR").contains('\x1b'));
 }
 
-fn the_page_of_settings_is_the_table() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
-    let written = std::fs::read_to_string(page).expect("docs/settings.md");
-    let printed = printed(&["--markdown"]);
-    assert_eq!(
-        written, printed,
-        "write it anew: cargo run -p shmem-info -- --markdown > docs/settings.md"
-    );
-}
-
 fn a_setting_is_shown_with_where_it_comes_from() {
     let mut command = command();
     command
@@ -390,7 +380,6 @@ testkit::tests! {
     transports_say_whether_they_can_work,
     descriptions_come_on_request_and_fit_the_terminal,
     colors_are_for_terminals,
-    the_page_of_settings_is_the_table,
     a_setting_is_shown_with_where_it_comes_from,
     programs_read_the_same_as_json,
 }

@@ -152,9 +152,9 @@ pub const IBVERBS: Need = need(
         "libibverbs-utils libibverbs1 librdmacm1",
     ],
 );
-/// iproute2, with its program `rdma`.
+/// iproute2, which also has `rdma`.
 pub const IPROUTE: Need =
-    need("rdma", "makes a NIC that speaks verbs", ["iproute2", "iproute", "iproute2"]);
+    need("ip", "makes the networks and NICs of tests", ["iproute2", "iproute", "iproute2"]);
 
 /// The time for which packages may take to be installed. A package manager that reaches no server
 /// may attempt for as long.

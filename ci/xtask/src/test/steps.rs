@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Result;
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX, VALGRIND,
+    HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX,
+    VALGRIND,
 };
 use task_support::workspace::TestProgram;
 use task_support::{needs, process};
@@ -41,6 +42,7 @@ const FOR_SOME: &[&Need] = &[
     &CLANG,
     &GDB,
     &STRACE,
+    &IPROUTE,
     &HWLOC,
     &CMAKE,
     &MESON,

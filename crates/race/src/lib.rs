@@ -23,6 +23,7 @@ pub mod shadow;
 pub mod shared;
 pub mod side;
 pub mod sites;
+pub mod stack;
 pub mod symbols;
 pub mod sync_words;
 pub mod variables;

@@ -8,6 +8,7 @@
 use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, SharedAreas};
 use crate::known;
 use crate::shared::lock;
+use crate::stack::{self, Stack};
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
 use std::cell::{Cell, RefCell};
@@ -20,9 +21,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Frames of a place that are kept, and those that are looked at for them.
+/// Frames of a place that are kept.
 const FRAMES: usize = 6;
-const DEPTH: usize = 24;
 /// Words of the name of a routine.
 const NAME_WORDS: usize = 8;
 
@@ -53,14 +53,20 @@ thread_local! {
 }
 
 /// Returns the number of the place where the program calls `call`. 0 if the table is full.
+#[inline(never)]
 pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
-    let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
-    // SAFETY: the function gets the stack for the time of the call alone.
-    unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
-    let addresses = &stack.addresses[..stack.n];
+    let local = 0u8;
+    let (routine, variable) = (call.as_ptr().addr(), (&raw const local).addr());
+    if let Some(site) = stack::known_site(routine, variable) {
+        return site;
+    }
+    let stack = Stack::unwind();
+    let calls = stack.calls();
     let mut hasher = DefaultHasher::new();
-    addresses.hash(&mut hasher);
-    number(areas, call, hasher.finish(), || outside(addresses))
+    calls.hash(&mut hasher);
+    let site = number(areas, call, hasher.finish(), || outside(&calls));
+    stack.remember(routine, variable, site);
+    site
 }
 
 /// Returns the number of the place of an instruction.
@@ -97,43 +103,13 @@ fn number(
 
 /// Returns true if a library of communication is the caller of the function that calls this.
 pub fn library_calls() -> bool {
-    let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
-    // SAFETY: the function gets the stack for the time of the call alone.
-    unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
     let is_one = |address: &usize| {
         find(*address).is_some_and(|(module, _)| {
             let name = module.rsplit('/').next().unwrap_or("");
             ["librushmem.so", "libuc", "libfabric"].iter().any(|start| name.starts_with(start))
         })
     };
-    stack.addresses[..stack.n].iter().any(is_one)
-}
-
-struct Stack {
-    addresses: [usize; DEPTH],
-    n: usize,
-}
-
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        f: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-        argument: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
-}
-
-extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
-    // SAFETY: the stack of `of_call`, which nobody else uses now.
-    let stack = unsafe { &mut *stack.cast::<Stack>() };
-    // SAFETY: the context of the unwinder.
-    let address = unsafe { _Unwind_GetIP(context) };
-    if stack.n == DEPTH || address == 0 {
-        return 5;
-    }
-    // Return addresses are behind the call.
-    stack.addresses[stack.n] = address - 1;
-    stack.n += 1;
-    0
+    Stack::unwind().calls().iter().any(is_one)
 }
 
 /// Returns the frames outside of the library, those of the program.

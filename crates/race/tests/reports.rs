@@ -128,6 +128,39 @@ fn the_remedy_is_for_these_accesses() {
 }
 
 #[test]
+fn callers_at_the_same_depth_are_distinguished() {
+    let text = r#"
+#include <shmem.h>
+static long x[2];
+static volatile long used;
+static void put(long *to) { shmem_long_p(to, 1, 1); }
+static void first(void) { put(&x[0]); }
+static void second(void) { put(&x[1]); }
+int main(void) {
+    shmem_init();
+    shmem_barrier_all();
+    for (int i = 0; i < 3 && shmem_my_pe() == 0; i++) {
+        first();
+        second();
+    }
+    shmem_sync_all();
+    if (shmem_my_pe() == 1)
+        used = x[0] + x[1];
+    shmem_finalize();
+    return 0;
+}
+"#;
+    let program = compile_text("callers.c", text, tmpdir(), &["--race", "-O0"]);
+    let found = races(Job::new(program).n(2));
+    for (object, caller) in [("x", "callers.c:6 (first)"), ("x[1]", "callers.c:7 (second)")] {
+        let report = found.stderr.split("race on ").find(|report| {
+            report.starts_with(&format!("{object} of PE 1 ")) && report.contains("load of 8")
+        });
+        assert!(report.is_some_and(|report| report.contains(caller)), "{caller}\n{found}");
+    }
+}
+
+#[test]
 fn the_first_store_is_counted() {
     let found = advice("one_store.c", "if (me == 1) x = 1; else shmem_long_get(&v, &x, 1, 1);");
     assert!(found.stderr.contains("rushmem: 1 race in "), "{found}");

@@ -390,7 +390,7 @@ impl SharedState {
 
     /// Wakes threads that sleep: this one received something for which they may wait.
     pub(crate) fn wake_sleepers(&self) {
-        self.events.record(&self.state);
+        self.events.record();
     }
 
     /// Sleeps for at most `at_most`, until data arrive or there are more events than `seen`.

@@ -136,9 +136,9 @@ impl ProgressState {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends a sleep. Returns whether no other thread sleeps.
-    pub fn end_sleep(&self) -> bool {
-        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst) == 1
+    /// Ends a sleep.
+    pub fn end_sleep(&self) {
+        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Returns true if threads sleep until an event of their network.

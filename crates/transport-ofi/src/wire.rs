@@ -353,7 +353,7 @@ impl Wire for OfiWire {
         }
     }
 
-    fn sleep(&self, shared: &SharedState, at_most: Duration) {
+    fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
         shared.sleep(at_most);
     }
 

@@ -525,7 +525,7 @@ impl Wire for UcxWire {
         Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
     }
 
-    fn sleep(&self, shared: &SharedState, at_most: Duration) {
+    fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
         shared.sleep(Some(&self.worker), at_most);
     }
 

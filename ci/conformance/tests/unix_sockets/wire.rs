@@ -215,7 +215,7 @@ impl Wire for SocketWire {
         network.serve().map(|served| served == Some(true))
     }
 
-    fn sleep(&self, network: &Network, at_most: Duration) {
+    fn sleep(&mut self, network: &Network, at_most: Duration) {
         network.local().state.count_sleep();
         std::thread::sleep(at_most);
     }

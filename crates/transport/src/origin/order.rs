@@ -92,14 +92,26 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
         pe: Pe,
     ) -> Result<(), Error> {
-        let is_ordered = self.caps.order == StreamOrder::Everything;
-        match is_ordered || self.issued.is_before_fence_done(pe) {
+        if self.caps.order == StreamOrder::Everything {
+            return self.order_after_unsent(network, pe);
+        }
+        match self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
                 self.ask_for_ack(network, pe)?;
                 let done = |origin: &mut Origin<W>| Ok(origin.issued.is_before_fence_done(pe));
                 self.until(network, Some(pe), done)
             }
+        }
+    }
+
+    /// Waits until the wire has the requests that found no room, if it keeps all operations in the
+    /// order in which it gets them.
+    #[inline]
+    pub(super) fn order_after_unsent(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        match self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
+            true => Ok(()),
+            false => self.until(network, Some(pe), |origin| Ok(origin.unsent.is_empty())),
         }
     }
 
@@ -257,7 +269,13 @@ impl<W: Wire> Origin<W> {
             route.writes_before |= route.dirty || route.flushing;
             any |= route.writes_before;
         }
-        if any && self.caps.order >= StreamOrder::WritesByFence && !self.wire.fence(network)? {
+        let calls_fence = match self.caps.order {
+            StreamOrder::Unordered => false,
+            // It may hold back requests, too.
+            StreamOrder::Everything => true,
+            StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => any,
+        };
+        if calls_fence && !self.wire.fence(network)? {
             self.until(network, None, |origin| origin.wire.fence(network))?;
         }
         Ok(())

@@ -68,6 +68,7 @@ impl<W: Wire> Origin<W> {
         parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(network, pe)?;
+        self.order_after_unsent(network, pe)?;
         if !parts.asks && self.issued.is_full(pe) {
             network.local().state.count_retry();
             self.until(network, Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;

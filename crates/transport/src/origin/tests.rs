@@ -213,7 +213,7 @@ impl Wire for TestWire {
         Ok(false)
     }
 
-    fn sleep(&self, _: &TestNetwork, _: Duration) {}
+    fn sleep(&mut self, _: &TestNetwork, _: Duration) {}
 
     fn arm(&self, _: bool) -> bool {
         false
@@ -367,6 +367,47 @@ fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
     assert_eq!(origin.wire.calls, calls, "nothing is flushed");
     assert!(!origin.routes[PEER].writes_before, "there was no fence");
+}
+
+#[test]
+fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
+    let (network, mut origin) = origin();
+    origin.caps.order = StreamOrder::Everything;
+    for _ in 0..2 {
+        signal_after_all(&mut origin, &network);
+        assert_eq!(origin.fence(&network), Ok(()));
+    }
+    let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
+    assert_eq!(origin.wire.calls, calls, "no request is awaited, and nothing is flushed");
+}
+
+#[test]
+fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything() {
+    for (order, calls) in [
+        (StreamOrder::Everything, &[Called::Poll, Called::Send, Called::Send][..]),
+        (StreamOrder::Unordered, &[Called::Send]),
+    ] {
+        let (network, mut origin) = origin();
+        origin.caps.order = order;
+        origin.batches = true;
+        origin.batcher.session(true);
+        // SAFETY: a static source.
+        assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+        assert_eq!(origin.try_send_batch(&network, PEER), Ok(()));
+        assert_eq!((origin.unsent.len(), &origin.wire.calls[..]), (1, &[][..]), "it is issued");
+        assert_eq!(origin.send_question(&network, PEER), Ok(()));
+        assert_eq!(origin.wire.calls, calls, "{order:?}");
+    }
+}
+
+#[test]
+fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
+    let (network, mut origin) = origin();
+    // SAFETY: a static source.
+    assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+    assert!(origin.is_unfinished(), "it is to be polled");
+    origin.caps.polled = PolledUntil::Started;
+    assert!(!origin.is_unfinished());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use crate::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
 use crate::kit::message::{Reply, Request};
 use crate::kit::network_pe::NetworkPe;
-use crate::kit::peers::check_range;
+use crate::kit::peers::{check_range, damaged};
 use crate::kit::violation::{RefusedMessage, Violation};
 use crate::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::time::Duration;
@@ -159,23 +159,30 @@ pub trait Wire: Send + Sized {
     /// used.
     fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
-    /// Returns how much of a range that lies in the segment of a PE one key covers.
+    /// Returns how much of a range that lies in the segment of a PE one key covers: all of it unless
+    /// the wire has keys.
     fn covered(
         &mut self,
         network: &Self::Network,
         pe: Pe,
         at: RemoteAddr,
         nbytes: usize,
-    ) -> Result<Covered, Error>;
+    ) -> Result<Covered, Error> {
+        let _ = (network, pe, at);
+        Ok(Covered::Bytes(nbytes))
+    }
 
-    /// Learns the key of a block from its entry in the table of a PE.
+    /// Learns the key of a block from its entry in the table of a PE, if the wire has keys.
     fn learn(
         &mut self,
         network: &Self::Network,
         pe: Pe,
         block: HeapBlock,
         entry: &[u8; ENTRY],
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        let _ = (network, block, entry);
+        Err(damaged(pe, "table of keys"))
+    }
 
     /// Starts a write from local memory, of 1 to [`longest_write`](WireCaps::longest_write) bytes.
     ///
@@ -203,13 +210,21 @@ pub trait Wire: Send + Sized {
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Returns whether the network has an atomic operation.
-    fn has_amo(&self, network: &Self::Network, op: AmoOp, width: AmoWidth) -> bool;
+    fn has_amo(&self, network: &Self::Network, op: AmoOp, width: AmoWidth) -> bool {
+        let _ = (network, op, width);
+        false
+    }
 
     /// Returns whether the network carries out the atomic operations on a segment, rather than the
     /// target's CPU.
-    fn carries_out(network: &Self::Network, segment: Segment) -> bool;
+    #[inline]
+    fn carries_out(network: &Self::Network, segment: Segment) -> bool {
+        let _ = (network, segment);
+        false
+    }
 
-    /// Starts an atomic operation of the network's own. The old value goes to `fetched`, unless
+    /// Starts an atomic operation of the network's own, if the network [carries
+    /// out](Wire::carries_out) any. The old value goes to `fetched`, unless
     /// that is null.
     ///
     /// # Safety
@@ -220,7 +235,10 @@ pub trait Wire: Send + Sized {
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
-    ) -> Result<PostOutcome<Self::Token>, Error>;
+    ) -> Result<PostOutcome<Self::Token>, Error> {
+        let _ = (network, request, fetched);
+        Err(Error::Unreachable(pe))
+    }
 
     /// Starts to send a request. If it is `awaited`, the call waits until the data are free.
     ///
@@ -297,7 +315,7 @@ pub trait Wire: Send + Sized {
     }
 
     /// Sleeps until there may be an event, for `at_most` at the longest.
-    fn sleep(&self, network: &Self::Network, at_most: Duration);
+    fn sleep(&mut self, network: &Self::Network, at_most: Duration);
 
     /// Lets a descriptor of the network signal the next event, where requests may not have left if
     /// they `are_unacked`. Returns false if the wire must be polled.

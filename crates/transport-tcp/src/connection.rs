@@ -5,28 +5,25 @@
 //! read, since two PEs that waited for each other to read would wait forever.
 #![allow(unsafe_code)]
 
-use crate::bounce::BounceBuffers;
 use crate::heartbeat::PeerHeartbeat;
 use crate::low_water::LowWater;
-use crate::origin::TcpOrigin;
 use crate::proto::{Frame, Piece, Reader, ReplyFrame, RequestFrame};
+use crate::receiving::ReceivingPe;
+use crate::requests::Requests;
 use crate::send_queue::UpTo;
-use crate::settings::DESCRIPTORS;
+use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::is_of_peer;
 use crate::sys;
 use crate::target::{Target, range};
-use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::violation::Violation;
-use rushmem_transport::{Fault, Host, LocalAccess, LocalBuf};
+use rushmem_transport::{Fault, LocalAccess, LocalBuf, Pe};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
-use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::time::Instant;
 
 /// Bytes received at once behind a head or what goes straight to its destination. They are on the
 /// stack, of which threads of the user may have little.
@@ -84,7 +81,8 @@ fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEn
 /// A connection that is open.
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
-    pub(crate) origin: TcpOrigin,
+    peer: Pe,
+    pub(crate) requests: Requests,
     target: Target,
     reader: Reader,
     low_water: LowWater,
@@ -100,18 +98,17 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// Listed as having something to send.
     pub(crate) listed: bool,
-    /// When a request last found nothing unsent that it could leave with.
-    last_first: Instant,
     pub(crate) heartbeat: PeerHeartbeat,
 }
 
 impl Connection {
-    /// Returns a new connection. `host` has the heaps of this PE's node.
-    pub(crate) fn new(socket: TcpStream, host: Arc<dyn Host>) -> Connection {
+    /// Returns a new connection to a peer.
+    pub(crate) fn new(socket: TcpStream, peer: Pe) -> Connection {
         Connection {
             socket,
-            origin: TcpOrigin::new(),
-            target: Target::new(host),
+            peer,
+            requests: Requests::new(),
+            target: Target::new(peer),
             reader: Reader::new(),
             low_water: LowWater::default(),
             replies_turn: false,
@@ -120,25 +117,22 @@ impl Connection {
             blocked: false,
             watches_room: false,
             listed: false,
-            last_first: Instant::now(),
             heartbeat: PeerHeartbeat::default(),
         }
     }
 
     /// Returns true if something waits to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.origin.requests.is_empty() || !self.target.replies.is_empty()
+        !self.requests.queue.is_empty() || !self.target.replies.is_empty()
     }
 
-    /// Returns true if a request that is issued now would gain nothing by waiting for others:
-    /// nothing waits to be sent, and the last request of which that was true is older than requests
-    /// are held back. It reads the clock once for all that leave together.
-    pub(crate) fn was_idle(&mut self) -> bool {
-        if self.has_unsent() {
-            return false;
+    /// Returns true if there is room for one more request, once what waits has left as far as the
+    /// kernel takes it.
+    pub(crate) fn make_room(&mut self, tuning: &Tuning) -> Result<bool, ConnectionEnd> {
+        if !self.requests.has_room(tuning) {
+            self.flush()?;
         }
-        let now = Instant::now();
-        now.duration_since(std::mem::replace(&mut self.last_first, now)) > FLUSH_DELAY
+        Ok(self.requests.has_room(tuning))
     }
 
     /// Returns true if what waits to be sent waits for room.
@@ -160,7 +154,7 @@ impl Connection {
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
         self.blocked = false;
         while self.has_unsent() {
-            let (requests, replies) = (&mut self.origin.requests, &mut self.target.replies);
+            let (requests, replies) = (&mut self.requests.queue, &mut self.target.replies);
             let both = !requests.is_empty() && !replies.is_empty();
             let next = if self.replies_turn { replies } else { requests };
             let up_to = if both { UpTo::EndOfMemory } else { UpTo::Everything };
@@ -179,21 +173,17 @@ impl Connection {
 
     /// Takes what has come: carries out requests, and puts answers where they belong. Returns
     /// whether anything came.
-    pub(crate) fn receive(
-        &mut self,
-        segments: &Segments,
-        buffers: &BounceBuffers,
-    ) -> Result<bool, ConnectionEnd> {
+    pub(crate) fn receive(&mut self, receiving: &ReceivingPe) -> Result<bool, ConnectionEnd> {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
-            let whole = self.direct(segments)?;
+            let whole = self.direct(&receiving.local.segments)?;
             let is_bounced = self.reader.body().is_some() && whole.nbytes == 0;
             let buffer = match is_bounced {
-                true => &mut *large.get_or_insert_with(|| buffers.borrow()).bytes,
+                true => &mut *large.get_or_insert_with(|| receiving.buffers.borrow()).bytes,
                 false => &mut small,
             };
-            match self.receive_once(segments, whole, buffer)? {
+            match self.receive_once(receiving, whole, buffer)? {
                 Received::Nothing => break,
                 Received::All => {
                     came = true;
@@ -209,8 +199,8 @@ impl Connection {
         Ok(came)
     }
 
-    /// Returns the whole memory, if any, to which the kernel may write the body that is being
-    /// received: of a segment, or valid until the request is answered that this is the answer to.
+    /// Returns the destination into which the kernel may receive the current body without a copy:
+    /// of a segment, or valid until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
             Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
@@ -218,7 +208,7 @@ impl Connection {
                 range(segments, dest, nbytes as usize)?
             }
             Some((Frame::Reply(ReplyFrame::Data { seq, nbytes }), _)) => {
-                self.origin.private_destination(seq, nbytes)?.unwrap_or(LocalBuf::EMPTY)
+                self.requests.private_destination(seq, nbytes)?.unwrap_or(LocalBuf::EMPTY)
             }
             _ => LocalBuf::EMPTY,
         })
@@ -227,7 +217,7 @@ impl Connection {
     /// Receives to the rest of the [direct](Connection::direct) destination, then into a buffer.
     fn receive_once(
         &mut self,
-        segments: &Segments,
+        receiving: &ReceivingPe,
         whole: LocalBuf,
         buffer: &mut [MaybeUninit<u8>],
     ) -> Result<Received, ConnectionEnd> {
@@ -262,22 +252,23 @@ impl Connection {
             let is_last = to_place == direct.nbytes;
             match head {
                 Frame::Request(_) => self.target.placed(is_last),
-                Frame::Reply(reply) if is_last => self.origin.complete(reply)?,
+                Frame::Reply(reply) if is_last => self.requests.complete(reply)?,
                 Frame::Reply(_) => {}
             }
         }
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let answers_all = self.target.replies.is_empty();
-        let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
+        let (requests, target, bye) = (&mut self.requests, &mut self.target, &mut self.bye);
+        let from = (receiving, self.peer);
         self.reader.feed(bytes, |Piece { head, done, bytes }| match head {
-            Frame::Reply(reply) => origin.take(reply, done, bytes),
+            Frame::Reply(reply) => requests.take(from, reply, done, bytes),
             Frame::Request(_) if *bye => Err(AFTER_FAREWELL),
             Frame::Request(RequestFrame::Bye) => {
                 *bye = true;
                 Ok(())
             }
-            Frame::Request(request) => target.take(segments, request, done, bytes),
+            Frame::Request(request) => target.take(&receiving.local, request, done, bytes),
         })?;
         if answers_all && self.target.replies.unsent() >= LONG {
             self.replies_turn = false;
@@ -291,7 +282,7 @@ impl Connection {
 
     /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
-        self.origin.requests.push(&RequestFrame::Bye.encode());
+        self.requests.queue.push(&RequestFrame::Bye.encode());
         // A peer that this does not reach finds the connection closed.
         let _ = self.flush();
     }

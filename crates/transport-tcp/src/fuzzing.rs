@@ -9,11 +9,10 @@ use crate::proto::{
     Acceptor, Address, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, MAX_ADDRESSES,
     Piece, Reader, ReplyFrame, RequestFrame, WELCOME,
 };
-use crate::target::{LoneHost, Target};
-use rushmem_transport::kit::segments::Segments;
+use crate::receiving::ReceivingPe;
+use crate::target::Target;
 use rushmem_transport::kit::violation::Violation;
-use rushmem_transport::{LocalBuf, Segment};
-use std::sync::Arc;
+use rushmem_transport::{LocalBuf, Pe, Segment};
 
 /// Words of the segment, and on either side of it.
 const WORDS: usize = 512;
@@ -47,17 +46,17 @@ fn requests(input: &[u8]) -> bool {
 
 fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>) {
     let mut memory = vec![0u64; GUARD + WORDS + GUARD];
-    let segments = Segments::default();
+    let local = ReceivingPe::for_tests().local;
     let base = memory.as_mut_ptr().wrapping_add(GUARD).cast();
     // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
-    unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes: WORDS * 8 }, ()) }
+    unsafe { local.segments.register(Segment::Heap, LocalBuf { base, nbytes: WORDS * 8 }, ()) }
         .expect("the first");
-    let mut served = Target::new(Arc::new(LoneHost));
+    let mut served = Target::new(Pe(1));
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| match head {
         Frame::Request(RequestFrame::Bye) | Frame::Reply(_) => Ok(()),
-        Frame::Request(request) => served.take(&segments, request, done, bytes),
+        Frame::Request(request) => served.take(&local, request, done, bytes),
     });
-    drop((served, segments));
+    drop((served, local));
     let guards = memory[..GUARD].iter().chain(&memory[GUARD + WORDS..]);
     assert!(guards.into_iter().all(|word| *word == 0), "memory beside the segment was changed");
     (fed, memory)
@@ -77,7 +76,7 @@ fn replies(input: &[u8]) -> bool {
         let nbytes = usize::from(byte) * 8;
         match byte % 4 {
             0 => ledger.expect(ExpectedReply::Data(nbytes as u32), vec![0u8; nbytes]),
-            1 => ledger.expect(ExpectedReply::Value, Vec::new()),
+            1 => ledger.expect(ExpectedReply::Message, vec![0u8; nbytes]),
             2 => ledger.expect(ExpectedReply::Ack, Vec::new()),
             _ => ledger.issue(),
         };
@@ -87,12 +86,20 @@ fn replies(input: &[u8]) -> bool {
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| {
         let Frame::Reply(reply) = head else { return Err(Violation::Unrequested) };
         let before = ledger.n_unanswered();
-        if let ReplyFrame::Data { seq, nbytes } = reply {
-            let room = ledger.data(seq, nbytes)?.len();
-            assert!(done + bytes.len() <= room, "within what was requested");
+        let is_whole = done + bytes.len() == head.body();
+        match reply {
+            ReplyFrame::Data { seq, nbytes } => {
+                let room = ledger.data(seq, nbytes)?.len();
+                assert!(done + bytes.len() <= room, "within what was requested");
+                if is_whole {
+                    assert_eq!(ledger.complete(reply)?.len(), head.body(), "what was requested");
+                }
+            }
+            ReplyFrame::Message { .. } => ledger.message()?,
+            ReplyFrame::Ack { .. } => {}
         }
-        if done + bytes.len() == head.body() {
-            assert_eq!(ledger.complete(reply)?.len(), head.body(), "what was requested");
+        if is_whole && !matches!(reply, ReplyFrame::Data { .. }) {
+            ledger.complete(reply)?;
         }
         answered += before - ledger.n_unanswered();
         assert!(ledger.acked() <= REQUESTED as u64 && answered <= REQUESTED);

@@ -4,15 +4,16 @@
 //! software: puts and gets are copies, atomic operations are the CPU's. A thread that waits polls
 //! the sockets; while none does, a service thread serves peers.
 //!
-//! - `endpoint` and `transport` implement the traits of `rushmem-transport`;
+//! - `transport` and `wire` implement the traits of `rushmem-transport`, whose engine (`origin`)
+//!   orders, batches and completes what contexts issue;
 //! - `progress` is the driver of the kit's progress engine; `service` serves peers, and `expected`
 //!   predicts which of them sends next; `events` wakes threads that sleep;
-//! - `shared` has the peers and the connections to them, `connect` makes these, and `establishment`
-//!   ensures that two PEs have only one;
-//! - `connection` is one end of a connection: `origin` issues requests, `target` carries them out,
-//!   `send_queue` has what is to be sent, `heartbeat` measures silence, `low_water` says when a
-//!   sleeping thread learns of what comes; `own` accesses memory of this PE;
-//! - `session` is what an endpoint batches in a session;
+//! - `network` is what wires share: `shared`, with the peers and the connections to them, and the
+//!   service; `connect` makes connections, and `establishment` ensures that two PEs have only one;
+//! - `receiving` has what connections receive into;
+//! - `connection` is one end of a connection: `requests` has those of this PE, `target` carries out
+//!   those of the peer, `send_queue` has what is to be sent, `heartbeat` measures silence,
+//!   `low_water` says when a sleeping thread learns of what comes;
 //! - `whole_words` writes what is received word by word, from the buffers of `bounce`; `whole_body`
 //!   keeps what is used as a whole;
 //! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
@@ -20,7 +21,7 @@
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `found` finds the addresses of this machine, `no_address` says why an interface has none, and
 //!   `diagnosis` which of them a job uses; `settings` has the limits and variables, `sys` the
-//!   system calls, and `order` states what they order.
+//!   system calls.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not use the kernel's zero-copy sends. A child
@@ -31,7 +32,6 @@ mod bounce;
 mod connect;
 mod connection;
 mod diagnosis;
-mod endpoint;
 mod establishment;
 mod events;
 mod expected;
@@ -40,15 +40,14 @@ mod found;
 pub mod fuzzing;
 mod heartbeat;
 mod low_water;
+mod network;
 mod no_address;
-mod order;
-mod origin;
-mod own;
 mod progress;
 mod proto;
+mod receiving;
+mod requests;
 mod send_queue;
 mod service;
-mod session;
 mod settings;
 mod shared;
 mod socket;
@@ -58,6 +57,7 @@ mod transport;
 mod unauthenticated;
 mod whole_body;
 mod whole_words;
+mod wire;
 
 pub use settings::Tuning;
 pub use transport::open;

@@ -1,86 +1,75 @@
 //! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the
 //! service thread (`kit::engine`).
-//!
-//! Locking: the service is only ever tried, except when this PE leaves.
 
-use crate::service::Service;
-use crate::shared::SharedState;
+use crate::network::Network;
+use crate::wire::TcpWire;
 use rushmem_transport::Error;
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
-use rushmem_transport::kit::engine::{
-    Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper, flush_or_request,
-};
-use rushmem_transport::kit::lock::{lock, try_lock};
+use rushmem_transport::kit::engine::{Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
+use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::origin::{Issuers, Issuing, PollingThread};
 use std::os::fd::AsFd;
-use std::sync::Mutex;
 use std::time::Instant;
 
-/// The number of idle polls that take as long as receiving a message and sending the next one,
-/// unless PEs outnumber the CPUs.
-const POLLS_PER_MESSAGE: u64 = 8;
-
-/// One PE's share in the network, with what serves its peers.
+/// One PE's share in the network, with what issues.
 pub(crate) struct Progress {
-    pub(crate) shared: SharedState,
-    service: Mutex<Service>,
+    pub(crate) issuers: Issuers<TcpWire>,
+    pub(crate) network: Network,
 }
 
-impl Progress {
-    pub(crate) fn new(shared: SharedState, service: Service) -> Progress {
-        Progress { shared, service: Mutex::new(service) }
+impl Issuing for Progress {
+    type Wire = TcpWire;
+
+    fn issuers(&self) -> &Issuers<TcpWire> {
+        &self.issuers
     }
 
-    /// Sends held-back data and serves peers, if no other thread does. Returns true if it worked.
-    pub(crate) fn poll(&self) -> Result<bool, Error> {
-        let shared = &self.shared;
-        shared.state.polled();
-        flush_or_request(self);
-        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
-        if worked && !shared.state.oversubscribed() {
-            shared.state.add_polls(POLLS_PER_MESSAGE);
+    fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn poll(&self) -> Result<bool, Error> {
+        if self.issuers.finish(&self.network, PollingThread::Waiter) {
+            self.state().request_flush();
         }
-        shared.loss.check().map(|()| worked)
-    }
-
-    /// Accepts no connection any more.
-    pub(crate) fn leave(&self) {
-        lock(&self.service).leave();
+        self.network.poll()
     }
 }
 
 impl Driver for Progress {
     fn state(&self) -> &ProgressState {
-        &self.shared.state
+        &self.network.shared.local().state
     }
 
     fn flush(&self) -> bool {
-        self.shared.send_held_back()
+        let is_left = self.issuers.finish(&self.network, PollingThread::Service);
+        self.network.shared.send_held_back() || is_left
     }
 
     fn serve(&self) -> Served {
-        let service = try_lock(&self.service);
-        service.map_or(Served::Contended, |mut service| service.poll_all(&self.shared))
+        let Network { shared, service } = &self.network;
+        let service = try_lock(service);
+        service.map_or(Served::Contended, |mut service| service.poll_all(shared))
     }
 
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
-        let sockets = [self.shared.epoll.as_fd()];
+        let shared = &self.network.shared;
+        let sockets = [shared.epoll.as_fd()];
         match is_left {
-            true if self.shared.only_batches_left() => {
-                sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT)
-            }
-            true => sleeper.briefly(&sockets, FLUSH_DELAY),
-            false => sleeper.until(&sockets, self.shared.tuning.round),
+            true if shared.has_unsent() => sleeper.briefly(&sockets, FLUSH_DELAY),
+            true => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
+            false => sleeper.until(&sockets, shared.tuning.round),
         }
     }
 
     fn checks(&self) -> impl FnMut() {
-        let shared = &self.shared;
+        let Network { shared, service } = &self.network;
         let mut last = Instant::now();
         move || {
             if last.elapsed() >= shared.tuning.round {
                 last = Instant::now();
-                if let Some(mut service) = try_lock(&self.service) {
+                if let Some(mut service) = try_lock(service) {
                     service.look_around(shared);
                 }
             }

@@ -16,7 +16,7 @@ mod ledger;
 mod reader;
 
 pub(crate) use address::{Address, MAX_ADDRESSES};
-pub(crate) use frame::{AMO_BODY, Frame, MAX_BATCH, MAX_BODY, ReplyFrame, RequestFrame};
+pub(crate) use frame::{Frame, MAX_BODY, MAX_DATA, ReplyFrame, RequestFrame};
 pub(crate) use handshake::{
     Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
 };

@@ -70,7 +70,7 @@ impl Service {
         if let Some(pe) = self.expected.alone() {
             let worked = self.serve(shared, pe);
             // The next turn is a pass of the scheduler away where PEs share CPUs.
-            if worked || !shared.state.oversubscribed() {
+            if worked || !shared.local().state.oversubscribed() {
                 return worked;
             }
         }
@@ -114,7 +114,7 @@ impl Service {
             if was_blocked {
                 connection.flush()?;
             }
-            Ok(connection.receive(&shared.segments, &shared.buffers)? || was_blocked)
+            Ok(connection.receive(&shared.receiving)? || was_blocked)
         });
         if worked == Some(true) {
             self.expected.came_from(pe);
@@ -149,6 +149,7 @@ impl Service {
                     if since.elapsed() > shared.tuning.refuse_limit {
                         let why = DESCRIPTORS.explain(&e);
                         shared
+                            .local()
                             .loss
                             .of_self(&format!("it can accept no connection of a peer: {why}"));
                     }
@@ -166,7 +167,7 @@ impl Service {
             return;
         };
         let n_pes = shared.peers.n_pes() as u32;
-        let acceptor = Acceptor::new(shared.secret, shared.me.0, n_pes, nonce);
+        let acceptor = Acceptor::new(shared.secret, shared.local().me.0, n_pes, nonce);
         // A peer that cannot be greeted is gone.
         if let Ok(connection) = Unauthenticated::greet(socket, acceptor) {
             let number = number_of(&connection.socket);
@@ -310,6 +311,6 @@ fn is_waiting(listener: &TcpListener) -> bool {
 fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         let why = DESCRIPTORS.explain(error);
-        shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {why}"));
+        shared.local().loss.of_self(&format!("it cannot accept the connection of PE {pe}: {why}"));
     }
 }

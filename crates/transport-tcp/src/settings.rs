@@ -1,7 +1,7 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
-use crate::proto::MAX_BATCH;
+use crate::proto::MAX_DATA;
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
@@ -44,8 +44,12 @@ pub struct Tuning {
     pub copy_up_to: usize,
     /// Copied bytes that wait on a connection leave when they are this many.
     pub send_at: usize,
-    /// Most bytes of a batch: in a session, or of strided blocks.
+    /// Most bytes of a batch.
     pub batch: usize,
+    /// Most bytes of a batch in a session.
+    pub session_batch: usize,
+    /// Messages of an origin to a PE that are not acknowledged, at most.
+    pub window: u32,
     /// No more copied bytes than about this wait on a connection.
     pub max_waiting_bytes: usize,
     /// No more transfers by reference than this wait on a connection.
@@ -75,7 +79,9 @@ impl Default for Tuning {
         Tuning {
             copy_up_to: 4 << 10,
             send_at: 32 << 10,
-            batch: MAX_BATCH,
+            batch: 8 << 10,
+            session_batch: MAX_DATA,
+            window: 1024,
             max_waiting_bytes: 64 << 10,
             max_waiting_transfers: 256,
             max_unanswered: 4096,
@@ -106,6 +112,8 @@ impl Tuning {
             copy_up_to: 64,
             send_at: 100,
             batch: 600,
+            session_batch: 600,
+            window: 4,
             max_waiting_bytes: 200,
             max_waiting_transfers: 2,
             max_unanswered: 2,

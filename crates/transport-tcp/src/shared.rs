@@ -1,33 +1,27 @@
-//! The state that all endpoints of a PE and its service thread share: the peers, the connections to
+//! The state that all wires of a PE and its service thread share: the peers, the connections to
 //! them, and the notices of what arrived.
 //!
-//! Locks: endpoints wait for a link, as does the service for a peer that connects; all others try
-//! it. A thread that holds one waits for two other locks alone, each of which is held for a few
-//! instructions: that of a list of what is unfinished, and that of the list of bounce buffers. An
-//! endpoint also waits for the lock of its session, whose holder waits for nothing but such a list.
-//! No link is held while it is connected.
+//! Locks: a wire waits for a link, as does the service for a peer that connects; all others try it.
+//! docs/operation.md has the order of all locks. No link is held while it is connected.
 
-use crate::bounce::BounceBuffers;
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
 use crate::events::Events;
 use crate::proto::{Address, HandshakeAnswer};
-use crate::session::EndpointSession;
-use crate::settings::{DESCRIPTORS, LIMITS, Tuning};
+use crate::receiving::ReceivingPe;
+use crate::settings::{DESCRIPTORS, Tuning};
 use rushmem_transport::kit::flush_list::FlushList;
 use rushmem_transport::kit::lock::{lock, try_lock};
-use rushmem_transport::kit::loss::Loss;
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::{Peers, damaged};
-use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{Error, Host, Open, Pe, PeRecord, Segment};
+use rushmem_transport::{Error, Open, Pe, PeRecord, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The time for which a deferred PE waits for the peer's connection before it connects again.
@@ -83,56 +77,53 @@ impl PeerLink {
     }
 }
 
-/// One PE's share in the network.
+/// The peers of this PE and the connections to them.
 pub(crate) struct SharedState {
-    pub(crate) me: Pe,
     pub(crate) secret: [u8; 32],
     pub(crate) tuning: Tuning,
-    pub(crate) host: Arc<dyn Host>,
     /// This PE's address; its host's name goes into messages.
     pub(crate) address: Address,
-    pub(crate) segments: Segments,
-    pub(crate) buffers: BounceBuffers,
+    pub(crate) receiving: ReceivingPe,
     pub(crate) peers: Peers<Peer>,
     /// Every socket of this PE.
     pub(crate) epoll: OwnedFd,
-    pub(crate) state: ProgressState,
-    pub(crate) loss: Loss,
     events: Events,
     /// PEs to which something is to be sent and was not sent yet.
-    unfinished: FlushList<Pe>,
-    /// Sessions in which something is batched.
-    sessions: FlushList<Arc<EndpointSession>>,
+    unsent: FlushList<Pe>,
 }
 
 impl SharedState {
     pub(crate) fn new(open: &Open, tuning: Tuning, address: Address) -> io::Result<SharedState> {
         Ok(SharedState {
-            me: open.pe,
             secret: open.secret,
             tuning,
-            host: Arc::clone(&open.host),
-            loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
+            receiving: ReceivingPe::new(open, address.host.clone())?,
             address,
-            segments: Segments::default(),
-            buffers: BounceBuffers::default(),
             peers: Peers::new(open.n_pes),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
             events: Events::new()?,
-            unfinished: FlushList::default(),
-            sessions: FlushList::default(),
+            unsent: FlushList::default(),
         })
+    }
+
+    #[inline]
+    pub(crate) fn local(&self) -> &NetworkPe {
+        &self.receiving.local
+    }
+
+    /// Returns the machine of a PE.
+    pub(crate) fn host_of(&self, pe: Pe) -> Option<String> {
+        let record = self.peers.record(pe)?;
+        address_of(pe, record).ok().map(|address| address.host)
     }
 
     /// Records the loss of a PE, after which every operation fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let address = self.peers.record(pe).and_then(|record| address_of(pe, record).ok());
         let why = format!(
             "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
              SHMEM_TCP_INTERFACE)"
         );
-        self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), &why)
+        self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), &why)
     }
 
     /// Starts connecting to a PE if this PE is the one that connects. Returns false until the
@@ -141,7 +132,7 @@ impl SharedState {
         let peer = self.peers.get(pe)?;
         {
             let mut link = lock(&peer.link);
-            self.loss.check()?;
+            self.local().loss.check()?;
             match &mut *link {
                 PeerLink::Unconnected(establishment) => {
                     if !establishment.begin(Instant::now()) {
@@ -156,11 +147,11 @@ impl SharedState {
                 PeerLink::Unconnected(establishment) => !establishment.is_reserved(),
                 PeerLink::Open(_) | PeerLink::Closed { .. } => false,
             };
-            !is_awaited || self.loss.check().is_err()
+            !is_awaited || self.local().loss.check().is_err()
         };
         let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connected =
-            connect::connect(self.secret, self.me, pe, &address, &self.tuning, may_stop);
+            connect::connect(self.secret, self.local().me, pe, &address, &self.tuning, may_stop);
         let mut link = lock(&peer.link);
         let PeerLink::Unconnected(establishment) = &mut *link else { return Ok(true) };
         establishment.defer(Instant::now() + DEFERRED);
@@ -170,21 +161,21 @@ impl SharedState {
                 if let Err(e) = epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
                     return Err(self.unwatched(e));
                 }
-                self.open(&mut link, socket);
+                self.open(pe, &mut link, socket);
                 Ok(true)
             }
             Ok(None) => Ok(false),
             Err(_) if establishment.is_reserved() => Ok(false),
             Err(ConnectRefusal::Own(why)) => {
-                Err(self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")))
+                Err(self.local().loss.of_self(&format!("it cannot connect to PE {pe}: {why}")))
             }
             Err(ConnectRefusal::Peer(why)) => Err(self.lose(pe, &why)),
         }
     }
 
     /// Opens the link: this connection is used and watched from now on.
-    fn open(&self, link: &mut PeerLink, socket: TcpStream) {
-        *link = PeerLink::Open(Box::new(Connection::new(socket, Arc::clone(&self.host))));
+    fn open(&self, pe: Pe, link: &mut PeerLink, socket: TcpStream) {
+        *link = PeerLink::Open(Box::new(Connection::new(socket, pe)));
         // Other threads may wait for it.
         self.wake_sleepers();
     }
@@ -195,7 +186,7 @@ impl SharedState {
         // One that this PE has not heard of yet comes again.
         let Ok(peer) = self.peers.get(pe) else { return Some(HandshakeAnswer::Deferral) };
         match &mut *lock(&peer.link) {
-            PeerLink::Unconnected(establishment) => Some(establishment.answer(self.me, pe)),
+            PeerLink::Unconnected(establishment) => Some(establishment.answer(self.local().me, pe)),
             PeerLink::Open(_) => Some(HandshakeAnswer::Deferral),
             PeerLink::Closed { .. } => None,
         }
@@ -211,20 +202,12 @@ impl SharedState {
                 self.watch(&socket, Token::Link(pe.0), false);
                 let from = socket.peer_addr().map_or_else(|e| e.to_string(), |at| at.to_string());
                 rushmem_log::debug!(peer = pe.0, "accepted its connection from {from}");
-                self.open(&mut link, socket);
+                self.open(pe, &mut link, socket);
             }
             None => {
                 establishment.release();
                 self.wake_sleepers();
             }
-        }
-    }
-
-    /// Returns how many requests to a PE are not known to be done.
-    pub(crate) fn unacked(&self, pe: Pe) -> u64 {
-        match self.peers.get(pe).map(|peer| lock(&peer.link)).as_deref() {
-            Ok(PeerLink::Open(connection)) => connection.origin.unacked(),
-            _ => 0,
         }
     }
 
@@ -236,7 +219,7 @@ impl SharedState {
     ) -> Result<T, Error> {
         let peer = self.peers.get(pe)?;
         let mut link = lock(&peer.link);
-        self.loss.check()?;
+        self.local().loss.check()?;
         let done = match &mut *link {
             PeerLink::Open(connection) => {
                 work(connection).inspect(|_| self.follow_up(pe, connection))
@@ -254,9 +237,9 @@ impl SharedState {
         let error = match end {
             ConnectionEnd::Bye | ConnectionEnd::Broken(_) => self.lose(pe, &why),
             ConnectionEnd::Own(why) => {
-                self.loss.of_self(&format!("at the connection to PE {pe} {why}"))
+                self.local().loss.of_self(&format!("at the connection to PE {pe} {why}"))
             }
-            ConnectionEnd::Fault(fault) => self.loss.of_memory(*fault),
+            ConnectionEnd::Fault(fault) => self.local().loss.of_memory(*fault),
         };
         *link = match (std::mem::take(link), end) {
             // The peer must not take this PE for lost, which has the cause and reports it.
@@ -273,7 +256,7 @@ impl SharedState {
     /// send.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.has_changed_memory() {
-            self.host.arrived();
+            self.local().host.arrived();
         }
         if connection.took_in() {
             self.wake_sleepers();
@@ -284,8 +267,8 @@ impl SharedState {
         }
         if connection.has_unsent() && !connection.is_blocked() && !connection.listed {
             connection.listed = true;
-            self.unfinished.add(pe);
-            self.state.request_flush();
+            self.unsent.add(pe);
+            self.local().state.request_flush();
         }
     }
 
@@ -303,7 +286,7 @@ impl SharedState {
     /// Reports this PE as lost, since the kernel does not watch one of its connections.
     fn unwatched(&self, error: Errno) -> Error {
         let why = DESCRIPTORS.explain(&error.into());
-        self.loss.of_self(&format!("the kernel refused to watch a connection: {why}"))
+        self.local().loss.of_self(&format!("the kernel refused to watch a connection: {why}"))
     }
 
     /// Hears no more of a socket.
@@ -326,21 +309,15 @@ impl SharedState {
         };
     }
 
-    /// Adds a session to the list of those with batched operations.
-    pub(crate) fn add_session(&self, session: &Arc<EndpointSession>) {
-        self.sessions.add(Arc::clone(session));
-        self.state.request_flush();
+    /// Returns true if something is to be sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent.any(|_| true)
     }
 
-    /// Returns true if all unsent data are batched in sessions, to which more are being added.
-    pub(crate) fn only_batches_left(&self) -> bool {
-        !self.unfinished.any(|_| true)
-    }
-
-    /// Sends what was held back, unless another thread works on the link, and what is batched in
-    /// sessions; returns whether something is left.
+    /// Sends what was held back, unless another thread works on the link; returns whether something
+    /// is left.
     pub(crate) fn send_held_back(&self) -> bool {
-        let left = self.unfinished.finish(|&mut pe| {
+        let left = self.unsent.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
                 connection.listed = false;
                 connection.flush().map(|()| false)
@@ -348,10 +325,7 @@ impl SharedState {
             // The other thread may be done with sending.
             sent.is_none()
         });
-        let batched = self
-            .sessions
-            .finish(|session| session.finish(&self.tuning, |pe, work| self.try_link(pe, work)));
-        left + batched > 0
+        left > 0
     }
 
     /// Works on a link if no other thread does, and returns what the work says of itself; `None`
@@ -395,7 +369,7 @@ impl SharedState {
 
     /// Sleeps for at most `at_most`, until data arrive or there are more events than `seen`.
     pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
-        self.events.sleep(&self.state, &self.epoll, seen, at_most);
+        self.events.sleep(&self.local().state, &self.epoll, seen, at_most);
     }
 }
 

@@ -5,13 +5,19 @@
 //! buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
 #![allow(unsafe_code)]
 
-use crate::order;
 use rushmem_transport::LocalBuf;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+/// The number of sends of this process. It states for the memory model what the kernels and the peers
+/// ensure: what a thread did before it sent comes before what any thread does after it received what
+/// a peer sent because of that, even by way of other peers. A thread that reads a later count
+/// synchronizes with an earlier sender, too, since no count is stored without the one before.
+static SENDS: AtomicU32 = AtomicU32::new(0);
 
 const NONE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
@@ -52,7 +58,7 @@ pub(crate) unsafe fn send(
     let mut vectors = [NONE; VECTORS];
     let message = message(ranges, &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
-    order::sending();
+    SENDS.fetch_add(1, Ordering::Release);
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
     let nbytes = unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, flags) };
@@ -75,14 +81,14 @@ pub(crate) unsafe fn receive(
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: an open descriptor and live vectors; memory valid by contract, the buffer as a slice.
     let nbytes = count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })?;
-    order::received();
+    SENDS.load(Ordering::Acquire);
     Ok(nbytes)
 }
 
 /// Receives into a buffer of the caller's own; never blocks. Zero is the end.
 pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     let nbytes = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.1;
-    order::received();
+    SENDS.load(Ordering::Acquire);
     Ok(nbytes)
 }
 
@@ -98,7 +104,7 @@ pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
 
 /// Sends bytes of the caller as far as there is room; never blocks, raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
-    order::sending();
+    SENDS.fetch_add(1, Ordering::Release);
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 

@@ -5,12 +5,14 @@ use crate::proto::{ReplyFrame, RequestFrame};
 use crate::send_queue::SendQueue;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
-use rushmem_transport::kit::batch;
+use rushmem_transport::kit::acks::Ack;
+use rushmem_transport::kit::message::{Body, REPLY, REQUEST, Reply, Request};
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::stream::MAX_ORIGINS;
 use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
-use rushmem_transport::{AmoRequest, Host, LocalBuf, OldValue, RemoteAddr};
-use std::sync::Arc;
+use rushmem_transport::{LocalBuf, Pe, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 
 /// Data that an answer copies, as long as few copies wait.
@@ -25,26 +27,28 @@ const MAX_WAITING: usize = 1 << 20;
 
 /// The state of the peer's requests to this PE.
 pub(crate) struct Target {
+    peer: Pe,
     /// The number of requests that were carried out.
     pub(crate) done: u64,
     /// The words of the put whose body is being received.
     words: WholeWords,
-    /// The batch that is being received.
-    batch: WholeBody,
-    /// It has the heaps of this PE's node, for batches.
-    host: Arc<dyn Host>,
+    /// The message that is being received.
+    message: WholeBody,
+    /// The number of the last message of each origin of the peer, which come in their order.
+    carried_out: Vec<u32>,
     pub(crate) replies: SendQueue,
     /// This PE's memory was changed.
     pub(crate) changed: bool,
 }
 
 impl Target {
-    pub(crate) fn new(host: Arc<dyn Host>) -> Target {
+    pub(crate) fn new(peer: Pe) -> Target {
         Target {
+            peer,
             done: 0,
             words: WholeWords::default(),
-            batch: WholeBody::default(),
-            host,
+            message: WholeBody::default(),
+            carried_out: Vec::new(),
             replies: SendQueue::new(),
             changed: false,
         }
@@ -59,18 +63,17 @@ impl Target {
         }
     }
 
-    /// Carries out what came of a request, which was not checked so far: the bytes of its body that
-    /// follow the first `done`.
+    /// Executes the next bytes of a request body, from offset `done`. Validates all that they name.
     pub(crate) fn take(
         &mut self,
-        segments: &Segments,
+        local: &NetworkPe,
         request: RequestFrame,
         done: usize,
         bytes: &[u8],
     ) -> Result<(), Violation> {
         match request {
             RequestFrame::Put { dest, nbytes, in_parts } => {
-                let rest = range(segments, dest, nbytes as usize)?.skip(done);
+                let rest = range(&local.segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
                     // SAFETY: as many bytes of a segment as there are.
                     unsafe { copy_bytes::<VolatileLoads>(rest.base, bytes.as_ptr(), bytes.len()) };
@@ -78,26 +81,14 @@ impl Target {
                     self.write(rest, bytes);
                 }
                 self.placed(bytes.len() == rest.nbytes);
-                return Ok(());
             }
-            RequestFrame::Batch { nbytes } => {
-                return self.take_batch(segments, nbytes as usize, bytes);
+            RequestFrame::Message { nbytes, is_batch } => {
+                return self.take_message(local, nbytes as usize, is_batch, bytes);
             }
             RequestFrame::Get { source, nbytes, in_parts } => {
-                let from = range(segments, source, nbytes as usize)?;
+                let from = range(&local.segments, source, nbytes as usize)?;
                 self.done += 1;
                 self.push_data(from, in_parts);
-            }
-            RequestFrame::Amo { dest, op, width, fetch } => {
-                self.done += 1;
-                let (operand, condition) = operands(bytes);
-                let old = OldValue::Ignored;
-                let request = AmoRequest { dest, width, op, operand, condition, old };
-                let old = segments.apply(&request).ok_or(Violation::Address(dest.offset))?;
-                self.changed = true;
-                if fetch {
-                    self.replies.push(&ReplyFrame::Value(old).encode());
-                }
             }
             RequestFrame::Sync => {
                 self.done += 1;
@@ -139,42 +130,64 @@ impl Target {
         }
     }
 
-    /// Takes the next bytes of a batch, which were not checked before.
+    /// Takes the next bytes of a message, which were not checked before.
     #[inline(never)]
-    fn take_batch(
+    fn take_message(
         &mut self,
-        segments: &Segments,
+        local: &NetworkPe,
         nbytes: usize,
+        is_batch: bool,
         bytes: &[u8],
     ) -> Result<(), Violation> {
-        let mut batch = std::mem::take(&mut self.batch);
-        let done = batch.take(nbytes, bytes, |batch| {
-            self.done += 1;
-            self.carry_out_batch(segments, batch)
-        });
-        self.batch = batch;
+        let mut message = std::mem::take(&mut self.message);
+        let done = message.take(nbytes, bytes, |message| self.carry_out(local, message, is_batch));
+        self.message = message;
         done.unwrap_or(Ok(()))
     }
 
-    fn carry_out_batch(&mut self, segments: &Segments, batch: &[u8]) -> Result<(), Violation> {
+    /// Carries out a message, and replies if it asks or returns anything.
+    fn carry_out(
+        &mut self,
+        local: &NetworkPe,
+        message: &[u8],
+        is_batch: bool,
+    ) -> Result<(), Violation> {
+        let unknown = Violation::Unknown("request");
+        let (head, data) = message.split_at_checked(REQUEST).ok_or(unknown)?;
+        let request = Request::decode(head).map_err(|_| unknown)?;
+        let Request { stream, place, slot, .. } = request;
+        if stream.pe != self.peer || stream.origin >= MAX_ORIGINS {
+            return Err(Violation::Unknown("stream of requests"));
+        }
+        let origin = stream.origin as usize;
+        if origin >= self.carried_out.len() {
+            self.carried_out.resize(origin + 1, 0);
+        }
+        if place.number != self.carried_out[origin].wrapping_add(1) {
+            return Err(Violation::Number(place.number));
+        }
+        self.carried_out[origin] = place.number;
+        if let Some(ack) = request.ack {
+            local.acks.acknowledge(self.peer, ack)?;
+        }
+        self.done += 1;
+        self.changed |= request.update.is_some() || !data.is_empty();
+        let body = if is_batch { Body::Batch(data) } else { Body::Data(data) };
         let mut answers = Vec::new();
-        self.changed = true;
-        batch::carry_out(batch, segments, &*self.host, &mut answers)?;
-        if !answers.is_empty() {
-            let nbytes = answers.len() as u32;
-            self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
+        let old = request.carry_out(body, &local.segments, &*local.host, &mut answers)?;
+        if place.asks || slot.is_some() {
+            let ack = Ack { origin: stream.origin, count: place.number };
+            let reply = Reply { pe: local.me, ack, old: slot.map(|slot| (slot, old)) };
+            let nbytes = (REPLY + answers.len()) as u32;
+            self.replies.push(&ReplyFrame::Message { nbytes }.encode());
+            self.replies.push(&reply.encode());
             self.replies.push_all(&answers);
+        } else {
+            local.acks.carried_out(stream, place.number);
         }
         self.check_waiting()
     }
 }
-
-/// A host that knows of no other PE of its node.
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) struct LoneHost;
-
-#[cfg(any(test, feature = "fuzzing"))]
-impl Host for LoneHost {}
 
 /// Returns a range of a segment.
 pub(crate) fn range(
@@ -185,38 +198,30 @@ pub(crate) fn range(
     segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
 }
 
-/// Returns the operand and the condition.
-fn operands(body: &[u8]) -> (u64, u64) {
-    let mut words = [[0; 8]; 2];
-    for (word, bytes) in words.iter_mut().zip(body.chunks_exact(8)) {
-        word.copy_from_slice(bytes);
-    }
-    (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receiving::ReceivingPe;
     use rushmem_transport::Segment;
 
     #[test]
     fn words_are_copied_however_many_answers_wait() {
         let mut words = vec![0u64; 512];
-        let (segments, base) = (Segments::default(), words.as_mut_ptr().cast());
-        let memory = LocalBuf { base, nbytes: 4096 };
+        let local = ReceivingPe::for_tests().local;
+        let memory = LocalBuf { base: words.as_mut_ptr().cast(), nbytes: 4096 };
         // SAFETY: the vector outlives the segments.
-        assert_eq!(unsafe { segments.register(Segment::Heap, memory, ()) }, Ok(()));
+        assert_eq!(unsafe { local.segments.register(Segment::Heap, memory, ()) }, Ok(()));
         let get = |nbytes| RequestFrame::Get {
             source: RemoteAddr { segment: Segment::Heap, offset: 0 },
             nbytes,
             in_parts: false,
         };
-        let mut target = Target::new(Arc::new(LoneHost));
+        let mut target = Target::new(Pe(1));
         for _ in 0..10_000 {
-            target.take(&segments, get(8), 0, &[]).expect("within the segment");
+            target.take(&local, get(8), 0, &[]).expect("within the segment");
         }
         assert_eq!((target.replies.n_unsent(), target.replies.own_bytes()), (1, 10_000 * 24));
-        target.take(&segments, get(4096), 0, &[]).expect("within the segment");
+        target.take(&local, get(4096), 0, &[]).expect("within the segment");
         assert_eq!(target.replies.n_unsent(), 2, "a large answer goes by reference then");
     }
 }

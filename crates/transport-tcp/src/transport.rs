@@ -1,23 +1,26 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::endpoint::TcpEndpoint;
 use crate::found;
+use crate::network::Network;
 use crate::progress::Progress;
 use crate::proto::Address;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
 use crate::shared::{Peer, PeerLink, SharedState, address_of};
+use crate::wire::TcpWire;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::stream::MAX_ORIGINS;
+use rushmem_transport::origin::{Issuers, Issuing, Origin, WireEndpoint};
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
 use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 thread_local! {
@@ -66,7 +69,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let shared = SharedState::new(open, tuning, address).map_err(refused)?;
     let mut service = Service::new(listeners);
     service.unmute(&shared).map_err(|e| refused(e.into()))?;
-    let progress = Arc::new(Progress::new(shared, service));
+    let network = Network { shared, service: Mutex::new(service) };
+    let progress = Arc::new(Progress { issuers: Issuers::default(), network });
     let thread = ServiceThread::start("rushmem-tcp", &progress)?;
     Ok(Box::new(Tcp { progress, thread }))
 }
@@ -83,7 +87,7 @@ impl Transport for Tcp {
         nbytes: usize,
     ) -> Result<Key, Error> {
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
-        unsafe { self.shared().segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
+        unsafe { self.shared().local().segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
         Ok(Key((nbytes as u64).to_le_bytes().to_vec()))
     }
 
@@ -102,11 +106,11 @@ impl Transport for Tcp {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), false)))
+        self.new_endpoint(false)
     }
 
     fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), true)))
+        self.new_endpoint(true)
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -130,11 +134,11 @@ impl Transport for Tcp {
     }
 
     fn activity(&self) -> NetworkActivity {
-        self.shared().state.activity()
+        self.shared().local().state.activity()
     }
 
     fn stop_polling(&self) {
-        self.shared().state.stop_polling();
+        self.shared().local().state.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {
@@ -144,14 +148,28 @@ impl Transport for Tcp {
 
 impl Tcp {
     fn shared(&self) -> &SharedState {
-        &self.progress.shared
+        &self.progress.network.shared
+    }
+
+    /// Returns an endpoint, which writes and reads words of long transfers `in_parts` if so.
+    fn new_endpoint(&self, in_parts: bool) -> Result<Box<dyn Endpoint>, Error> {
+        let network = &self.progress.network;
+        let make = || {
+            // Nobody else makes an origin meanwhile: the replies have its number.
+            let wire = TcpWire::new(network, network.shared.receiving.replies.add());
+            Ok((Origin::new(wire, network), ()))
+        };
+        let issuer =
+            self.progress.issuers.issuer((MAX_ORIGINS as usize, "streams of requests"), make)?;
+        lock(&issuer.origin).wire().in_parts = in_parts;
+        Ok(Box::new(WireEndpoint::new(Arc::clone(&self.progress), issuer)))
     }
 }
 
 impl Drop for Tcp {
     fn drop(&mut self) {
         // Peers that leave first are no losses.
-        self.shared().loss.leave();
+        self.shared().local().loss.leave();
         self.thread.end();
         for (_, peer) in self.shared().peers.iter() {
             let mut link = lock(&peer.link);
@@ -160,6 +178,6 @@ impl Drop for Tcp {
             }
             *link = PeerLink::closed("this PE has left the job".to_owned());
         }
-        self.progress.leave();
+        lock(&self.progress.network.service).leave();
     }
 }

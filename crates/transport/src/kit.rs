@@ -1,11 +1,10 @@
 //! The code that every provider needs besides its network: how its threads wait and wake each
 //! other, what memory peers may access, and how it reports a loss.
 //!
-//! A provider shares one struct among its endpoints and its service thread, with a
-//! [`ProgressState`](progress_state::ProgressState), a [`Loss`](loss::Loss),
-//! [`Peers`](peers::Peers) and [`Segments`](segments::Segments). It implements
-//! [`Driver`](engine::Driver) for its service thread and [`Waiter`](wait::Waiter) for its
-//! endpoints. `transport-tcp` is an example: see its `shared.rs`, `progress.rs` and `endpoint.rs`.
+//! A provider shares one struct among its wires and its service thread, with a
+//! [`NetworkPe`](network_pe::NetworkPe) and [`Peers`](peers::Peers). It implements
+//! [`Driver`](engine::Driver) for its service thread and [`Wire`](crate::origin::Wire) for what
+//! contexts issue. `transport-tcp` is an example: see its `shared.rs`, `progress.rs` and `wire.rs`.
 //!
 //! What differs between providers (how often to poll, how long to sleep) is a constant that the
 //! provider supplies.

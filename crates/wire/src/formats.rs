@@ -31,7 +31,7 @@ pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
 /// The counters of each PE, for PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 4);
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 5);
 /// The address on which a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// The address of a PE over UCX, and the messages between PEs.

@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::proto::MAX_BATCH;
-use crate::target::LoneHost;
+use crate::proto::MAX_DATA;
 use rushmem_transport::kit::batch::append_update;
-use rushmem_transport::kit::stream::Update;
+use rushmem_transport::kit::message::{REQUEST, Request};
+use rushmem_transport::kit::stream::{Stream, StreamPosition, Update};
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::thread::spawn_service;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
@@ -15,6 +15,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
 
+const ME: Pe = Pe(0);
+const PEER: Pe = Pe(1);
 const BYTES: usize = 4 << 20;
 /// Bytes of the head of a frame.
 const HEAD: usize = 16;
@@ -27,16 +29,16 @@ fn an_answer_leaves_between_the_data() {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (mut peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    let mut connection = Connection::new(socket, Arc::new(LoneHost));
+    let (receiving, mut connection) = (ReceivingPe::for_tests(), Connection::new(socket, PEER));
     let (data, at) = (vec![1u8; BYTES], RemoteAddr { segment: Segment::Heap, offset: 0 });
     for _ in 0..8 {
         let source = LocalBuf::source(data.as_ptr(), BYTES);
         // SAFETY: the vector is valid until the connection is dropped.
-        unsafe { connection.origin.put(at, source, (false, false)) };
+        unsafe { connection.requests.put(at, source, (false, false)) };
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
-    let requested = connection.target.take(&Segments::default(), RequestFrame::Sync, 0, &[]);
+    let requested = connection.target.take(&receiving.local, RequestFrame::Sync, 0, &[]);
     requested.expect("it asks for an answer");
     let (mut reader, mut buffer) = (Reader::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
@@ -65,7 +67,7 @@ fn connected() -> (Connection, TcpStream) {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    (Connection::new(socket, Arc::new(LoneHost)), peer)
+    (Connection::new(socket, PEER), peer)
 }
 
 /// Memory that changes while the kernel has no room for more of it leaves in whole words.
@@ -74,7 +76,8 @@ fn a_get_reads_whole_words() {
     const WORDS: usize = 1 << 16;
     let mut heap = vec![0u64; WORDS];
     let base = heap.as_mut_ptr();
-    let segments = Segments::default();
+    let receiving = ReceivingPe::for_tests();
+    let segments = &receiving.local.segments;
     let memory = LocalBuf { base: base.cast(), nbytes: 8 * WORDS };
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
@@ -90,12 +93,12 @@ fn a_get_reads_whole_words() {
         let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
         // A byte more than words before it, so that the kernel's buffers end within words.
         let odd = RequestFrame::Get { source, nbytes: 1 + round % 7, in_parts: false };
-        connection.target.take(&segments, odd, 0, &[]).expect("within the segment");
+        connection.target.take(&receiving.local, odd, 0, &[]).expect("within the segment");
         // From and to any place within the first and the last word.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
         let source = RemoteAddr { offset: u64::from(round), ..source };
         let get = RequestFrame::Get { source, nbytes: nbytes as u32, in_parts: false };
-        connection.target.take(&segments, get, 0, &[]).expect("within the segment");
+        connection.target.take(&receiving.local, get, 0, &[]).expect("within the segment");
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
         while received.len() < before + nbytes {
@@ -108,7 +111,7 @@ fn a_get_reads_whole_words() {
         let mut bytes = received[before + first..].chunks_exact(8);
         assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
     }
-    drop((connection, segments, heap));
+    drop((connection, receiving, heap));
 }
 
 /// A request does not wait behind a long answer that this PE owed before.
@@ -116,7 +119,8 @@ fn a_get_reads_whole_words() {
 fn a_long_answer_leaves_after_the_next_request() {
     let mut heap = vec![0u8; BYTES];
     let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: BYTES };
-    let segments = Segments::default();
+    let receiving = ReceivingPe::for_tests();
+    let segments = &receiving.local.segments;
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
@@ -128,19 +132,18 @@ fn a_long_answer_leaves_after_the_next_request() {
         connection.replies_turn = true;
         let request = RequestFrame::Get { source, nbytes, in_parts: false };
         peer.write_all(&request.encode()).expect("room for it");
-        let buffers = BounceBuffers::default();
         while connection.target.done == 0 {
-            connection.receive(&segments, &buffers).expect("it is connected");
+            connection.receive(&receiving).expect("it is connected");
         }
         // SAFETY: the vector is valid until the connection is dropped.
-        unsafe { connection.origin.get(source, dest, (false, false)) };
+        unsafe { connection.requests.get(source, dest, (false, false)) };
         connection.flush().expect("it is connected");
         let mut head = [0; HEAD];
         peer.read_exact(&mut head).expect("it is connected");
         let is_answer = matches!(Frame::decode(&head), Ok(Frame::Reply(_)));
         assert_eq!(is_answer, answer_is_first, "{nbytes} bytes");
     }
-    drop((segments, heap, private));
+    drop((receiving, heap, private));
 }
 
 /// A thread of the library that sleeps whenever nothing has come receives a long body to its end,
@@ -150,17 +153,17 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     const NBYTES: usize = 1 << 20;
     let mut heap = vec![0u8; NBYTES];
     let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
-    let segments = Segments::default();
+    let receiving = ReceivingPe::for_tests();
+    let segments = &receiving.local.segments;
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let (mut connection, mut peer) = connected();
     let receiver = move || {
-        let buffers = BounceBuffers::default();
         while connection.target.done < 2 {
             let mut fds = [PollFd::new(&connection.socket, PollFlags::IN)];
             sleep_on(&mut fds, Duration::from_secs(20));
             assert!(!fds[0].revents().is_empty(), "what has come is not reported");
-            connection.receive(&segments, &buffers).expect("it is connected");
+            connection.receive(&receiving).expect("it is connected");
         }
     };
     let receiver = spawn_service("receiver", receiver).expect("a thread");
@@ -189,21 +192,21 @@ fn a_request_after_the_farewell_is_refused() {
         (8, put(8, false)),
         (NBYTES, put(NBYTES, false)),
         (NBYTES, put(NBYTES, true)),
-        (8, RequestFrame::Batch { nbytes: 8 }.encode()),
-        (MAX_BATCH, RequestFrame::Batch { nbytes: MAX_BATCH as u32 }.encode()),
+        (8, RequestFrame::Message { nbytes: 8, is_batch: true }.encode()),
+        (MAX_DATA, RequestFrame::Message { nbytes: MAX_DATA as u32, is_batch: true }.encode()),
     ] {
         let mut heap = vec![0u8; NBYTES];
         let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
-        let segments = Segments::default();
+        let receiving = ReceivingPe::for_tests();
+        let segments = &receiving.local.segments;
         // SAFETY: the vector outlives the segments.
         unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
         let (mut connection, mut peer) = connected();
         peer.write_all(&RequestFrame::Bye.encode()).expect("room for it");
         peer.write_all(&head).expect("room for it");
-        let buffers = BounceBuffers::default();
         let mut body = vec![1u8; nbytes].into_iter();
         let end = loop {
-            match connection.receive(&segments, &buffers) {
+            match connection.receive(&receiving) {
                 Ok(_) => match body.next() {
                     Some(byte) => peer.write_all(&[byte]).expect("room for it"),
                     None => peer.shutdown(Shutdown::Write).expect("a socket"),
@@ -212,20 +215,34 @@ fn a_request_after_the_farewell_is_refused() {
             }
         };
         assert!(end.to_string().contains("request after its farewell"), "{end}");
-        drop((connection, segments));
+        drop((connection, receiving));
         assert_eq!(heap, vec![0; NBYTES]);
     }
 }
 
-/// Batches that no PE would send: one that ends early, one for a PE that is not of this node, one
-/// that is too long. What is before the damage may be carried out.
+/// Returns a message of the peer's first stream that brings a batch.
+fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
+    let request = Request {
+        stream: Stream { pe, origin: 0 },
+        place: StreamPosition { number, after, asks: false },
+        ack: None,
+        slot: None,
+        update: None,
+        dest: RemoteAddr { segment: Segment::Heap, offset: 0 },
+    };
+    [&request.encode(), batch].concat()
+}
+
+/// Messages that no PE would send: a batch that ends early, one for a PE that is not of this node,
+/// one that is too long; a message of another PE's stream, or ahead of those before it. What is
+/// before the damage may be carried out.
 #[test]
-fn a_damaged_batch_ends_the_connection() {
+fn a_damaged_message_ends_the_connection() {
     let mut heap = vec![0u64; 8];
     let memory = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: 64 };
-    let segments = Segments::default();
+    let receiving = ReceivingPe::for_tests();
     // SAFETY: the vector outlives the segments.
-    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+    unsafe { receiving.local.segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let batch = |offset, place| {
         let dest = RemoteAddr { segment: Segment::Heap, offset };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
@@ -234,32 +251,34 @@ fn a_damaged_batch_ends_the_connection() {
         append_update(&mut batch, (&update, place), false);
         batch
     };
+    let first = |batch: &[u8]| message(PEER, 1, 0, batch);
     let long = [&batch(0, 0)[..], &[0; 50], &batch(0, 0)].concat();
-    let right = batch(8, 0).repeat(100);
     let cases = [
-        (&batch(0, 0)[..19], Some("damaged batch")),
-        (&batch(64, 0), Some("damaged batch")),
-        (&batch(0, 1), Some("damaged batch")),
-        (&long, Some("damaged batch")),
-        (&[0; MAX_BATCH + 1], Some("a message of 32769 bytes")),
-        (&right, None),
+        (first(&batch(0, 0)[..19]), Some("damaged batch")),
+        (first(&batch(64, 0)), Some("damaged batch")),
+        (first(&batch(0, 1)), Some("damaged batch")),
+        (first(&long), Some("damaged batch")),
+        (vec![0; REQUEST + MAX_DATA + 1], Some("a message of 32833 bytes")),
+        (vec![0; REQUEST - 1], Some("unknown request")),
+        (message(ME, 1, 0, &batch(0, 0)), Some("unknown stream of requests")),
+        (message(PEER, 2, 1, &batch(0, 0)), Some("request 2 twice or out of its order")),
+        (first(&batch(8, 0).repeat(100)), None),
     ];
     for (body, why) in cases {
         let (mut connection, mut peer) = connected();
-        let head = RequestFrame::Batch { nbytes: body.len() as u32 };
+        let head = RequestFrame::Message { nbytes: body.len() as u32, is_batch: true };
         peer.write_all(&head.encode()).expect("room for it");
-        peer.write_all(body).expect("room for it");
+        peer.write_all(&body).expect("room for it");
         peer.shutdown(Shutdown::Write).expect("a socket");
-        let buffers = BounceBuffers::default();
         let end = loop {
-            match connection.receive(&segments, &buffers) {
+            match connection.receive(&receiving) {
                 Ok(_) => {}
                 Err(end) => break end.to_string(),
             }
         };
         assert!(end.contains(why.unwrap_or("its connection was closed")), "{end}");
     }
-    drop(segments);
+    drop(receiving);
     assert_eq!(heap, [1, 100, 0, 0, 0, 0, 0, 0]);
 }
 
@@ -286,7 +305,7 @@ fn a_fault_names_the_whole_source_though_a_part_has_left() {
     let (mut connection, mut peer) = connected();
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
-    unsafe { connection.origin.put(at, source, (false, false)) };
+    unsafe { connection.requests.put(at, source, (false, false)) };
     let mut buffer = vec![0; ACCESSIBLE];
     let end = loop {
         match connection.flush() {
@@ -294,7 +313,7 @@ fn a_fault_names_the_whole_source_though_a_part_has_left() {
             Err(end) => break end,
         };
     };
-    assert!(connection.origin.positions().1 > PAGE as u64, "a part has left");
+    assert!(connection.requests.queue.sent() > PAGE as u64, "a part has left");
     let fault = Fault::new(LocalAccess::Read, source);
     assert!(matches!(end, ConnectionEnd::Fault(found) if found == fault), "{end}");
 }
@@ -306,13 +325,13 @@ fn a_fault_names_the_whole_destination_though_a_part_has_come() {
     let (mut connection, mut peer) = connected();
     let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
-    let seq = unsafe { connection.origin.get(source, dest, (false, false)) };
+    let seq = unsafe { connection.requests.get(source, dest, (false, false)) };
     let answer = ReplyFrame::Data { seq, nbytes: dest.nbytes as u32 };
     peer.write_all(&answer.encode()).expect("room for it");
-    let (segments, buffers) = (Segments::default(), BounceBuffers::default());
+    let receiving = ReceivingPe::for_tests();
     let part = [1; PAGE];
     let end = loop {
-        match connection.receive(&segments, &buffers) {
+        match connection.receive(&receiving) {
             Ok(_) => peer.write_all(&part).expect("room for it"),
             Err(end) => break end,
         }

@@ -1,16 +1,16 @@
 //! The heads of frames.
 
+use rushmem_transport::kit::batch::MAX_ANSWERS;
+use rushmem_transport::kit::message::{REPLY, REQUEST};
 use rushmem_transport::kit::violation::Violation;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use rushmem_transport::{RemoteAddr, Segment};
 
 /// Bytes of every head.
 pub(crate) const HEAD: usize = 16;
 /// Largest body of a frame; larger transfers are cut.
 pub(crate) const MAX_BODY: usize = 16 << 20;
-/// Largest body of a batch.
-pub(crate) const MAX_BATCH: usize = 32 << 10;
-/// Bytes of the body of an atomic operation: operand and condition.
-pub(crate) const AMO_BODY: usize = 16;
+/// Most data that a message brings: a batch, or bytes that are put with a signal.
+pub(crate) const MAX_DATA: usize = 32 << 10;
 
 /// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +19,11 @@ pub(crate) enum RequestFrame {
     Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
     /// Answer with `nbytes` bytes; with `in_parts`, their words may be read in parts.
     Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
-    /// Update a word; the body is operand and condition. Answer with the old value when `fetch`.
-    Amo { dest: RemoteAddr, op: AmoOp, width: AmoWidth, fetch: bool },
+    /// Carry out the request that the body begins with (`kit::message`); the rest are its data, or
+    /// a batch. Answer if it asks, or if it returns anything.
+    Message { nbytes: u32, is_batch: bool },
     /// Answer when everything before is done.
     Sync,
-    /// Carry out the operations of the body (`kit::batch`), as one request. Answer if they return
-    /// anything.
-    Batch { nbytes: u32 },
     /// The PE leaves the job.
     Bye,
 }
@@ -35,8 +33,8 @@ pub(crate) enum RequestFrame {
 pub(crate) enum ReplyFrame {
     /// The body is what request number `seq` is for.
     Data { seq: u64, nbytes: u32 },
-    /// The old value of a word.
-    Value(u64),
+    /// The body is a reply (`kit::message`), with what a batch returns.
+    Message { nbytes: u32 },
     /// Everything up to request number `seq` is done.
     Ack { seq: u64 },
 }
@@ -50,16 +48,14 @@ pub(crate) enum Frame {
 
 const PUT: u8 = 1;
 const GET: u8 = 2;
-const AMO: u8 = 3;
+const MESSAGE: u8 = 3;
 const SYNC: u8 = 4;
 const BYE: u8 = 5;
-const BATCH: u8 = 6;
 /// The kinds of replies have this bit.
-const REPLY: u8 = 0x80;
-const DATA: u8 = REPLY | 1;
-const VALUE: u8 = REPLY | 2;
-const ACK: u8 = REPLY | 3;
-const FETCH: u8 = 0x80;
+const IS_REPLY: u8 = 0x80;
+const DATA: u8 = IS_REPLY | 1;
+const REPLIED: u8 = IS_REPLY | 2;
+const ACK: u8 = IS_REPLY | 3;
 
 /// Encodes a head: kind, three small fields, the number of bytes that follow or are requested, and
 /// an 8-byte field.
@@ -99,44 +95,30 @@ impl RequestFrame {
             RequestFrame::Get { source, nbytes, in_parts } => {
                 head(GET, [source.segment as u8, in_parts.into(), 0], nbytes, source.offset)
             }
-            RequestFrame::Amo { dest, op, width, fetch } => {
-                let fetch = if fetch { FETCH } else { 0 };
-                let small = [dest.segment as u8, op as u8 | fetch, width.nbytes() as u8];
-                head(AMO, small, AMO_BODY as u32, dest.offset)
+            RequestFrame::Message { nbytes, is_batch } => {
+                head(MESSAGE, [is_batch.into(), 0, 0], nbytes, 0)
             }
             RequestFrame::Sync => head(SYNC, [0; 3], 0, 0),
-            RequestFrame::Batch { nbytes } => head(BATCH, [0; 3], nbytes, 0),
             RequestFrame::Bye => head(BYE, [0; 3], 0, 0),
         }
     }
 
     fn decode(bytes: &[u8; HEAD]) -> Result<RequestFrame, Violation> {
-        let (kind, [segment, op, width], nbytes, offset) = fields(bytes);
+        let (kind, [segment, flag, _], nbytes, offset) = fields(bytes);
         Ok(match kind {
             PUT => {
                 let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
-                RequestFrame::Put { dest, nbytes, in_parts: op != 0 }
+                RequestFrame::Put { dest, nbytes, in_parts: flag != 0 }
             }
             GET => {
                 let (source, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
-                RequestFrame::Get { source, nbytes, in_parts: op != 0 }
+                RequestFrame::Get { source, nbytes, in_parts: flag != 0 }
             }
-            AMO => {
-                let unknown_width = Violation::Unknown("width of a word");
-                let width = AmoWidth::from_nbytes(width).ok_or(unknown_width)?;
-                let unknown = Violation::Unknown("atomic operation");
-                if nbytes as usize != AMO_BODY {
-                    return Err(unknown);
-                }
-                RequestFrame::Amo {
-                    dest: address(segment, offset)?,
-                    op: AmoOp::from_number(op & !FETCH).ok_or(unknown)?,
-                    width,
-                    fetch: op & FETCH != 0,
-                }
+            MESSAGE => {
+                let nbytes = bounded(nbytes, REQUEST + MAX_DATA)?;
+                RequestFrame::Message { nbytes, is_batch: segment != 0 }
             }
             SYNC => RequestFrame::Sync,
-            BATCH => RequestFrame::Batch { nbytes: bounded(nbytes, MAX_BATCH)? },
             BYE => RequestFrame::Bye,
             _ => return Err(Violation::Unknown("request")),
         })
@@ -144,8 +126,9 @@ impl RequestFrame {
 
     fn body(&self) -> usize {
         match *self {
-            RequestFrame::Put { nbytes, .. } | RequestFrame::Batch { nbytes } => nbytes as usize,
-            RequestFrame::Amo { .. } => AMO_BODY,
+            RequestFrame::Put { nbytes, .. } | RequestFrame::Message { nbytes, .. } => {
+                nbytes as usize
+            }
             RequestFrame::Get { .. } | RequestFrame::Sync | RequestFrame::Bye => 0,
         }
     }
@@ -156,7 +139,7 @@ impl ReplyFrame {
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
             ReplyFrame::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
-            ReplyFrame::Value(value) => head(VALUE, [0; 3], 0, value),
+            ReplyFrame::Message { nbytes } => head(REPLIED, [0; 3], nbytes, 0),
             ReplyFrame::Ack { seq } => head(ACK, [0; 3], 0, seq),
         }
     }
@@ -165,7 +148,7 @@ impl ReplyFrame {
         let (kind, _, nbytes, long) = fields(bytes);
         Ok(match kind {
             DATA => ReplyFrame::Data { seq: long, nbytes: bounded(nbytes, MAX_BODY)? },
-            VALUE => ReplyFrame::Value(long),
+            REPLIED => ReplyFrame::Message { nbytes: bounded(nbytes, REPLY + MAX_ANSWERS)? },
             ACK => ReplyFrame::Ack { seq: long },
             _ => return Err(Violation::Unknown("reply")),
         })
@@ -173,8 +156,8 @@ impl ReplyFrame {
 
     fn body(&self) -> usize {
         match *self {
-            ReplyFrame::Data { nbytes, .. } => nbytes as usize,
-            ReplyFrame::Value(_) | ReplyFrame::Ack { .. } => 0,
+            ReplyFrame::Data { nbytes, .. } | ReplyFrame::Message { nbytes } => nbytes as usize,
+            ReplyFrame::Ack { .. } => 0,
         }
     }
 }
@@ -182,7 +165,7 @@ impl ReplyFrame {
 impl Frame {
     /// Reads a head.
     pub(crate) fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
-        match bytes[0] & REPLY {
+        match bytes[0] & IS_REPLY {
             0 => RequestFrame::decode(bytes).map(Frame::Request),
             _ => ReplyFrame::decode(bytes).map(Frame::Reply),
         }

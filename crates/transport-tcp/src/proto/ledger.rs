@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 pub(crate) enum ExpectedReply {
     /// This many bytes.
     Data(u32),
-    /// An old value.
-    Value,
+    /// A reply to a message, with as many bytes as it needs.
+    Message,
     /// An acknowledgement.
     Ack,
 }
@@ -52,11 +52,6 @@ impl<T> Ledger<T> {
         self.acked
     }
 
-    /// Returns the number of requests that are not acknowledged.
-    pub(crate) fn unacked(&self) -> u64 {
-        self.issued - self.acked
-    }
-
     /// Returns true if an expected answer will acknowledge request `seq`.
     pub(crate) fn will_ack(&self, seq: u64) -> bool {
         self.acked >= seq || self.unanswered.back().is_some_and(|last| last.seq >= seq)
@@ -77,6 +72,12 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// Requires that the next expected answer is the reply to a message.
+    pub(crate) fn message(&self) -> Result<(), Violation> {
+        let next = self.unanswered.front().map(|next| next.expected);
+        (next == Some(ExpectedReply::Message)).then_some(()).ok_or(Violation::Unrequested)
+    }
+
     /// Removes the next expected answer, which has arrived completely. Returns its recipient.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
         let next = self.unanswered.pop_front().ok_or(Violation::Unrequested)?;
@@ -84,7 +85,7 @@ impl<T> Ledger<T> {
             ReplyFrame::Data { seq, nbytes } => {
                 next.expected == ExpectedReply::Data(nbytes) && next.seq == seq
             }
-            ReplyFrame::Value(_) => next.expected == ExpectedReply::Value,
+            ReplyFrame::Message { .. } => next.expected == ExpectedReply::Message,
             ReplyFrame::Ack { seq } => next.expected == ExpectedReply::Ack && next.seq == seq,
         };
         if !fits {

@@ -4,7 +4,7 @@ use super::frame::{Frame, HEAD};
 use rushmem_transport::kit::violation::Violation;
 
 /// A body up to this size is handed over whole, so that a word in it is never seen half-written.
-const SMALL: usize = 64;
+const SMALL: usize = 128;
 
 /// A part of a frame's body: all of it unless it is long.
 #[derive(Debug, PartialEq, Eq)]

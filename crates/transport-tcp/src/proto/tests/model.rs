@@ -22,7 +22,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => Just(Step::Silent),
         2 => (1..100u32).prop_map(|nbytes| Step::Asking(ExpectedReply::Data(nbytes))),
-        2 => Just(Step::Asking(ExpectedReply::Value)),
+        2 => Just(Step::Asking(ExpectedReply::Message)),
         2 => Just(Step::Sync),
         5 => Just(Step::Answer),
         1 => Just(Step::Lie),
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn answer(want: ExpectedReply, seq: u64) -> ReplyFrame {
     match want {
         ExpectedReply::Data(nbytes) => ReplyFrame::Data { seq, nbytes },
-        ExpectedReply::Value => ReplyFrame::Value(7),
+        ExpectedReply::Message => ReplyFrame::Message { nbytes: 24 },
         ExpectedReply::Ack => ReplyFrame::Ack { seq },
     }
 }
@@ -41,7 +41,7 @@ fn answer(want: ExpectedReply, seq: u64) -> ReplyFrame {
 fn lie(want: ExpectedReply, seq: u64) -> ReplyFrame {
     match want {
         ExpectedReply::Data(nbytes) => ReplyFrame::Data { seq, nbytes: nbytes + 1 },
-        ExpectedReply::Value => ReplyFrame::Ack { seq },
+        ExpectedReply::Message => ReplyFrame::Ack { seq },
         ExpectedReply::Ack => ReplyFrame::Ack { seq: seq + 1 },
     }
 }
@@ -76,13 +76,14 @@ proptest! {
                 }
                 Step::Answer => {
                     if unanswered.is_empty() {
-                        prop_assert_eq!(ledger.complete(ReplyFrame::Value(1)), Err(Violation::Unrequested));
+                        prop_assert_eq!(ledger.complete(ReplyFrame::Ack { seq: 1 }), Err(Violation::Unrequested));
                         continue;
                     }
                     let (want, seq) = unanswered.remove(0);
                     if let ExpectedReply::Data(nbytes) = want {
                         prop_assert_eq!(ledger.data(seq, nbytes), Ok(&seq));
                     }
+                    prop_assert_eq!(ledger.message().is_ok(), want == ExpectedReply::Message);
                     prop_assert_eq!(ledger.complete(answer(want, seq)), Ok(seq));
                     answered = seq;
                 }

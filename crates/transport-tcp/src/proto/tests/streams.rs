@@ -2,24 +2,16 @@
 //! was cut.
 
 use crate::proto::frame::HEAD;
-use crate::proto::{Address, Frame, MAX_BATCH, MAX_BODY, Piece, Reader, ReplyFrame, RequestFrame};
+use crate::proto::{Address, Frame, MAX_BODY, MAX_DATA, Piece, Reader, ReplyFrame, RequestFrame};
 use proptest::prelude::*;
+use rushmem_transport::kit::message::REQUEST;
 use rushmem_transport::kit::violation::Violation;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use rushmem_transport::{RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn remote() -> impl Strategy<Value = RemoteAddr> {
     let segment = prop_oneof![Just(Segment::Heap), Just(Segment::Internal), Just(Segment::Static)];
     (segment, any::<u64>()).prop_map(|(segment, offset)| RemoteAddr { segment, offset })
-}
-
-pub(super) fn op() -> impl Strategy<Value = AmoOp> {
-    use AmoOp::{Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
-    prop::sample::select(vec![Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor])
-}
-
-pub(super) fn width() -> impl Strategy<Value = AmoWidth> {
-    prop_oneof![Just(AmoWidth::Four), Just(AmoWidth::Eight)]
 }
 
 /// Returns a request and its body.
@@ -35,12 +27,12 @@ fn request() -> impl Strategy<Value = (RequestFrame, Vec<u8>)> {
         2 => (remote(), 0..=MAX_BODY as u32, any::<bool>()).prop_map(
             |(source, nbytes, in_parts)| (RequestFrame::Get { source, nbytes, in_parts }, Vec::new())
         ),
-        2 => (remote(), op(), width(), any::<bool>(), any::<[u8; 16]>()).prop_map(
-            |(dest, op, width, fetch, body)| (RequestFrame::Amo { dest, op, width, fetch }, body.to_vec())
-        ),
         1 => Just((RequestFrame::Sync, Vec::new())),
-        1 => prop::collection::vec(any::<u8>(), 0..3_000)
-            .prop_map(|body| (RequestFrame::Batch { nbytes: body.len() as u32 }, body)),
+        3 => (prop::collection::vec(any::<u8>(), 0..3_000), any::<bool>()).prop_map(
+            |(body, is_batch)| {
+                (RequestFrame::Message { nbytes: body.len() as u32, is_batch }, body)
+            }
+        ),
         1 => Just((RequestFrame::Bye, Vec::new())),
     ]
 }
@@ -50,7 +42,8 @@ fn reply() -> impl Strategy<Value = (ReplyFrame, Vec<u8>)> {
         (any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000)).prop_map(|(seq, body)| {
             (ReplyFrame::Data { seq, nbytes: body.len() as u32 }, body)
         }),
-        any::<u64>().prop_map(|value| (ReplyFrame::Value(value), Vec::new())),
+        prop::collection::vec(any::<u8>(), 0..3_000)
+            .prop_map(|body| (ReplyFrame::Message { nbytes: body.len() as u32 }, body)),
         any::<u64>().prop_map(|seq| (ReplyFrame::Ack { seq }, Vec::new())),
     ]
 }
@@ -75,7 +68,10 @@ fn frames(stream: &[u8], cuts: &[usize]) -> Result<Vec<(Frame, Vec<u8>)>, Violat
         let (now, later) = rest.split_at(cut.min(rest.len()));
         rest = later;
         reader.feed(now, |Piece { head, done, bytes }| {
-            assert!(bytes.len() == head.body() || head.body() > 64, "small bodies come as a whole");
+            assert!(
+                bytes.len() == head.body() || head.body() > 128,
+                "small bodies come as a whole"
+            );
             if done == 0 {
                 frames.push((head, Vec::new()));
             }
@@ -122,11 +118,11 @@ proptest! {
 #[test]
 fn a_frame_that_is_too_long_is_refused() {
     let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
-    let nbytes = MAX_BODY as u32 + 1;
+    let (nbytes, longest) = (MAX_BODY as u32 + 1, (REQUEST + MAX_DATA) as u32 + 1);
     for (head, nbytes) in [
         (RequestFrame::Put { dest, nbytes, in_parts: false }.encode(), nbytes),
         (RequestFrame::Get { source: dest, nbytes, in_parts: true }.encode(), nbytes),
-        (RequestFrame::Batch { nbytes: MAX_BATCH as u32 + 1 }.encode(), MAX_BATCH as u32 + 1),
+        (RequestFrame::Message { nbytes: longest, is_batch: true }.encode(), longest),
         (ReplyFrame::Data { seq: 1, nbytes }.encode(), nbytes),
     ] {
         assert_eq!(Frame::decode(&head), Err(Violation::TooLong(nbytes.into())));
@@ -138,11 +134,10 @@ fn the_format_is_little_endian_and_does_not_change() {
     let dest = RemoteAddr { segment: Segment::Internal, offset: 0x0102_0304_0506_0708 };
     let put = RequestFrame::Put { dest, nbytes: 0x0A0B, in_parts: true }.encode();
     assert_eq!(put, [1, 1, 1, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let amo =
-        RequestFrame::Amo { dest, op: AmoOp::Xor, width: AmoWidth::Four, fetch: true }.encode();
-    assert_eq!(amo, [3, 1, 0x87, 4, 16, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let batch = RequestFrame::Batch { nbytes: 0x0A0B }.encode();
-    assert_eq!(batch, [6, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let message = RequestFrame::Message { nbytes: 0x0A0B, is_batch: true }.encode();
+    assert_eq!(message, [3, 1, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let reply = ReplyFrame::Message { nbytes: 0x0A0B }.encode();
+    assert_eq!(reply, [0x82, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let ack = ReplyFrame::Ack { seq: 258 }.encode();
     assert_eq!(ack, [0x83, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(ack.len(), HEAD);

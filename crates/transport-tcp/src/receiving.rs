@@ -1,0 +1,47 @@
+//! This PE, as what its connections receive needs it.
+
+use crate::bounce::BounceBuffers;
+use crate::settings::LIMITS;
+use rushmem_transport::kit::network_pe::NetworkPe;
+use rushmem_transport::origin::ReplyTable;
+use rushmem_transport::{Amos, Open};
+use std::io;
+
+/// Memory, acknowledgments and replies of this PE, which connections receive.
+pub(crate) struct ReceivingPe {
+    pub(crate) local: NetworkPe,
+    /// The replies to the requests of its wires.
+    pub(crate) replies: ReplyTable,
+    pub(crate) buffers: BounceBuffers,
+}
+
+impl ReceivingPe {
+    /// Returns a PE that is opened with these arguments, on a machine of this name.
+    pub(crate) fn new(open: &Open, own_host: String) -> io::Result<ReceivingPe> {
+        // Peers' operations are this CPU's.
+        let open = Open { amos: Amos::Software, ..open.clone() };
+        Ok(ReceivingPe {
+            local: NetworkPe::new(&open, own_host, &LIMITS)?,
+            replies: ReplyTable::default(),
+            buffers: BounceBuffers::default(),
+        })
+    }
+
+    /// Returns PE 0 of a job of two, whose memory is still to be registered.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn for_tests() -> ReceivingPe {
+        struct LoneHost;
+        impl rushmem_transport::Host for LoneHost {}
+        let open = Open {
+            pe: rushmem_transport::Pe(0),
+            n_pes: 2,
+            secret: [0; 32],
+            one_machine: true,
+            cpus_per_pe: 1,
+            amos: Amos::Software,
+            part: None,
+            host: std::sync::Arc::new(LoneHost),
+        };
+        ReceivingPe::new(&open, "here".to_owned()).expect("a timer")
+    }
+}

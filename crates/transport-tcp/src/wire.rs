@@ -1,0 +1,343 @@
+//! The way of one origin into the network: what it writes, reads and sends on the connections that
+//! all origins of the PE share. A connection orders everything, and any thread receives on it.
+#![allow(unsafe_code)]
+
+use crate::network::Network;
+use crate::proto::MAX_BODY;
+use rushmem_transport::kit::message::Request;
+use rushmem_transport::kit::pe_map::PeMap;
+use rushmem_transport::origin::{
+    Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
+    WireNetwork, WriteEnd,
+};
+use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Polls of a connection from which an answer is expected before other peers are polled.
+const POLLS: usize = 4;
+
+/// The wire of one origin.
+pub(crate) struct TcpWire {
+    /// The replies to the origin's requests, which any thread may receive.
+    replies: Arc<Replies>,
+    caps: WireCaps,
+    /// Words of long transfers are written and read in parts: no other thread reads them meanwhile.
+    pub(crate) in_parts: bool,
+    routes: PeMap<Route>,
+    /// PEs for which something may be held back since the last fence.
+    held: Vec<Pe>,
+    /// Writes and reads that no call waits for, and that are not known to be done.
+    in_flight: usize,
+    /// The PE that is likely to send next: a call waits, or will wait, for it.
+    expected: Option<Pe>,
+    /// The number of events before the last attempt of a wait.
+    seen: u64,
+}
+
+/// What one origin has written and read at one PE.
+#[derive(Default)]
+struct Route {
+    /// The number of its last request on the connection; 0 if all are known to be done.
+    last: u64,
+    /// Writes and reads that no call waits for, and that are not known to be done.
+    in_flight: usize,
+    is_held: bool,
+}
+
+/// An operation that a call waits for.
+pub(crate) enum TcpToken {
+    /// It is over once the kernel has the connection's data up to this position.
+    Sent(u64),
+    /// It is over once the request of this number is done.
+    Done(u64),
+}
+
+impl TcpWire {
+    /// Returns a wire that finds its replies there.
+    pub(crate) fn new(Network { shared, .. }: &Network, replies: Arc<Replies>) -> TcpWire {
+        let tuning = &shared.tuning;
+        let caps = WireCaps {
+            copies: true,
+            batches: true,
+            sessions: true,
+            order: StreamOrder::Everything,
+            polled: PolledUntil::Started,
+            flushes_free: false,
+            longest_signaled: tuning.copy_up_to,
+            longest_write: MAX_BODY,
+            longest_read: MAX_BODY,
+            longest_batch: (tuning.batch, tuning.session_batch),
+            window: tuning.window,
+            max_unanswered: tuning.max_unanswered,
+            max_in_flight: usize::MAX,
+        };
+        TcpWire {
+            replies,
+            caps,
+            in_parts: false,
+            routes: PeMap::new(shared.peers.n_pes()),
+            held: Vec::new(),
+            in_flight: 0,
+            expected: None,
+            seen: 0,
+        }
+    }
+
+    /// Records the number of a write or read, and whether it or others wait to be sent.
+    fn started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
+        let route = &mut self.routes[pe];
+        route.last = number;
+        if !awaited {
+            route.in_flight += 1;
+            self.in_flight += 1;
+        }
+        self.hold(pe, is_unsent);
+    }
+
+    /// Records whether something for a PE waits to be sent.
+    fn hold(&mut self, pe: Pe, is_unsent: bool) {
+        if is_unsent && !std::mem::replace(&mut self.routes[pe].is_held, true) {
+            self.held.push(pe);
+        }
+    }
+
+    /// Returns what became of an attempt that found no room, which the peer makes.
+    fn full(&mut self, pe: Pe) -> PostOutcome<TcpToken> {
+        self.expected = Some(pe);
+        PostOutcome::Full
+    }
+}
+
+impl Wire for TcpWire {
+    type Network = Network;
+    type Token = TcpToken;
+    type Outside = ();
+
+    fn caps(&self) -> WireCaps {
+        self.caps
+    }
+
+    fn reach(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<bool, Error> {
+        shared.reach(pe)
+    }
+
+    unsafe fn write(
+        &mut self,
+        Network { shared, .. }: &Network,
+        pe: Pe,
+        (to, source): (RemoteAddr, LocalBuf),
+        WriteEnd { awaited, .. }: WriteEnd,
+    ) -> Result<PostOutcome<TcpToken>, Error> {
+        let copy = source.nbytes <= shared.tuning.copy_up_to;
+        let how = (copy, self.in_parts && !copy);
+        let written = shared.with_link(pe, |connection| {
+            if !connection.make_room(&shared.tuning)? {
+                return Ok(None);
+            }
+            // SAFETY: valid by contract until the write is over, which it is once it is sent.
+            let number = unsafe { connection.requests.put(to, source, how) };
+            if !copy || connection.requests.is_full(&shared.tuning) {
+                connection.flush()?;
+            }
+            let position = connection.requests.queue.appended();
+            let is_sent = connection.requests.queue.sent() == position;
+            Ok(Some((number, position, is_sent)))
+        })?;
+        let Some((number, position, is_sent)) = written else { return Ok(self.full(pe)) };
+        self.started(pe, number, false, !is_sent);
+        if copy || is_sent || !awaited {
+            return Ok(PostOutcome::Done);
+        }
+        self.expected = Some(pe);
+        Ok(PostOutcome::Pending(TcpToken::Sent(position)))
+    }
+
+    unsafe fn read(
+        &mut self,
+        Network { shared, .. }: &Network,
+        pe: Pe,
+        (from, dest): (RemoteAddr, LocalBuf),
+        awaited: bool,
+    ) -> Result<PostOutcome<TcpToken>, Error> {
+        let in_parts = self.in_parts && dest.nbytes > shared.tuning.copy_up_to;
+        let segments = &shared.local().segments;
+        let how = (!in_parts && segments.holding(dest).is_some(), in_parts);
+        let read = shared.with_link(pe, |connection| {
+            if !connection.make_room(&shared.tuning)? {
+                return Ok(None);
+            }
+            // SAFETY: valid by contract until the read is over; after a loss the connection is not
+            // used any more.
+            let number = unsafe { connection.requests.get(from, dest, how) };
+            if awaited || connection.requests.is_full(&shared.tuning) {
+                connection.flush()?;
+            }
+            Ok(Some((number, connection.has_unsent())))
+        })?;
+        let Some((number, is_unsent)) = read else { return Ok(self.full(pe)) };
+        self.started(pe, number, awaited, is_unsent);
+        if !awaited {
+            return Ok(PostOutcome::Done);
+        }
+        self.expected = Some(pe);
+        Ok(PostOutcome::Pending(TcpToken::Done(number)))
+    }
+
+    /// Data of a call that does not wait may leave together with others.
+    unsafe fn send(
+        &mut self,
+        Network { shared, .. }: &Network,
+        pe: Pe,
+        request: &Request,
+        payload: Payload<'_>,
+        awaited: bool,
+    ) -> Result<PostOutcome<TcpToken>, Error> {
+        let leaves = match &payload {
+            Payload::Batch(_) => true,
+            Payload::Data(data) => awaited || data.nbytes == 0,
+        };
+        let is_unsent = shared.with_link(pe, |connection| {
+            if !connection.make_room(&shared.tuning)? {
+                return Ok(None);
+            }
+            // SAFETY: valid by contract.
+            unsafe { connection.requests.message(request, payload) };
+            if leaves || connection.requests.is_full(&shared.tuning) {
+                connection.flush()?;
+            }
+            Ok(Some(connection.has_unsent()))
+        })?;
+        let Some(is_unsent) = is_unsent else { return Ok(self.full(pe)) };
+        self.hold(pe, is_unsent);
+        if request.slot.is_some() || request.place.asks {
+            self.expected = Some(pe);
+        }
+        Ok(PostOutcome::Done)
+    }
+
+    fn is_over(
+        &mut self,
+        Network { shared, .. }: &Network,
+        pe: Pe,
+        token: &TcpToken,
+    ) -> Result<bool, Error> {
+        shared.with_link(pe, |connection| {
+            Ok(match *token {
+                TcpToken::Sent(position) => connection.requests.queue.sent() >= position,
+                TcpToken::Done(number) => connection.requests.acked() >= number,
+            })
+        })
+    }
+
+    fn fence(&mut self, Network { shared, .. }: &Network) -> Result<bool, Error> {
+        while let Some(pe) = self.held.pop() {
+            self.routes[pe].is_held = false;
+            shared.with_link(pe, |connection| match connection.has_unsent() {
+                true => connection.flush(),
+                false => Ok(()),
+            })?;
+        }
+        Ok(true)
+    }
+
+    /// Asks for an acknowledgment, unless an answer that is awaited is one.
+    fn begin_flush(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
+        let last = self.routes[pe].last;
+        if last == 0 {
+            return Ok(());
+        }
+        self.expected = Some(pe);
+        shared.with_link(pe, |connection| {
+            connection.requests.ask_for_ack(last);
+            connection.flush()
+        })
+    }
+
+    fn is_flushed(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<bool, Error> {
+        let Some(route) = self.routes.get_mut(pe).filter(|route| route.last != 0) else {
+            return Ok(true);
+        };
+        let last = route.last;
+        let is_flushed = shared.with_link(pe, |connection| {
+            let is_acked = connection.requests.acked() >= last;
+            if !is_acked && connection.has_unsent() {
+                connection.flush()?;
+            }
+            Ok(is_acked)
+        })?;
+        if is_flushed {
+            self.in_flight -= std::mem::take(&mut route.in_flight);
+            route.last = 0;
+        } else {
+            self.expected = Some(pe);
+        }
+        Ok(is_flushed)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn in_flight_to(&self, pe: Pe) -> usize {
+        self.routes.get(pe).map_or(0, |route| route.in_flight)
+    }
+
+    /// Looks at the connection from which an answer is expected, since the kernel says faster what
+    /// has come there than what has come anywhere.
+    fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<bool, Error> {
+        let shared = &network.shared;
+        let take_replies =
+            |take: TakeReply<'_>| self.replies.take(take).map_err(|reply| network.refuse(&reply));
+        if take_replies(&mut *take)? > 0 {
+            return Ok(true);
+        }
+        let Some(pe) = self.expected else { return Ok(false) };
+        // When PEs outnumber the CPUs, the peer may need this one to answer.
+        let polls = if shared.local().state.oversubscribed() { 1 } else { POLLS };
+        for _ in 0..polls {
+            let came = shared.try_link(pe, |connection| {
+                if connection.has_unsent() {
+                    connection.flush()?;
+                }
+                connection.receive(&shared.receiving)
+            });
+            if came == Some(true) {
+                return take_replies(take).map(|_| true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn serve(&self, network: &Network, _: u32, _: bool) -> Result<bool, Error> {
+        network.poll()
+    }
+
+    /// Notices that the peer has left in order.
+    fn confirm(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
+        shared.with_link(pe, |_| Ok(()))
+    }
+
+    fn sleep(&mut self, Network { shared, .. }: &Network, at_most: Duration) {
+        // The caller looks for what it waits for between two calls of this: it may sleep only over
+        // what it has seen.
+        let events = shared.events();
+        if std::mem::replace(&mut self.seen, events) == events {
+            shared.sleep(events, at_most);
+            self.seen = shared.events();
+        }
+    }
+
+    fn arm(&self, _: bool) -> bool {
+        true
+    }
+
+    fn abandon(&mut self, Network { shared, .. }: &Network) -> Result<(), String> {
+        for (pe, route) in self.routes.iter() {
+            if route.last != 0 {
+                shared.abandon(pe);
+            }
+        }
+        Ok(())
+    }
+}

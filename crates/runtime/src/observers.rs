@@ -63,6 +63,8 @@ pub(crate) struct OngoingEvent {
     listeners: u32,
     counted: counters::ObserverState,
     record: trace::ObserverState,
+    /// Its end is not recorded.
+    is_brief: bool,
 }
 
 /// An event that ends with a function or a value. Without listeners it is a word that is empty.
@@ -95,11 +97,12 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
-/// Makes an access while somebody listens. `make` sets its argument if the access has found the
-/// value that the program expects, and has written.
+/// Makes an access while somebody listens, to mapped memory if `is_mapped`. `make` sets its
+/// argument if the access has found the value that the program expects, and has written.
 #[inline(always)]
-pub(crate) fn access<R>(event: Event, make: impl FnOnce(&mut bool) -> R) -> R {
+pub(crate) fn access<R>(event: Event, is_mapped: bool, make: impl FnOnce(&mut bool) -> R) -> R {
     let mut begun = OngoingEvent::new(event);
+    begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
     begun.begin();
     let mut has_written = false;
     let result = make(&mut has_written);
@@ -158,7 +161,7 @@ impl OngoingEvent {
     #[inline(always)]
     fn new(event: Event) -> OngoingEvent {
         let listeners = LISTENERS.load(Relaxed);
-        OngoingEvent { event, listeners, counted: [0; 3], record: (0, 0, 0) }
+        OngoingEvent { event, listeners, counted: [0; 3], record: (0, 0, 0), is_brief: false }
     }
 
     fn has(&self, listener: Subscriber) -> bool {
@@ -172,7 +175,7 @@ impl OngoingEvent {
             self.counted = counters::begin(&self.event);
         }
         if self.has(Subscriber::Trace) {
-            self.record = trace::begin(&self.event);
+            self.record = trace::begin(&self.event, self.is_brief);
         }
         if self.has(Subscriber::Races) {
             races::begin(&self.event);
@@ -190,7 +193,7 @@ impl OngoingEvent {
         if self.has(Subscriber::Counters) {
             counters::end(&self.event, self.counted);
         }
-        if self.has(Subscriber::Trace) {
+        if self.has(Subscriber::Trace) && !self.is_brief {
             trace::end(&self.event, self.record);
         }
         if self.has(Subscriber::Races) {
@@ -222,6 +225,7 @@ impl Drop for OngoingEvent {
     fn drop(&mut self) {
         let of_access = Subscriber::Trace as u32 | Subscriber::Races as u32;
         let look = match self.event.action {
+            Action::Access(_) if self.is_brief => Subscriber::Races as u32,
             Action::Access(_) => of_access,
             _ => of_access | Subscriber::Counters as u32,
         };

@@ -470,7 +470,7 @@ impl Access {
         };
         let event = self.event(AccessKind::AmoFetch, effect, dest, width.nbytes());
         let mapped = self.observed_word(dest, width);
-        observers::access(event, |has_written| {
+        observers::access(event, mapped.is_some(), |has_written| {
             let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             let old = self.fetch_at(word, dest, width, op, (operand, condition));
             *has_written = op == AmoOp::CompareSwap && old == condition;
@@ -494,8 +494,8 @@ impl Access {
     ) {
         let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
         let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
-        observers::access(event.with_buffer(fetched, width.nbytes()), |_| {
-            let mapped = self.observed_word(dest, width);
+        let mapped = self.observed_word(dest, width);
+        observers::access(event.with_buffer(fetched, width.nbytes()), mapped.is_some(), |_| {
             let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             // SAFETY: the same contract.
             unsafe { self.fetch_nbi_at(fetched, word, dest, width, op, (operand, condition)) }
@@ -507,7 +507,7 @@ impl Access {
     fn update_observed(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         let event = self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         let mapped = self.observed_word(dest, width);
-        observers::access(event, |_| {
+        observers::access(event, mapped.is_some(), |_| {
             let word = mapped.unwrap_or_else(|| self.resolve_word(dest, width));
             self.update_at(word, width, op, operand);
         });

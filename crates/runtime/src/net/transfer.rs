@@ -136,7 +136,7 @@ unsafe fn observed_put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     let event = access.event(kind, Effect::Writes, dest, nbytes);
     let event = if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) };
     let mapped = address::observed(dest, nbytes, pe);
-    observers::access(event, |_| match mapped {
+    observers::access(event, mapped.is_some(), |_| match mapped {
         // SAFETY: mapped, and valid by contract.
         Some(to) => unsafe { copy::<mem::VolatileLoads>(to, source, nbytes) },
         // SAFETY: the same contract.
@@ -162,7 +162,7 @@ unsafe fn observed_get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>
     let event = access.event(kind, Effect::Reads, source, nbytes);
     let event = if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) };
     let mapped = address::observed(source, nbytes, pe);
-    observers::access(event, |_| match mapped {
+    observers::access(event, mapped.is_some(), |_| match mapped {
         // SAFETY: mapped, and valid by contract.
         Some(from) => unsafe { copy_got(dest, from, source, nbytes, pe) },
         // SAFETY: the same contract.

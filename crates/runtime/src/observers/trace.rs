@@ -90,7 +90,8 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).saturating_sub(self.capacity)
     }
 
-    /// Begins a record, and returns its number, its first word and its time.
+    /// Begins a record, and returns its number, its first word and its time. If it is brief, it
+    /// ends at the same time.
     #[inline(always)]
     fn begin(
         &self,
@@ -98,6 +99,7 @@ impl Ring {
         ctx: ContextHandle,
         pe: c_int,
         (kind, in_flight, nbytes, subject): Recorded,
+        is_brief: bool,
     ) -> ObserverState {
         let begin = fast_nanoseconds();
         let since = begin.saturating_sub(LAST.replace(begin));
@@ -111,7 +113,7 @@ impl Ring {
             thread: own_number(),
             context: ctx.index() as u32,
             begin,
-            end: None,
+            end: is_brief.then_some(begin),
             nbytes: nbytes as u64,
             subject,
         };
@@ -305,10 +307,13 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
     (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
 }
 
-/// Begins the record of an event.
-pub(super) fn begin(event: &Event) -> ObserverState {
+/// The most bytes of an access to mapped memory that takes no longer than to read the clock.
+pub(super) const BRIEF: usize = 64;
+
+/// Begins the record of an event, which ends at the same time if it is brief.
+pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
     match (get(), recorded(event)) {
-        (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of),
+        (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of, is_brief),
         _ => (0, 0, 0),
     }
 }

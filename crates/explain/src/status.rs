@@ -75,6 +75,9 @@ pub struct Wait {
     /// The location of the call in the program, such as `ring.c:12 in exchange`, once that is
     /// known.
     pub called_at: Option<String>,
+    /// The location of the call that allocated the block of its first word, or of its lock, once
+    /// that is known.
+    pub allocated_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
     /// The subject of the wait.
@@ -109,6 +112,17 @@ pub enum Subject {
     Exit,
     /// The synchronization of finalize, at the exit of a program that has not called finalize.
     Leaving,
+}
+
+impl Subject {
+    /// Returns the offset of the block of the heap in which the first word is, or the lock.
+    pub fn block(&self) -> Option<u64> {
+        match self {
+            Subject::Words(words) => words.words.first()?.location.block(),
+            Subject::Lock { lock, .. } => lock.block(),
+            _ => None,
+        }
+    }
 }
 
 /// Words of this PE that other PEs write.
@@ -159,6 +173,16 @@ pub enum SymmetricLocation {
         /// Its address in the process.
         address: u64,
     },
+}
+
+impl SymmetricLocation {
+    /// Returns the offset of the block of the heap around it, if it is known.
+    pub fn block(&self) -> Option<u64> {
+        match self {
+            SymmetricLocation::Heap { block: Some((start, _)), .. } => Some(*start),
+            _ => None,
+        }
+    }
 }
 
 /// A collective that a PE has entered.

@@ -38,11 +38,11 @@ impl Job<'_> {
     ) -> String {
         let with_peers = detail == Detail::Peers;
         match &wait.subject {
-            Subject::Words(words) => format!(" on {}", words_text(snapshot, words, values)),
+            Subject::Words(words) => format!(" on {}", words_text(snapshot, wait, words, values)),
             Subject::Lock { lock, .. } => {
                 let holder = self.holder(lock).filter(|_| with_peers);
                 let holds = holder.map(|pe| format!(", which PE {pe} holds"));
-                format!(" on {}{}", location(snapshot, lock), holds.unwrap_or_default())
+                format!(" on {}{}", awaited(snapshot, wait, lock), holds.unwrap_or_default())
             }
             Subject::Operations { .. } | Subject::Message { .. } if !with_peers => String::new(),
             Subject::Operations { peers } if peers.is_empty() => {
@@ -87,7 +87,7 @@ fn collective(of: &Collective) -> String {
     format!("the {} collective on {}", ordinal(of.nth), of.team)
 }
 
-fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> String {
+fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Option<u64>]) -> String {
     let unmet = words.unmet(values);
     let first = unmet.first().copied().unwrap_or(0);
     let text = || {
@@ -95,7 +95,7 @@ fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> S
         let value = values.get(first).copied().flatten();
         let is = value.map(|value| format!(", which is {}", number(word, value)));
         let now = if unmet.is_empty() { " by now" } else { "" };
-        let (name, wanted) = (location(snapshot, &word.location), number(word, word.wanted));
+        let (name, wanted) = (awaited(snapshot, wait, &word.location), number(word, word.wanted));
         format!("{name} {} {wanted}{}{now}", words.comparison, is.unwrap_or_default())
     };
     let total = words.more.saturating_add(words.words.len() as u64);
@@ -107,6 +107,18 @@ fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> S
             format!("all of {total} words, {n} of which do not compare: {}", text())
         }
         _ => format!("any of {total} words, such as {}", text()),
+    }
+}
+
+/// Returns what a wait is for, in a block of the heap with where it was allocated, if that is known.
+fn awaited(snapshot: &PeSnapshot, wait: &Wait, at: &SymmetricLocation) -> String {
+    let is_of_first = at.block().is_some() && at.block() == wait.subject.block();
+    match (at, wait.allocated_at.as_ref().filter(|_| is_of_first)) {
+        (SymmetricLocation::Heap { offset, block: Some((start, nbytes)) }, Some(place)) => {
+            let byte = offset.saturating_sub(*start);
+            format!("byte {byte} of the {nbytes} bytes allocated at {place}")
+        }
+        _ => location(snapshot, at),
     }
 }
 

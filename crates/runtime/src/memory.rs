@@ -5,6 +5,7 @@
 
 mod accessible;
 pub(crate) mod address;
+pub(crate) mod allocations;
 pub(crate) mod areas;
 pub(crate) mod available;
 pub(crate) mod blocks;

@@ -124,7 +124,15 @@ const WRITTEN: &[(&str, &[&str])] = &[
         "signaler",
         &["sig == 5, which is 4.", "PE 2 wrote it last, ", " ago, in shmem_long_put_signal."],
     ),
-    ("adder", &["== 8, which is 3.", "PE 2 wrote it last, ", " ago, in shmem_long_atomic_add."]),
+    (
+        "adder",
+        &[
+            "on byte 0 of the 32 bytes allocated at tests/programs/hangs.c:",
+            " in main == 8, which is 3.",
+            "PE 2 wrote it last, ",
+            " ago, in shmem_long_atomic_add.",
+        ],
+    ),
     (
         "word",
         &[

@@ -28,6 +28,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         thread,
         call: "shmem_uint64_wait_until_all".into(),
         called_at: Some("ring.c:12 in exchange".into()),
+        allocated_at: Some("ring.c:5 in main".into()),
         since: u64::MAX,
         subject: Subject::Words(Words {
             words: (0..nwords).map(word).collect(),

@@ -2,7 +2,7 @@
 
 use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{Stage, Subject};
+use rushmem_explain::status::{Stage, Subject, SymmetricLocation};
 
 /// Checks the hang in jobs of 4 and of 64 PEs. The sentences are those of 4 PEs; `{last}` stands
 /// for the last PE, and `{rest}` for the PEs but 3.
@@ -39,6 +39,25 @@ fn a_word_that_nobody_is_left_to_write() {
             EXCEPTION,
         ],
     );
+}
+
+#[test]
+fn a_block_of_the_heap_is_named_by_its_allocation() {
+    let hang = |n, block, allocated_at: Option<&str>| {
+        let lock = SymmetricLocation::Heap { offset: 80, block };
+        let lock = |_| Subject::Lock { lock: lock.clone(), behind: Some(0) };
+        let mut job = TestJob::new(n).wait([3], "shmem_set_lock", 6.0, lock);
+        let status = job.0[3].status.as_mut().expect("a status");
+        status.waits[0].allocated_at = allocated_at.map(str::to_owned);
+        job
+    };
+    let named = |text: &str| format!("PE 3 waits for PE 0 in shmem_set_lock on {text}, for 6 s.");
+    let block = Some((64, 32));
+    let place = named("byte 16 of the 32 bytes allocated at ring.c:5 in main");
+    check(|n| hang(n, block, Some("ring.c:5 in main")), &[&place]);
+    let offset = named("byte 16 of the allocation of 32 bytes at heap offset 0x40");
+    check(|n| hang(n, block, None), &[&offset]);
+    check(|n| hang(n, None, Some("ring.c:5 in main")), &[&named("heap offset 0x50")]);
 }
 
 #[test]

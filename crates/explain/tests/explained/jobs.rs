@@ -58,8 +58,9 @@ impl TestJob {
             let since = NOW - (seconds * SECOND as f64) as u64;
             let status = snapshot.status.as_mut().expect("a PE that waits has a status");
             let thread = status.waits.len() as u32;
-            let wait =
-                Wait { thread, call: call.into(), called_at: None, since, subject: subject(pe) };
+            let (call, subject) = (call.into(), subject(pe));
+            let (called_at, allocated_at) = (None, None);
+            let wait = Wait { thread, call, called_at, allocated_at, since, subject };
             status.waits.push(wait);
         }
         self

@@ -51,10 +51,16 @@ pub(crate) struct Location {
 pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let stack = Backtrace::force_capture();
     // With whole paths, since those of one directory are ours.
-    let find = move || found(first_outside(&format!("{stack:#}")));
+    let find = move || found(of_stack(&stack));
     let thread = std::thread::Builder::new().name("rushmem-place".into());
     // Without a thread, nothing is found.
     let _ = without_signals(|| thread.spawn(find));
+}
+
+/// Returns from where the program has called the library on a stack, which takes as long as to read
+/// the debug information.
+pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
+    first_outside(&format!("{stack:#}"))
 }
 
 impl Location {

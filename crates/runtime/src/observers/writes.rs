@@ -1,11 +1,11 @@
 //! The last writes of this PE to memory of others, beside its status, so that those who explain why
-//! a PE waits for a word can say who wrote it last.
+//! a PE waits for a word can say who wrote it last, and who allocated it.
 //!
 //! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
 use super::event::{Action, ByteBlocks, Effect, Event};
 use crate::call::{Call, thread};
-use crate::memory::symmetric_location;
+use crate::memory::{allocations, symmetric_location};
 use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;
 use core::ffi::c_int;
@@ -35,9 +35,12 @@ pub(crate) fn start(ring: &'static [AtomicU64]) {
     RING.get_or_init(|| ring)[0].store(1, Release);
 }
 
-/// Records the start of an access.
+/// Records the start of an access, and where a block of the heap is allocated.
 #[inline(always)]
 pub(super) fn begin(event: &Event) {
+    if let Action::Block { is_allocated } = event.action {
+        allocations::record(event.remote.addr, is_allocated);
+    }
     if let Action::Access(access) = event.action
         && access.effect == Effect::Writes
     {

@@ -7,6 +7,7 @@
 
 use crate::call::Call;
 use crate::call::location;
+use crate::memory::allocations;
 use crate::memory::primitive::AtomicU32;
 use crate::net::{calling, endpoints, network};
 use crate::process;
@@ -134,7 +135,14 @@ fn add(since: u64, (call, subject): WaitDescription) -> u64 {
         let number = written.count;
         written.waits.push((
             number,
-            Wait { thread, call: call.to_string(), called_at: None, since, subject },
+            Wait {
+                thread,
+                call: call.to_string(),
+                called_at: None,
+                allocated_at: None,
+                since,
+                subject,
+            },
         ));
         number
     })
@@ -155,13 +163,21 @@ fn is_located_after(lasted: Duration) -> bool {
     is_long
 }
 
-/// Finds out where in the program a wait of this thread is, which may have ended then.
+/// Finds out where in the program a wait of this thread is, which may have ended then, and where
+/// the memory was allocated for which it waits.
 fn locate(number: u64) {
+    let stack = {
+        let written = process::lock(&WRITTEN);
+        let wait = written.waits.iter().find(|(other, _)| *other == number);
+        wait.and_then(|(_, wait)| allocations::stack_of(wait.subject.block()?))
+    };
     location::find(move |place| {
+        let allocated_at = stack.and_then(|stack| location::of_stack(&stack));
         let mut written = process::lock(&WRITTEN);
         let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
-        if let (Some((_, wait)), Some(place)) = (wait, place) {
-            wait.called_at = Some(place.to_string());
+        if let Some((_, wait)) = wait {
+            wait.called_at = place.map(|place| place.to_string());
+            wait.allocated_at = allocated_at.map(|place| place.to_string());
             write(&written);
         }
     });

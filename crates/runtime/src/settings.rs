@@ -116,7 +116,7 @@ settings! {
         |value| size(value?).filter(|&nbytes| nbytes <= 1 << 40), "a number of bytes of at most 1t, such as 8m";
     /// Bytes of the symmetric heap.
     symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512MiB");
-        "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
+        "bytes of the symmetric heap of each PE, a floating-point number that one of the suffixes k, m, g, t may follow; memory \
          is taken when it is first touched";
         |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";
     /// Which pages symmetric memory has.
@@ -400,20 +400,13 @@ impl VirtualNodes {
     }
 }
 
-/// Returns a size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction,
-/// then an optional suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed
-/// in integers, so that no size loses a byte. `None` for anything else.
+/// Returns a size as the standard has it (OpenSHMEM 1.6, §8): a floating-point value that is not
+/// negative, in any form that `strtod` accepts, then an optional suffix; what follows the suffix is
+/// ignored; rounded up to whole bytes. `None` for anything else.
+///
+/// A product that is a whole number of bytes is exact up to 2^53 bytes.
 fn size(text: &str) -> Option<u64> {
-    let text = text.trim_start();
-    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
-    let (whole, rest) = text.split_at(digits(text));
-    let (fraction, rest) = match rest.strip_prefix('.') {
-        Some(rest) => rest.split_at(digits(rest)),
-        None => ("", rest),
-    };
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
+    let (value, rest) = leading_number(text.trim_start())?;
     let shift = match rest.bytes().next() {
         None => 0,
         Some(b'k' | b'K') => 10,
@@ -422,13 +415,41 @@ fn size(text: &str) -> Option<u64> {
         Some(b't' | b'T') => 40,
         Some(_) => return None,
     };
-    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
-    // Digits beyond the 18th are worth less than a byte at any suffix: they only round up.
-    let (counted, tail) = fraction.split_at(fraction.len().min(18));
-    let numerator = if counted.is_empty() { 0 } else { counted.parse::<u128>().ok()? };
-    let numerator = (numerator << shift) + u128::from(tail.bytes().any(|b| b != b'0'));
-    let part = numerator.div_ceil(10u128.pow(counted.len() as u32));
-    u64::try_from((u128::from(whole) << shift) + part).ok()
+    let nbytes = value * (1_u64 << shift) as f64;
+    (0.0..2_f64.powi(64)).contains(&nbytes).then(|| nbytes.ceil() as u64)
+}
+
+/// Returns the number that a text starts with, and the text behind it.
+fn leading_number(text: &str) -> Option<(f64, &str)> {
+    let unsigned = text.strip_prefix('+').unwrap_or(text);
+    let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
+    hexadecimal.and_then(hexadecimal_number).or_else(|| {
+        let split = |end| text.split_at_checked(end);
+        let mut splits = (1..=text.len()).rev().filter_map(split);
+        splits.find_map(|(number, rest)| Some((number.parse().ok()?, rest)))
+    })
+}
+
+/// Returns the hexadecimal number that a text starts with behind its `0x`, such as `1.8p20`, and
+/// the text behind it.
+fn hexadecimal_number(text: &str) -> Option<(f64, &str)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    let (whole, mut rest) = text.split_at(digits(text));
+    let mut fraction = "";
+    if let Some(behind) = rest.strip_prefix('.') {
+        (fraction, rest) = behind.split_at(digits(behind));
+    }
+    let mut value = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()? as f64;
+    value *= 16_f64.powi(-(fraction.len() as i32));
+    if let Some(behind) = rest.strip_prefix(['p', 'P']) {
+        let sign = usize::from(behind.starts_with(['+', '-']));
+        let n_digits = behind[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        let (exponent, behind) = behind.split_at(sign + n_digits);
+        if let Ok(exponent) = exponent.parse() {
+            return Some((value * 2_f64.powi(exponent), behind));
+        }
+    }
+    Some((value, rest))
 }
 
 #[cfg(test)]

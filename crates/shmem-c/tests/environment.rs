@@ -29,6 +29,10 @@ fn the_heap_has_the_requested_size() {
         ("0.01g", 10_737_419),
         ("0.00002T", 21_990_233),
         ("2mebibytes", 2 * MIB),
+        ("1e7", 10_000_000),
+        ("0.25e2m", 25 * MIB),
+        ("+5m", 5 * MIB),
+        ("0x1p21", 2 * MIB),
     ] {
         heap(&[("SHMEM_SYMMETRIC_SIZE", text)], size / 2, size + 8 * MIB).assert_ok(2);
     }

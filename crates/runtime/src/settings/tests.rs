@@ -18,7 +18,17 @@ fn sizes_of_the_standard() {
         ("1T", 1 << 40),
         ("2gibibytes", 2 << 30),
         ("0.00000000000000000000001t", 1),
-        ("18446744073709551615", u64::MAX),
+        ("1e7", 10_000_000),
+        ("0.25e2m", 25 << 20),
+        ("1.5E-3g", 1_610_613),
+        ("+5m", 5 << 20),
+        ("+.5e+1k", 5 << 10),
+        (" \t2m", 2 << 20),
+        ("0x10", 16),
+        ("0x1p20", 1 << 20),
+        ("+0X1.8P-1k", 768),
+        ("0x.8m", 1 << 19),
+        ("4503599627370497", (1 << 52) + 1),
     ] {
         assert_eq!(size(text), Some(bytes), "{text}");
     }
@@ -26,7 +36,10 @@ fn sizes_of_the_standard() {
 
 #[test]
 fn what_is_no_size() {
-    for text in ["", ".", "m", "-1", "+1", "abc", "1x2", "1 m", "0x10", "1e6", "1.2.3", "nan"] {
+    for text in ["", ".", "m", "-1", "-.1", "+", "abc", "1x2", "1 m", "0x", "0xm", "-0x10", "1e"] {
+        assert_eq!(size(text), None, "{text}");
+    }
+    for text in ["1em", "0x1p", "0x1pm", "1.2.3", "nan", "inf", "infinity", "1e400", "++1", "e5"] {
         assert_eq!(size(text), None, "{text}");
     }
     assert_eq!(size("18446744073709551616"), None);

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::process::Pid;
 
@@ -33,6 +33,7 @@ use super::time_left::{self, SLICE, TimeLeft};
 use super::watch::LivenessConnection;
 use crate::error::Error;
 use crate::link::Link;
+use crate::peer_process::PeerProcess;
 
 /// Bytes of a greeting.
 const HANDSHAKE: usize = 4 + 4 + PROOF;
@@ -78,7 +79,7 @@ pub(super) struct NodeConnections {
 /// A PE that has sent a hello.
 #[derive(Debug)]
 struct JoinedPe {
-    pid: Pid,
+    pid: Option<Pid>,
     stream: UnixStream,
     file: Option<OwnedFd>,
 }
@@ -219,7 +220,11 @@ impl Rendezvous {
         let mut next = || fds.next().ok_or(Errno::MFILE);
         let stream: UnixStream = next()?.into();
         let file = (hello.n_files > 0).then(next).transpose()?;
-        let joined = pid_of_this_user(&stream).map(|pid| JoinedPe { pid, stream, file });
+        let joined = maker_of_this_user(&stream).map(|PeerProcess { pid, .. }| JoinedPe {
+            pid,
+            stream,
+            file,
+        });
         Ok(joined.map(|joined| (hello.pe, joined)))
     }
 
@@ -283,7 +288,7 @@ impl Rendezvous {
         // The kernel drops those for which there is no room.
         let [memory, liveness] = fds.try_into().map_err(|_| Errno::MFILE)?;
         let liveness = UnixStream::from(liveness);
-        let pid = pid_of_this_user(&liveness)
+        let PeerProcess { pid, .. } = maker_of_this_user(&liveness)
             .ok_or_else(|| io::Error::other("it is a process of another user"))?;
         descriptors::make_room(answer.n_files as usize);
         let files = descriptors::receive_files(&stream, answer.n_files as usize)?;
@@ -316,9 +321,8 @@ fn socket() -> Result<OwnedFd, Errno> {
 
 /// Returns the process that has made the pair of streams to which this one belongs, if it is one of
 /// this user's.
-fn pid_of_this_user(stream: &UnixStream) -> Option<Pid> {
-    let maker = socket_peercred(stream).ok()?;
-    (maker.uid == rustix::process::geteuid()).then_some(maker.pid)
+fn maker_of_this_user(stream: &UnixStream) -> Option<PeerProcess> {
+    PeerProcess::of(stream).ok().filter(|maker| maker.user == rustix::process::geteuid())
 }
 
 fn new_memory() -> io::Result<OwnedFd> {

@@ -35,7 +35,8 @@ const RESUMED: u8 = b'r';
 #[derive(Clone, Debug)]
 pub(super) struct LivenessConnection {
     pub(super) pe: u32,
-    pub(super) pid: Pid,
+    /// `None` if it is in another PID namespace.
+    pub(super) pid: Option<Pid>,
     pub(super) stream: Arc<UnixStream>,
 }
 
@@ -138,9 +139,9 @@ fn watch(me: u32, lines: Vec<LivenessConnection>, ender: &dyn Ender) {
 
 fn report_death(line: &LivenessConnection, ender: &dyn Ender) {
     thread::sleep(MANAGER_GRACE);
-    let LivenessConnection { pe, pid, .. } = line;
+    let pid = line.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     // A PE may have no stderr.
-    let _ = writeln!(std::io::stderr(), "PE {pe} (pid {pid}) ended without shmem_finalize");
+    let _ = writeln!(std::io::stderr(), "PE {}{pid} ended without shmem_finalize", line.pe);
     ender.end(1);
 }
 
@@ -232,7 +233,7 @@ mod tests {
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();
-        let line = LivenessConnection { pe: 7, pid: Pid::INIT, stream: Arc::new(there) };
+        let line = LivenessConnection { pe: 7, pid: Some(Pid::INIT), stream: Arc::new(there) };
         LivenessConnections::start(0, vec![line], true, Arc::new(TestEnder(end)));
         (here, ends)
     }
@@ -251,7 +252,7 @@ mod tests {
     fn a_pe_that_ends_after_finalize_does_not() {
         let (here, ends) = watched();
         let watch = LivenessConnections {
-            lines: vec![LivenessConnection { pe: 0, pid: Pid::INIT, stream: Arc::new(here) }],
+            lines: vec![LivenessConnection { pe: 0, pid: Some(Pid::INIT), stream: Arc::new(here) }],
         };
         watch.finalized();
         watch.resumed();

@@ -1,8 +1,7 @@
 //! Lines on standard error: warnings, and messages where no launcher prints them.
 
 use crate::process;
-use rushmem_bootstrap::env;
-use rustix::net::sockopt::socket_peercred;
+use rushmem_bootstrap::{PeerProcess, env};
 use rustix::process::geteuid;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -45,8 +44,8 @@ pub(super) fn is_first_of_launcher(message: &str) -> bool {
             true
         }
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let holder = UnixStream::connect_addr(&at).ok().and_then(|it| socket_peercred(it).ok());
-            holder.is_none_or(|holder| holder.uid != geteuid())
+            let holder = UnixStream::connect_addr(&at).and_then(PeerProcess::of);
+            holder.map_or(true, |holder| holder.user != geteuid())
         }
         Err(_) => true,
     }

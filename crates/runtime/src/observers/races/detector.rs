@@ -8,6 +8,7 @@ use crate::memory::{address, statics};
 use crate::observers::{self, Subscriber, races};
 use core::ffi::{CStr, c_int, c_void};
 use libloading::Library;
+use rushmem_explain::process::pid_namespace;
 use rushmem_race_interface::{Detector, DetectorOpening, LIBRARY, SYMBOL, Text, VERSION};
 use rushmem_transport::Segment;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -60,14 +61,28 @@ pub(crate) fn open(call: Call, job: &Job) {
         suppressions: Text::new(suppressions.leak()),
         status: job.settings.races_status.into(),
     };
+    let namespace = pid_namespace().unwrap_or(0);
     let own = match job.me().0 {
-        0 => [std::process::id().to_le_bytes(), (detector.create)(&opening).to_le_bytes()].concat(),
+        0 => [
+            &std::process::id().to_le_bytes()[..],
+            &(detector.create)(&opening).to_le_bytes(),
+            &namespace.to_le_bytes(),
+        ]
+        .concat(),
         _ => Vec::new(),
     };
     let records = match job.session().exchange(&own) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
     };
+    if namespace == 0 || records[0].get(8..) != Some(&namespace.to_le_bytes()[..]) {
+        // Cause: each PE is in a container of its own, or /proc shows another container.
+        fail!(
+            call,
+            "the race detector of SHMEM_CHECK=races finds its memory in PE 0's process, which this PE does not see in /proc; \
+             start all PEs in one PID namespace, with its /proc"
+        );
+    }
     let number = |at: usize| records[0].get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     let (pid, fd) = (u32::from_le_bytes(number(0).unwrap_or([0; 4])), number(4).unwrap_or([0; 4]));
     let fd = c_int::from_le_bytes(fd);

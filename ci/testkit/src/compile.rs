@@ -1,6 +1,7 @@
 //! Programs in C, C++ and Fortran, each compiled once per test process by the prefix's own wrapper.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -66,6 +67,15 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let (compiler, always) = compiler(source);
     let stem = source.file_stem().expect("a program has a name").to_string_lossy();
     let suffix: String = flags.concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    // A name has at most 255 bytes.
+    let suffix = match suffix.len() {
+        ..100 => suffix,
+        _ => {
+            let mut digest = DefaultHasher::new();
+            suffix.hash(&mut digest);
+            format!("{:x}", digest.finish())
+        }
+    };
     let program = dir(tmpdir).join(format!("{stem}{suffix}"));
     let mut command = Command::new(prefix().join("bin").join(compiler));
     command.args(always).args(flags).arg(source).arg("-o").arg(&program).arg("-lm");

@@ -32,6 +32,7 @@ pub use detect::Protocol;
 pub use error::Error;
 pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;
+pub use managed::is_open_mpi_shut_out;
 pub use nodes::NodeMap;
 pub use peer_process::PeerProcess;
 pub use records::{MAX_RECORD, Records};

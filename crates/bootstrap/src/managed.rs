@@ -104,6 +104,11 @@ pub(crate) fn manager(
     }
 }
 
+/// Returns true if this process has joined its job by PMIx, and its MPI can no longer start.
+pub fn is_open_mpi_shut_out() -> bool {
+    pmix::is_initialized() && mpi::must_precede_pmix()
+}
+
 /// Returns a connection to the manager at `address`, a host and a port.
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut connected = Err(ErrorKind::AddrNotAvailable.into());

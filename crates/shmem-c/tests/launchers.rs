@@ -257,6 +257,16 @@ fn mpi_program(mpi: &str) -> PathBuf {
         absent(format!("pkg-config knows no {mpi}"));
     }
     let flags = String::from_utf8(stdout).expect("plain flags");
+    mpi_program_with(&flags)
+}
+
+/// Returns the program of MPI and OpenSHMEM for the MPI of this directory.
+fn mpi_program_of(dir: &str) -> PathBuf {
+    let run_path = ["lib", "lib/openmpi", "lib/mpich"].map(|lib| format!("-Wl,-rpath,{dir}/{lib}"));
+    mpi_program_with(&format!("-I{dir}/include {dir}/lib/libmpi.so {}", run_path.join(" ")))
+}
+
+fn mpi_program_with(flags: &str) -> PathBuf {
     let flags: Vec<&str> =
         std::iter::once("-Wl,--no-as-needed").chain(flags.split_whitespace()).collect();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi.c");
@@ -266,10 +276,9 @@ fn mpi_program(mpi: &str) -> PathBuf {
 const FIRST: [&str; 2] = ["mpi", "shmem"];
 
 /// MPI and OpenSHMEM start and end in any order.
-fn runs_beside_mpi(launcher: &Launcher, mpi: &str) {
-    let program = mpi_program(mpi);
+fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
     for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
-        launcher.job(&program, 3).arg(first).arg(ends_first).run().assert_ok(3);
+        launcher.job(program, 3).arg(first).arg(ends_first).run().assert_ok(3);
     }
 }
 
@@ -303,9 +312,11 @@ mod hydra {
             ends_with_its_pes(&launcher);
             warns_of_pes_without_finalize(&launcher);
             joins_messages_before_init(&launcher);
-            exits_as_a_whole(&launcher, 7);
-            assert_eq!(launcher.death("global_exit0").code(), 0);
             assert_eq!(launcher.death("finalize5").code(), 5);
+            for launcher in [launcher.clone(), launcher.env("SHMEM_BOOTSTRAP", "pmi2")] {
+                exits_as_a_whole(&launcher, 7);
+                assert_eq!(launcher.death("global_exit0").code(), 0);
+            }
         }
     }
 
@@ -362,9 +373,32 @@ mod hydra {
         assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
     }
 
+    /// Each PE is in a container of its own, and sees no other process.
+    pub fn in_pid_namespaces() {
+        const ENTER: &[&str] = &["unshare", "-rpf"];
+        let namespaces = Command::new(ENTER[0]).args(&ENTER[1..]).arg("true").output();
+        if !namespaces.is_ok_and(|made| made.status.success()) {
+            absent("there are no PID namespaces");
+        }
+        for launcher in hydras() {
+            let launcher = Launcher { before: ENTER, ..launcher };
+            runs_programs(&launcher);
+            let outcome = launcher.death("exit3");
+            assert_ne!(outcome.code(), 0, "{outcome}");
+        }
+    }
+
+    /// The MPICH of the directory finalizes PMI at its own exit.
+    pub fn beside_another_mpich() {
+        let Some((launcher, dir)) = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
+            absent("RUSHMEM_HYDRA_DIR names no other MPICH");
+        };
+        runs_beside_mpi(&launcher, &mpi_program_of(&dir));
+    }
+
     pub fn beside_mpich() {
         let launcher = hydra();
-        runs_beside_mpi(&launcher, "mpich");
+        runs_beside_mpi(&launcher, &mpi_program("mpich"));
     }
 
     /// The PEs of a host are either neighbors or every second one; the manager's values are short
@@ -463,8 +497,24 @@ mod mpirun {
 
     pub fn beside_open_mpi() {
         let launcher = mpirun();
-        runs_beside_mpi(&launcher, "ompi-c");
+        runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
     }
+}
+
+/// Open MPI 5 takes nothing from a PMIx that somebody else has initialized.
+fn another_open_mpi_starts_first_or_says_so() {
+    let Ok(dir) = std::env::var("RUSHMEM_PRRTE_DIR") else {
+        absent("RUSHMEM_PRRTE_DIR names no other Open MPI");
+    };
+    let launcher = prteruns().pop().expect("that of the directory is the last");
+    let launcher = Launcher { before: &[], ..launcher };
+    let program = mpi_program_of(&dir);
+    launcher.job(&program, 3).arg("mpi").arg("shmem").run().assert_ok(3);
+    launcher.job(&program, 3).arg("mpi").arg("mpi").run().assert_ok(3);
+    let outcome = launcher.job(&program, 3).arg("shmem").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    let warning = "warning: this program has Open MPI 5, whose MPI_Init fails after shmem_init";
+    assert_eq!(outcome.stderr.matches(warning).count(), 1, "{outcome}");
 }
 
 fn prterun_over_pmix() {
@@ -543,7 +593,8 @@ mod slurm {
         let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
         two.job(program!("rma.c"), 4).run().assert_ok(4);
 
-        runs_beside_mpi(&slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]), "ompi-c");
+        let launcher = slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]);
+        runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
         let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
@@ -606,7 +657,9 @@ testkit::tests! {
     hydra::a_job_ends_with_its_proxy,
     hydra::among_attackers,
     hydra::with_few_descriptors,
+    hydra::in_pid_namespaces,
     hydra::beside_mpich,
+    hydra::beside_another_mpich,
     hydra::on_two_hosts,
     mpirun::over_pmix,
     mpirun::a_job_ends_as_a_whole,
@@ -616,6 +669,7 @@ testkit::tests! {
     mpirun::a_static_program_is_refused,
     mpirun::beside_open_mpi,
     prterun_over_pmix,
+    another_open_mpi_starts_first_or_says_so,
     ; ignored "a minute; part of `cargo xtask test --full`" =>
     a_silent_pmix_server_is_named,
     ; ignored "part of `cargo xtask test --full`" =>

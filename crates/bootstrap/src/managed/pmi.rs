@@ -14,12 +14,16 @@ use rustix::net::SendFlags;
 
 use super::chunks;
 use super::manager::{Ender, Manager};
+use super::mpi::{self, Mpi};
 use super::time_left::TimeLeft;
 use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
 
 /// Longest value that PMI-2 takes, which has no way to ask.
 const PMI_2_VALUE: usize = 1024;
+
+/// What the name of a job begins with under Hydra.
+const HYDRA_JOB: &str = "kvs_";
 
 /// Shortest longest value that makes sense.
 const LEAST_VALUE: usize = 64;
@@ -32,6 +36,9 @@ struct PmiSender {
     turn: Mutex<()>,
     /// PMI-2 requests have their own form.
     is_two: AtomicBool,
+    /// The form of the request that ends the job is that of PMI-1, whatever the others are: Hydra
+    /// reads the form of each request by itself, and in PMI-2 that of MPICH 4.0 knows no abort.
+    aborts_by_one: AtomicBool,
     /// The manager knows that this process leaves.
     left: AtomicBool,
 }
@@ -42,7 +49,11 @@ impl PmiSender {
     }
 
     fn send(&self, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
-        let bytes = wire::encode(self.dialect(), command, pairs);
+        self.send_as(self.dialect(), command, pairs)
+    }
+
+    fn send_as(&self, dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
+        let bytes = wire::encode(dialect, command, pairs);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
@@ -70,10 +81,12 @@ impl Ender for PmiSender {
             return false;
         }
         let status = status.to_string();
+        let exit_code = ("exitcode", status.as_str());
         let sent = match self.dialect() {
-            Dialect::One => self.send("abort", &[("exitcode", &status)]),
-            Dialect::Two => self
-                .send("abort", &[("isworld", "TRUE"), ("msg", "aborted"), ("exitcode", &status)]),
+            Dialect::Two if !self.aborts_by_one.load(Ordering::Acquire) => {
+                self.send("abort", &[("isworld", "TRUE"), ("msg", "aborted"), exit_code])
+            }
+            _ => self.send_as(Dialect::One, "abort", &[exit_code]),
         };
         sent.is_ok()
     }
@@ -120,6 +133,7 @@ impl Pmi {
             socket: with.socket,
             turn: Mutex::new(()),
             is_two: AtomicBool::new(false),
+            aborts_by_one: AtomicBool::new(false),
             left: AtomicBool::new(false),
         };
         let mut pmi = Pmi {
@@ -200,6 +214,7 @@ impl Pmi {
         }
         let reply = self.ask("job-getid", &[], "job-getid-response")?;
         self.job = reply.value("jobid").ok_or_else(|| refused("job-getid", &reply))?.to_owned();
+        self.sender.aborts_by_one.store(self.job.starts_with(HYDRA_JOB), Ordering::Release);
         Ok(())
     }
 
@@ -341,11 +356,16 @@ impl Manager for Pmi {
 
     fn leave(&mut self) {
         self.sender.left.store(true, Ordering::Release);
+        // MPI reports the end itself, at MPI_Finalize or at its own exit, and the manager closes
+        // the connection after the first report.
+        if mpi::present() == Mpi::Open {
+            return;
+        }
         let answer = match self.sender.dialect() {
             Dialect::One => "finalize_ack",
             Dialect::Two => "finalize-response",
         };
-        // If MPI has said so before, the manager listens no more.
+        // A manager that has ended need not know.
         let _ = self.ask("finalize", &[], answer);
     }
 }

@@ -137,6 +137,11 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
 /// This process and its ender, for [`server_lost`].
 static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
 
+/// Returns true if this process has connected to a server.
+pub(super) fn is_initialized() -> bool {
+    MEMBER.get().is_some()
+}
+
 /// The events of a lost server: that of PMIx 4 and later, and that of earlier versions.
 static SERVER_LOST: [pmix_status_t; 2] =
     [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];

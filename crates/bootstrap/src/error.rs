@@ -141,7 +141,7 @@ pub enum Error {
     #[error("the kernel gives no random bytes for the job's secret: {0}")]
     Random(#[source] io::Error),
     /// The memory that the PEs of the node share cannot be made.
-    /// Remedy: free memory, or raise the limit named as the cause.
+    /// Remedy: free memory, raise the limit named as the cause, or permit the call.
     #[error(
         "PE {pe} cannot make the memory that its node shares ({cause}){}",
         after_local_failure(cause)
@@ -220,6 +220,9 @@ fn after_local_failure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,
         io::ErrorKind::AddrInUse => ": another process has the same number",
+        io::ErrorKind::PermissionDenied => {
+            ": a sandbox or container refuses it; permit memfd_create in its filter of system calls, or update its runtime"
+        }
         _ => "",
     }
 }

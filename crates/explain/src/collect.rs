@@ -133,9 +133,10 @@ impl<M: SharedMemory> Collector<M> {
 
 impl LocalPe {
     /// Returns the process of the PE: the one that its status names, if that number means the same
-    /// process here, or else the one that was started.
+    /// process here, or else the one that was started. `None` where /proc shows neither.
     pub fn process(&self, status: Option<&Status>) -> Option<u32> {
-        let is_seen = |status: &&Status| process::pid_namespace() == Some(status.pid_namespace);
+        let own = process::pid_namespace()?;
+        let is_seen = |status: &&Status| own == status.pid_namespace;
         status.filter(is_seen).map(|status| status.pid).or(self.pid)
     }
 }

@@ -39,8 +39,13 @@ pub struct ProcessStat {
 }
 
 /// Returns the PID namespace of this process, by its inode number. `None` where /proc does not show
-/// it.
+/// this process by its own number: it is not mounted, or shows another PID namespace, in which a
+/// number means another process.
 pub fn pid_namespace() -> Option<u64> {
+    let own = std::fs::read_link("/proc/self").ok()?;
+    if own.to_str()?.parse() != Ok(std::process::id()) {
+        return None;
+    }
     Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 

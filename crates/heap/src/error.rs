@@ -51,7 +51,9 @@ impl Error {
             }
             Error::Refused(_, Errno::MFILE | Errno::NFILE) => "raise `ulimit -n`".to_owned(),
             Error::Refused(..) => {
-                "the size is not the reason: the kernel lacks the call, or a container or sandbox refuses it".to_owned()
+                "the size is not the reason: the kernel lacks the call, or a container or sandbox refuses it; permit memfd_create in \
+                 its filter of system calls, or update its runtime"
+                    .to_owned()
             }
         }
     }

@@ -23,10 +23,13 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
 
 /// Returns the message that the kernel refused a thread, with the remedy.
 pub fn refused(error: &io::Error) -> String {
-    format!(
-        "the kernel refused a thread: {error}; raise `ulimit -u` or pids.max of the control group, \
-         or start fewer PEs on this host"
-    )
+    let remedy = match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "a sandbox or container does: permit clone3 in its filter of system calls, or update its runtime"
+        }
+        _ => "raise `ulimit -u` or pids.max of the control group, or start fewer PEs on this host",
+    };
+    format!("the kernel refused a thread: {error}; {remedy}")
 }
 
 thread_local! {

@@ -6,11 +6,12 @@ mod support;
 use std::fs;
 use std::io::BufRead;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{
-    Running, TestAgent, TestJob, eventually_nothing_left, executable, oshrun, pe, pids, state,
+    Running, TestAgent, TestJob, eventually_nothing_left, executable, needs, oshrun, pe, pids,
+    state,
 };
 use testkit::{LIMIT, absent, eventually, patient};
 
@@ -26,6 +27,20 @@ fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
     let mut job = TestJob::new(&words).start();
     let pids = pids(&mut job.stdout(), 2);
     (job, pids)
+}
+
+/// Its numbers mean other processes: a job takes no time to look for its own there. Such a job took
+/// the limit of killed processes and a second more.
+fn jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once() {
+    let enter = ["unshare", "-rpf"];
+    needs(&[enter[0], enter[1], "true"]);
+    let is_quick = |_| {
+        let start = Instant::now();
+        let words = [enter[1], oshrun(), "-n", "2", &pe(), "init", "barrier", "finalize"];
+        TestJob::by(enter[0], &words).run().expect(0, "");
+        start.elapsed() < Duration::from_secs(5)
+    };
+    assert!((0..5).any(is_quick), "each of five jobs took over 5 s");
 }
 
 const JOINED: &[&str] = &["init", "barrier", "pid", "sleep:600000"];
@@ -271,6 +286,7 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
 }
 
 testkit::tests! {
+    jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once,
     programs_behind_setsid_end_with_a_killed_oshrun,
     programs_behind_setsid_end_with_a_killed_pe,
     programs_behind_setsid_end_with_an_interrupted_oshrun,

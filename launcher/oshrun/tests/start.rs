@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{TestJob, executable, oshrun, pe};
+use support::{TestJob, executable, needs, oshrun, pe};
 use testkit::absent;
 
 const SIZES: [u32; 6] = [1, 2, 3, 4, 8, 12];
@@ -152,6 +152,31 @@ fn what_cannot_be_started_is_named_once() {
     std::fs::remove_file(script).expect("own file");
 }
 
+fn a_program_on_a_file_system_without_execution_is_named() {
+    needs(&["unshare", "-rm", "true"]);
+    let script = "d=$(mktemp -d) && mount -t tmpfs -o noexec none \"$d\" && cp /bin/true \"$d\" && \
+                  cd \"$d\" && exec \"$0\" ./true";
+    let sentence = "oshrun: ./true cannot be executed: its file system is mounted with noexec; copy it to another one\n";
+    TestJob::by("unshare", &["-rm", "sh", "-c", script, oshrun()]).run().expect(126, sentence);
+}
+
+/// As the filters of old container runtimes, which do not know the call.
+fn a_refused_system_call_is_named_with_a_remedy() {
+    needs(&["strace", "-f", "-o", "/dev/null", "true"]);
+    for (call, what) in
+        [("clone3", "start a thread"), ("memfd_create", "make the shared memory of the job")]
+    {
+        let refused = format!("inject={call}:error=EPERM");
+        let words = ["-f", "-o", "/dev/null", "-e", &refused, oshrun(), "-n", "1", "true"];
+        let outcome = TestJob::by("strace", &words).run();
+        let said =
+            format!("oshrun: cannot {what}: Operation not permitted (a sandbox or container");
+        assert_eq!(outcome.status, 1, "{outcome:?}");
+        assert!(outcome.stderr.starts_with(&said), "{outcome:?}");
+        assert!(outcome.stderr.contains("permit clone3 and memfd_create"), "{outcome:?}");
+    }
+}
+
 fn bad_arguments_are_one_sentence() {
     let help = "; oshrun --help lists the options\n";
     let zero = format!("oshrun: invalid value '0' for '--np <N>': it must be at least 1{help}");
@@ -221,6 +246,8 @@ testkit::tests! {
     a_limit_below_what_the_event_loop_needs_is_named_too,
     oshrun_can_be_run_by_valgrind,
     what_cannot_be_started_is_named_once,
+    a_program_on_a_file_system_without_execution_is_named,
+    a_refused_system_call_is_named_with_a_remedy,
     bad_arguments_are_one_sentence,
     help_and_version_are_printed,
     a_program_without_a_launcher_is_a_job_of_one_pe,

@@ -15,7 +15,7 @@ mod text;
 mod trace;
 mod tune;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -70,10 +70,18 @@ fn main() -> ExitCode {
     } else {
         Ok(settings::values())
     };
-    // A reader that has seen enough is no failure.
-    let printed = shown.map(|text| anstream::stdout().write_all(text.as_bytes()));
+    let printed = shown.and_then(|text| {
+        let mut stdout = anstream::stdout();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            // A reader that has seen enough is no failure.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(format!("the output cannot be written: {error}"))
+            }
+            _ => Ok(()),
+        }
+    });
     match printed {
-        Ok(_) => status,
+        Ok(()) => status,
         Err(sentence) => {
             eprintln!("shmem-info: {sentence}");
             ExitCode::FAILURE

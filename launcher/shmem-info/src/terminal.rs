@@ -17,9 +17,11 @@ pub fn wrapped(paragraph: &str, indent: usize) -> String {
     textwrap::fill(paragraph, options)
 }
 
-/// Shows what is going on; on a terminal alone, where the next call replaces it.
+/// Shows what is going on; on a terminal alone that can erase a line, where the next call replaces
+/// it.
 pub fn progress(what: &str) {
-    if std::io::stderr().is_terminal() {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+    if std::io::stderr().is_terminal() && !is_dumb {
         eprint!("\r\x1b[K{what}");
     }
 }

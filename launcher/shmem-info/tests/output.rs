@@ -33,6 +33,16 @@ fn map(fixture: &str, words: &[&str]) -> String {
     printed(&all)
 }
 
+fn output_that_is_lost_is_a_failure() {
+    for words in [&[][..], &["--json"], &["--doctor"]] {
+        let full = std::fs::File::create("/dev/full").expect("a device of Linux");
+        let output = command().args(words).stdout(full).output().expect("shmem-info starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("shmem-info: the output cannot be written: No space"), "{stderr}");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+    }
+}
+
 /// Asserts that all lines are there, in this order.
 fn in_order(text: &str, lines: &[&str]) {
     let mut rest = text.lines().map(str::trim);
@@ -371,6 +381,7 @@ testkit::tests! {
     the_doctor_says_which_variable_keeps_ucx_from_all,
     the_doctor_names_an_interface_that_is_not_there,
     the_doctor_names_what_is_missing_of_libraries_and_files,
+    output_that_is_lost_is_a_failure,
     the_map_of_two_sockets,
     the_map_of_four_nodes,
     the_drawing_has_every_core_pe_and_card,

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use rushmem_explain::process::pid_namespace;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Maximum number of scans. Then the found processes are killed, even if the last scan found new
@@ -98,9 +99,17 @@ pub fn is_only_child(pid: Pid) -> bool {
     children.is_ok_and(|children| children.trim_end() == pid.as_raw_nonzero().to_string())
 }
 
-/// Returns all running processes. Each is read when the iterator reaches it.
+/// Returns true if /proc shows the processes of this PID namespace. It does not in some sandboxes,
+/// where its numbers mean other processes.
+pub fn are_shown() -> bool {
+    pid_namespace().is_some()
+}
+
+/// Returns all running processes, none where they are not shown. Each is read when the iterator
+/// reaches it.
 pub fn running() -> impl Iterator<Item = Descendant> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let proc = are_shown().then(|| fs::read_dir("/proc"));
+    let entries = proc.into_iter().flatten().flatten().flatten();
     entries.filter_map(|entry| inspect(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
 }
 

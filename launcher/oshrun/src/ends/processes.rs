@@ -204,7 +204,8 @@ impl Processes {
         }
     }
 
-    /// Kills processes that left their group until none is left. Returns false at the deadline.
+    /// Kills processes that left their group until none is left that is shown. Returns false at the
+    /// deadline.
     async fn have_ended(&self, deadline: Instant) -> bool {
         let me = rustix::process::getpid();
         // If some children must stay, having children does not show that others are left.
@@ -225,7 +226,7 @@ impl Processes {
             is_child && !must_stay
         };
         // A subreaper without children has no descendants.
-        while has_children() && !self.guard_is_alone() {
+        while descendants::are_shown() && has_children() && !self.guard_is_alone() {
             if Instant::now() >= deadline {
                 return false;
             }

@@ -34,11 +34,15 @@ pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
     StartFailure::general(format!("cannot {what}: {}", reason(error)))
 }
 
-/// Returns the error without its number, with the remedy if a limit is the cause.
+/// Returns the error without its number, with the remedy if a limit or a filter is the cause.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            " (a sandbox or container refuses it: permit clone3 and memfd_create in its filter of system calls, or update \
+             its runtime)"
+        }
         Some(libc::EMFILE) => " (raise ulimit -n)",
         Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",
         Some(libc::EAGAIN) => {

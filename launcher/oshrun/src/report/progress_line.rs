@@ -1,6 +1,6 @@
 //! A line on the terminal that shows how many PEs have started, and which host the others wait for.
 //!
-//! Appears only if stderr is a terminal and the start takes some time. Disappears when all PEs have
+//! Appears only if stderr is a terminal that can erase a line, and the start takes some time. Disappears when all PEs have
 //! started.
 
 use std::io::Write;
@@ -43,7 +43,8 @@ impl ProgressLine {
             started: 0,
         };
         let hosts = (0..).zip(names).map(host).collect();
-        let is_terminal = rustix::termios::isatty(rustix::stdio::stderr());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        let is_terminal = rustix::termios::isatty(rustix::stdio::stderr()) && !is_dumb;
         ProgressLine { nodes, hosts, shown: Instant::now(), is_visible: false, is_terminal }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, StatVfsMountFlags, statvfs};
 
 use crate::report::failure::{StartFailure, reason};
 
@@ -68,10 +68,15 @@ fn is_executable(file: &Path) -> bool {
 
 fn not_executable(file: &Path) -> StartFailure {
     let shown = file.display();
-    StartFailure {
-        status: 126,
-        sentence: format!("{shown} is not executable; chmod +x {shown} if it is a program"),
-    }
+    let mounted = statvfs(file);
+    let is_noexec = mounted.is_ok_and(|of| of.f_flag.contains(StatVfsMountFlags::NOEXEC));
+    let sentence = match is_noexec {
+        true => format!(
+            "{shown} cannot be executed: its file system is mounted with noexec; copy it to another one"
+        ),
+        false => format!("{shown} is not executable; chmod +x {shown} if it is a program"),
+    };
+    StartFailure { status: 126, sentence }
 }
 
 /// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if it is

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use testkit::{LIMIT, Started, TestMark, patient};
+use testkit::{LIMIT, Started, TestMark, absent, patient};
 
 /// oshrun itself.
 pub fn oshrun() -> &'static str {
@@ -274,6 +274,14 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
         pids.extend(line.strip_prefix("pid ").map(|pid| pid.parse::<u32>().expect("a number")));
     }
     pids
+}
+
+/// Ignores the test if this command, which tries out what the test needs, is not here or fails.
+pub fn needs(words: &[&str]) {
+    let output = Command::new(words[0]).args(&words[1..]).output();
+    if !output.is_ok_and(|output| output.status.success()) {
+        absent(format!("{} does not work here", words.join(" ")));
+    }
 }
 
 /// Creates an executable file. A shell writes it: a descriptor of this process could be inherited

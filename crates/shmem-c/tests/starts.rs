@@ -5,6 +5,7 @@ mod namespaces;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use namespaces::{Hosts, ip};
@@ -114,6 +115,19 @@ fn over_an_interface_without_a_usable_address() {
     ip(&["-n", &host, "link", "set", "w", "down"]).expect("a device of ours");
     let down = "SHMEM_TCP_INTERFACE is w, but w is down (`ip link set w up`)";
     fails(over_w(&hosts), &[down]);
+}
+
+/// The interface is that of the network namespace, of which `/sys` may know nothing.
+fn without_a_loopback_interface() {
+    let enter = ["unshare", "-rn"];
+    let entered = Command::new(enter[0]).args([enter[1], "true"]).output();
+    if !entered.is_ok_and(|output| output.status.success()) {
+        absent("there are no network namespaces");
+    }
+    let tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")];
+    let words =
+        ["no route leads there", "of this host's interfaces lo is down", "ip link set lo up"];
+    fails(job(&tcp).wrap(enter), &words);
 }
 
 /// Returns a job with a PE on each host.
@@ -292,6 +306,7 @@ testkit::tests! {
     with_a_provider_of_libfabric_that_refuses,
     with_a_variable_in_the_way_of_ucx,
     over_an_interface_without_a_usable_address,
+    without_a_loopback_interface,
     between_hosts_of_which_one_cannot_be_reached,
     on_a_host_that_does_not_answer,
     with_too_few_descriptors,

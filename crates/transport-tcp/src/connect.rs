@@ -49,16 +49,30 @@ impl ConnectFailure {
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
         )
     }
+}
 
-    /// Returns the reason why there is no connection after attempts at this address and at others.
-    fn refusal(&self, at: SocketAddr) -> ConnectRefusal {
-        match self {
+/// Returns the reason why there is no connection to a peer of `n` addresses after a round of
+/// attempts at those that have a route: what came of each. Addresses with the same answer share it.
+fn refusal(round: &[(SocketAddr, ConnectFailure)], n: usize) -> ConnectRefusal {
+    if round.is_empty() {
+        return ConnectRefusal::Peer(format!("there is no route to any of its {n} addresses"));
+    }
+    let mut answers: Vec<(String, String)> = Vec::new();
+    for (at, failure) in round {
+        match failure {
             ConnectFailure::Socket(error) if ran_out(error) => {
-                ConnectRefusal::Own(DESCRIPTORS.explain(error))
+                return ConnectRefusal::Own(DESCRIPTORS.explain(error));
             }
-            other => ConnectRefusal::Peer(format!("{at}: {other}")),
+            _ => {}
+        }
+        let answer = failure.to_string();
+        match answers.iter_mut().find(|(_, other)| *other == answer) {
+            Some((addresses, _)) => *addresses += &format!(", {at}"),
+            None => answers.push((at.to_string(), answer)),
         }
     }
+    let answers = answers.into_iter().map(|(addresses, answer)| format!("{addresses}: {answer}"));
+    ConnectRefusal::Peer(answers.collect::<Vec<_>>().join("; "))
 }
 
 impl From<io::Error> for ConnectFailure {
@@ -92,7 +106,11 @@ fn explained(error: &io::Error) -> String {
             let down = no_address::down();
             let of_own = match down.is_empty() {
                 true => String::new(),
-                false => format!(", and of this host's interfaces {} is down", down.join(", ")),
+                false => format!(
+                    ", and of this host's interfaces {} is down (`ip link set {} up`)",
+                    down.join(", "),
+                    down[0]
+                ),
             };
             format!("no route leads there ({error}){of_own}")
         }
@@ -114,12 +132,11 @@ pub(crate) fn connect(
     may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, ConnectRefusal> {
     let order = found::by_route(&address.sockets);
-    let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
-    let mut why = ConnectRefusal::Peer(no_route);
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
     let mut attempts = Attempts::new(Instant::now());
     loop {
         let (mut silent, mut hung_up) = (false, false);
+        let mut round = Vec::new();
         for &socket in &order {
             match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(Some(stream)) => {
@@ -134,7 +151,7 @@ pub(crate) fn connect(
                     rushmem_log::debug!(peer = target.0, "no connection to {socket}: {failure}");
                     silent |= matches!(failure, ConnectFailure::Silent);
                     hung_up |= failure.is_hang_up();
-                    why = failure.refusal(socket);
+                    round.push((socket, failure));
                 }
             }
         }
@@ -150,7 +167,7 @@ pub(crate) fn connect(
         let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
         let now = Instant::now();
         if !attempts.refused(now, longest) {
-            return Err(match why {
+            return Err(match refusal(&round, address.sockets.len()) {
                 ConnectRefusal::Peer(why) => {
                     ConnectRefusal::Peer(format!("{why}; {}", attempts.tried(me)))
                 }
@@ -255,6 +272,12 @@ mod tests {
         for words in ["refused", "PE 1 has tried ", " times within 1.", "SHMEM_HOST_LIMIT"] {
             assert!(why.contains(words), "{words}: {why}");
         }
+        let elsewhere = SocketAddr::from(([127, 0, 0, 2], address.sockets[0].port()));
+        let several = Address { sockets: vec![address.sockets[0], elsewhere], ..address.clone() };
+        let tried = connect([7; 32], Pe(1), Pe(0), &several, &tuning(1, 30), || false);
+        let Err(ConnectRefusal::Peer(why)) = tried else { panic!("{tried:?}") };
+        assert!(several.sockets.iter().all(|at| why.contains(&at.to_string())), "{why}");
+        assert_eq!(why.matches("refused").count(), 1, "{why}");
         let rounds = Cell::new(0);
         let stops_late = || rounds.replace(rounds.get() + 1) == 10;
         let late = connect([7; 32], Pe(1), Pe(0), &address, &tuning(30, 30), stops_late);

@@ -1,30 +1,23 @@
 //! Why an interface of this machine gives a job no address, with the remedy.
+//!
+//! The interfaces are those of the network namespace of this process. Not those of `/sys/class/net`,
+//! which may belong to another one.
+#![allow(unsafe_code)]
 
 use if_addrs::Interface;
-use std::fs;
-use std::path::Path;
-
-/// The kernel's directories of the interfaces.
-const INTERFACES: &str = "/sys/class/net";
-/// The flag of an interface that is up (`IFF_UP`).
-const UP: u32 = 1;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_uint};
 
 /// Returns the interfaces of this machine, and those that `all` has besides: those with addresses.
 pub(crate) fn names(all: &[Interface]) -> Vec<String> {
-    let entries = fs::read_dir(INTERFACES).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| entry.path().join("flags").exists())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .chain(all.iter().map(|interface| interface.name.clone()))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let mut names = flags();
+    names.extend(all.iter().map(|interface| (interface.name.clone(), 0)));
+    names.into_keys().collect()
 }
 
 /// Returns those of this machine that are down.
 pub(crate) fn down() -> Vec<String> {
-    names(&[]).into_iter().filter(|name| is_down(name)).collect()
+    flags().into_iter().filter(|(_, flags)| !is_up(*flags)).map(|(name, _)| name).collect()
 }
 
 /// Returns the reason why none of the addresses in `all` is a usable one of interface `name`.
@@ -36,7 +29,7 @@ pub(crate) fn why(all: &[Interface], name: &str) -> String {
         .collect();
     if !names(all).iter().any(|there| there == name) {
         format!("there is no {name} here")
-    } else if is_down(name) {
+    } else if flags().get(name).is_some_and(|flags| !is_up(*flags)) {
         format!("{name} is down (`ip link set {name} up`)")
     } else if own.is_empty() {
         format!("{name} has no address")
@@ -45,9 +38,28 @@ pub(crate) fn why(all: &[Interface], name: &str) -> String {
     }
 }
 
-fn is_down(name: &str) -> bool {
-    let flags = fs::read_to_string(Path::new(INTERFACES).join(name).join("flags"));
-    let flags =
-        flags.ok().and_then(|hex| u32::from_str_radix(hex.trim().strip_prefix("0x")?, 16).ok());
-    flags.is_some_and(|flags| flags & UP == 0)
+fn is_up(flags: c_uint) -> bool {
+    flags & libc::IFF_UP as c_uint != 0
+}
+
+/// Returns the flags of each interface, also of those without addresses. Nothing if the kernel
+/// does not list them.
+fn flags() -> BTreeMap<String, c_uint> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: on success it makes a list and stores its first entry.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return BTreeMap::new();
+    }
+    let mut flags = BTreeMap::new();
+    let mut next = first.cast_const();
+    // SAFETY: null at the end of the list, else an entry of it, until it is freed below.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        // SAFETY: every entry has a name, which ends with a zero.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        flags.insert(name.to_string_lossy().into_owned(), entry.ifa_flags);
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list, once; nothing refers to it.
+    unsafe { libc::freeifaddrs(first) };
+    flags
 }

@@ -443,6 +443,26 @@ fn a_pe_with_too_few_descriptors_says_so() {
     }
 }
 
+/// Contexts share endpoints: as many as a user permits, or as find descriptors.
+fn more_contexts_than_endpoints() {
+    let with = |transport: &str, setting: (&str, &str), limit: &str| {
+        let script = format!("{limit}; exec \"$@\"");
+        let job = Job::new(program!("many_contexts.c", "-pthread")).n(4);
+        let job = job.wrap(["sh", "-c", &script, "sh"]).env(setting.0, setting.1);
+        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    };
+    let few = "ulimit -n 150";
+    for (transport, library, setting) in
+        [("ucx", UCX, "SHMEM_UCX_WORKERS"), ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS")]
+    {
+        if has_library(library) {
+            with(transport, (setting, "2"), "true").assert_ok(4);
+            with(transport, (setting, "32"), few).assert_ok(4);
+        }
+    }
+    with("tcp", ("SHMEM_STATS", "0"), few).assert_ok(4);
+}
+
 /// Not even where a library lets them wait in silence.
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     let with = |transport: &str| {
@@ -474,6 +494,7 @@ testkit::tests! {
     no_flag_overtakes_its_data,
     words_arrive_as_a_whole,
     a_pe_with_too_few_descriptors_says_so,
+    more_contexts_than_endpoints,
     ; ignored "a minute; part of `cargo xtask test --full`" =>
     contexts_and_teams_over_libfabric_leave_nothing,
     ; ignored "half a minute and more; part of `cargo xtask test --full`" =>

@@ -5,7 +5,7 @@
 //! timer expires. If the provider has no wait object, it sleeps for short intervals instead.
 
 use crate::fabric::WaitObject;
-use crate::settings::{DESCRIPTORS, LIMITS};
+use crate::settings::{self, LIMITS};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use rushmem_transport::Amos;
@@ -122,7 +122,7 @@ impl Driver for Progress {
         move || {
             // Over sockets, libfabric lets peers that connect wait forever if it has none left.
             if shared.fabric.info.sockets && descriptors.is_over(shared.local.state.timer()) {
-                shared.local.loss.of_self(&DESCRIPTORS.exhausted());
+                shared.local.loss.of_self(&settings::no_descriptors());
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::info::FiInfo;
 use crate::message::HEAD;
-use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) const ENDPOINTS: Setting = Setting {
     name: "SHMEM_OFI_ENDPOINTS",
     old_names: &[],
     default: Some("16"),
-    meaning: "the number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share them",
+    meaning: "the largest number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share them",
 };
 
 /// The settings that a user can change.
@@ -50,8 +50,16 @@ pub(crate) const ALL: &[Setting] = &[
 /// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back
 /// for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
+/// An endpoint over sockets: itself, and a connection each way between it and a peer.
+pub(crate) const OF_ENDPOINT: PerEndpoint = PerEndpoint { own: 8, per_peer: 2 };
 /// Fewer are not enough for a small job.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
+
+/// Returns the message that this PE has no descriptor left.
+pub(crate) fn no_descriptors() -> String {
+    let fewer = "lower, so that contexts share endpoints";
+    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted(), ENDPOINTS.name)
+}
 
 /// A waiter spins for some milliseconds, since the progress of a long transfer is not visible; its
 /// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty

@@ -11,8 +11,9 @@ use crate::fid::Fid;
 use crate::native::Native;
 use crate::probe;
 use crate::service::{Service, ServiceFailure};
-use crate::settings::{LIMITS, Tuning};
+use crate::settings::{self, LIMITS, Tuning};
 use libfabric_sys as fi;
+use rushmem_transport::descriptors::is_exhausted;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::heap_blocks::{Covered, OwnHeap};
 use rushmem_transport::kit::lock::{lock, try_lock};
@@ -132,6 +133,9 @@ impl SharedState {
     pub(crate) fn fail(&self, failure: &EpFailure) -> Error {
         let provider = &self.address.provider;
         match failure.pe {
+            _ if self.fabric.info.sockets && is_exhausted(self.local.state.timer()) => {
+                self.local.loss.of_self(&settings::no_descriptors())
+            }
             Some(pe) => self.lose(Pe(pe), &format!("libfabric ({provider}) says {}", failure.why)),
             None => {
                 self.local.loss.of_self(&format!("libfabric ({provider}) says {}", failure.why))

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::quirks::Quirk;
 use crate::raw::RawKey;
 use crate::service::{SENDS, Service};
-use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, OF_ENDPOINT, Tuning};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use libfabric_sys as fi;
@@ -162,6 +162,12 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
     let tuning = tuning.over(&ep.fabric.info);
+    // Other networks take no descriptors for connections.
+    let endpoints = match ep.fabric.info.sockets {
+        true => OF_ENDPOINT.fitting(with.n_pes, tuning.endpoints),
+        false => tuning.endpoints,
+    };
+    let tuning = Tuning { endpoints, ..tuning };
     let [tag, _] = words(&with.secret);
     let library = ep.fabric.library;
     let mut service = Service::new(with.pe, ep, &tuning, tag);

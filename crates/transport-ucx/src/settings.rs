@@ -1,7 +1,7 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
-use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::kit::stream::MAX_IN_FLIGHT;
 use rushmem_transport::{Error, Host, Setting};
@@ -15,7 +15,7 @@ pub(crate) const WORKERS: Setting = Setting {
     name: "SHMEM_UCX_WORKERS",
     old_names: &[],
     default: Some("32"),
-    meaning: "the number of UCX workers by which the contexts of a PE and the library issue; further contexts share them",
+    meaning: "the largest number of UCX workers by which the contexts of a PE and the library issue; further contexts share them",
 };
 
 /// The settings that a user can change.
@@ -32,8 +32,16 @@ pub(crate) const ALL: &[Setting] = &[
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of
 /// these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
+/// A worker over sockets: itself, and a connection each way between it and a peer.
+pub(crate) const OF_WORKER: PerEndpoint = PerEndpoint { own: 6, per_peer: 2 };
 /// Fewer are not enough for a small job; UCX crashes then.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
+
+/// Returns the message that this PE has no descriptor left.
+pub(crate) fn no_descriptors() -> String {
+    let fewer = "lower, so that contexts share workers";
+    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted(), WORKERS.name)
+}
 
 /// Most bytes of a batch of small operations: with its headers it fits one piece of UCX's.
 pub(crate) const BATCH_NBYTES: usize = 4096;

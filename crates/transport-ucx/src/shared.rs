@@ -5,8 +5,9 @@
 
 use crate::connect::{self, Peer};
 use crate::service::Service;
-use crate::settings::Tuning;
+use crate::settings::{self, Tuning};
 use crate::ucp::{UcpContext, Worker};
+use rushmem_transport::descriptors::is_exhausted;
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
@@ -132,5 +133,12 @@ impl WireNetwork for SharedState {
     fn host_of(&self, pe: Pe) -> Option<String> {
         let address = connect::address(pe, self.peers.record(pe)?);
         address.ok().map(|address| address.host)
+    }
+
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        match self.context.copies && is_exhausted(self.service_efd()) {
+            true => self.local.loss.of_self(&settings::no_descriptors()),
+            false => self.local.loss.of_peer(pe, self.host_of(pe).as_deref(), why),
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::diagnosis;
 use crate::probe::probe;
 use crate::progress::Progress;
 use crate::service::Service;
-use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, OF_WORKER, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::UcpMemory;
 use rushmem_transport::kit::engine::ServiceThread;
@@ -70,6 +70,12 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     let local = Arc::new(NetworkPe::new(open, host_name(), &LIMITS).map_err(refused)?);
     let service = Service::new(&context, Arc::clone(&local))?;
     let address = Address { host: host_name(), worker: service.worker.address()? }.encode();
+    // Other networks take no descriptors for connections.
+    let max_workers = match context.copies {
+        true => OF_WORKER.fitting(open.n_pes, tuning.max_workers),
+        false => tuning.max_workers,
+    };
+    let tuning = Tuning { max_workers, ..tuning };
     let shared = SharedState::new(open, tuning, local, context, service).map_err(refused)?;
     Ok((Progress::new(shared), address))
 }

@@ -1,7 +1,8 @@
 //! The limit of open files (RLIMIT_NOFILE) of a PE. Sockets to many peers soon exceed the usual
 //! one.
 //!
-//! A provider states how many descriptors it needs for each peer.
+//! A provider states how many descriptors it needs for each peer, and for each endpoint that issues
+//! operations.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -10,6 +11,11 @@ use std::time::{Duration, Instant};
 
 /// Descriptors of the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
+/// Descriptors that the program may open after the transport.
+const OF_PROGRAM: u64 = 32;
+/// The number of peers to which an endpoint is expected to connect: in a larger job few contexts
+/// reach more.
+const PEERS_OF_ENDPOINT: u64 = 16;
 /// The interval at which [`DescriptorWatch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time for which a PE may have no descriptor left before the job ends.
@@ -36,6 +42,57 @@ fn soft_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// Raises the soft limit to `needed`, as far as the hard limit allows.
+fn raise(needed: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if let Some(new) = raised(limit, needed) {
+        // Below the hard limit nothing refuses it.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(new), ..limit });
+    }
+}
+
+/// Returns true if this process may open no further file; `any` is any open descriptor.
+pub fn is_exhausted(any: impl AsFd) -> bool {
+    rustix::io::fcntl_dupfd_cloexec(any, FIRST).err() == Some(rustix::io::Errno::MFILE)
+}
+
+/// The number of descriptors that an endpoint which issues operations needs over sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct PerEndpoint {
+    /// For itself.
+    pub own: u64,
+    /// For the connections to a peer and from the same endpoint of that peer.
+    pub per_peer: u64,
+}
+
+impl PerEndpoint {
+    /// Returns how many endpoints, `max` at most, may connect to the peers of a job of `n_pes`
+    /// beside what this process has open now; at least one. Raises the soft limit to what they
+    /// need.
+    pub fn fitting(self, n_pes: u32, max: usize) -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+        let taken = open + OF_PROGRAM;
+        raise(taken + self.needed(n_pes) * max as u64);
+        let limit = soft_limit();
+        let number = self.number(n_pes, limit.saturating_sub(taken), max);
+        if number < max {
+            rushmem_log::info!(
+                "contexts share {number} endpoints: more would not find descriptors below the {limit} of ulimit -n"
+            );
+        }
+        number
+    }
+
+    fn needed(self, n_pes: u32) -> u64 {
+        self.own + self.per_peer * u64::from(n_pes.saturating_sub(1)).min(PEERS_OF_ENDPOINT)
+    }
+
+    /// Returns the number of endpoints for which `left` descriptors suffice.
+    fn number(self, n_pes: u32, left: u64, max: usize) -> usize {
+        usize::try_from(left / self.needed(n_pes)).map_or(max, |number| number.clamp(1, max))
+    }
+}
+
 impl PerPeer {
     /// Returns how many descriptors a PE of a job of `n_pes` may need.
     fn needed(self, n_pes: u32) -> u64 {
@@ -46,11 +103,7 @@ impl PerPeer {
     /// that is still too low is reported only when descriptors run out, since few jobs connect all
     /// PEs with each other.
     pub fn make_room(self, n_pes: u32) {
-        let limit = getrlimit(Resource::Nofile);
-        if let Some(new) = raised(limit, self.needed(n_pes)) {
-            // Below the hard limit nothing refuses it.
-            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(new), ..limit });
-        }
+        raise(self.needed(n_pes));
     }
 
     /// Works as [`make_room`](PerPeer::make_room), for a library that needs a limit of at least
@@ -127,13 +180,11 @@ impl DescriptorWatch {
             return false;
         }
         self.next = Some(now + LOOK);
-        match rustix::io::fcntl_dupfd_cloexec(any, FIRST) {
-            Err(rustix::io::Errno::MFILE) => now - *self.none_since.get_or_insert(now) > LIMIT,
-            _ => {
-                self.none_since = None;
-                false
-            }
+        if is_exhausted(any) {
+            return now - *self.none_since.get_or_insert(now) > LIMIT;
         }
+        self.none_since = None;
+        false
     }
 }
 
@@ -152,6 +203,17 @@ mod tests {
         assert_eq!(raised(limit(Some(1024), Some(1024)), 2000), None, "it is all there is");
         assert_eq!(raised(limit(Some(1024), Some(4096)), 300), None, "it is enough");
         assert_eq!(raised(limit(None, None), 300), None, "there is no limit");
+    }
+
+    #[test]
+    fn endpoints_are_as_many_as_find_descriptors() {
+        let each = PerEndpoint { own: 6, per_peer: 2 };
+        assert_eq!(each.number(4, 120, 32), 10);
+        assert_eq!(each.number(4, 12 * 40, 32), 32);
+        assert_eq!(each.number(4, 3, 32), 1, "the first one is needed");
+        assert_eq!(each.number(1000, 38 * 7, 32), 7, "few contexts reach all PEs");
+        assert_eq!(each.number(4, u64::MAX, 32), 32);
+        assert!(!is_exhausted(std::io::stderr()));
     }
 
     #[test]

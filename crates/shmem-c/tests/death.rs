@@ -220,6 +220,7 @@ fn global_exit_ends_the_job_with_its_status() {
         let outcome = death("global_exit7", n);
         assert_eq!(outcome.code(), 7, "{outcome}");
         assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
+        assert!(!outcome.stdout.contains("exit handler"), "the manual says so\n{outcome}");
         assert!(outcome.stderr.lines().count() <= 1, "{outcome}");
     }
 }

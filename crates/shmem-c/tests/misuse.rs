@@ -79,6 +79,14 @@ fn memory_that_is_not_allocated() {
     }
 }
 
+/// PEs that share memory notice it without SHMEM_CHECK: the later blocks of the heap would be at
+/// different places.
+#[test]
+fn blocks_of_different_sizes() {
+    let words = ["argument size is ", "64", "128", "on PE ", "all PEs must pass the same"];
+    misuse("sizes_differ").assert_fails(&words);
+}
+
 /// The standard leaves these undefined (point 15 among others); here they are named.
 #[test]
 fn arguments_without_a_meaning() {

@@ -6,7 +6,7 @@
 
 use crate::api::lock;
 use crate::call::{Call, fail};
-use crate::coll::collectives::barrier_all_with;
+use crate::coll::collectives::barrier_of_blocks;
 use crate::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job};
@@ -53,7 +53,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     }
     let block = take(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
-        barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
+        barrier_of_blocks(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
     }
     block.map_or(null_mut(), |block| block.cast())
 }
@@ -75,7 +75,7 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
         // SAFETY: a block of `nbytes` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    barrier_all_with(call, &[("bytes", nbytes as u64)]);
+    barrier_of_blocks(call, &[("bytes", nbytes as u64)]);
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -94,8 +94,8 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         unsafe { free(call, ptr) };
         return null_mut();
     }
-    let arguments = [at(call, job, ptr), ("size", nbytes as u64)];
-    barrier_all_with(call, &arguments);
+    let arguments = [("size", nbytes as u64), at(call, job, ptr)];
+    barrier_of_blocks(call, &arguments);
     require_intact(call, job, ptr);
     let by = call.name();
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
@@ -112,7 +112,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         }
         None => refuse(call, job, nbytes, ALIGNMENT),
     }
-    barrier_all_with(call, &arguments);
+    barrier_of_blocks(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }
 
@@ -125,7 +125,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_all_with(call, &[at(call, job, ptr)]);
+    barrier_of_blocks(call, &[at(call, job, ptr)]);
     require_intact(call, job, ptr);
     let freed = with_allocator(job, |a| a.free(call.name(), ptr.cast()));
     blocks::end();

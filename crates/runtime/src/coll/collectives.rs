@@ -9,7 +9,7 @@
 use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
-use crate::coll::executor::{Parts, PlanArrays, vector_parts};
+use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::job;
 use crate::memory::blocks;
 use crate::memory::range::{SymmetricRange, symmetric};
@@ -27,11 +27,28 @@ pub use crate::coll::entry::TeamOrActiveSet;
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
 pub fn barrier_all(call: Call) {
-    barrier_all_with(call, &[]);
+    barrier_by(call, &[], |executor| executor.sync());
 }
 
-/// Performs the barrier of a call whose arguments must be the same on all PEs.
-pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
+/// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
+/// PEs of a node pass different values of the first argument, from which on their blocks would be
+/// at different places of the heap.
+pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
+    barrier_by(call, arguments, |executor| {
+        let (name, value) = arguments[0];
+        if let Some((pe, other)) = executor.sync_comparing(value) {
+            // Cause: `shmem_malloc(shmem_my_pe() * 8)`. Remedy: pass the largest size on all PEs.
+            fail!(
+                call,
+                "argument {name} is {value}, but {other} on PE {pe}; all PEs must pass the same, or their blocks are at \
+                 different places of the heap from now on"
+            );
+        }
+    });
+}
+
+#[inline(always)]
+fn barrier_by(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut Executor<'_>)) {
     let job = job::require(call);
     order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
@@ -39,7 +56,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
         blocks::require_some_guards(call, job);
         entry.agree(arguments);
     }
-    executor.sync();
+    sync(&mut executor);
 }
 
 /// Performs the barrier of finalize, which meets no other collective.

@@ -17,6 +17,7 @@ use rushmem_collectives::{
     Buffer, Span, Step, binomial, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
+use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 mod in_rounds;
@@ -100,6 +101,24 @@ impl<'a> Executor<'a> {
         internal.write_own(at, &[word]);
         self.sync();
         internal.shown(self.members().world_pes(), at)
+    }
+
+    /// Syncs, and compares a value of at most 48 bits with that of the next member that shares
+    /// memory with this one: if members of a node have different ones, one of them learns of it.
+    /// Returns that member and its value, if it is in the same collective and has another one.
+    pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
+        const BITS: u32 = 48;
+        let internal = flags::area();
+        let (at, entered) = (self.signals.next_shown(), self.signals.entered());
+        let word = entered << BITS | value & ((1 << BITS) - 1);
+        internal.write_own(at, &[word]);
+        self.sync();
+        let (n, me) = (self.n(), self.me());
+        let mut others = (me + 1..n).chain(0..me).map(|member| self.members().world_pe(member));
+        let next = others.find(|pe| internal.is_mapped(*pe))?;
+        let unlike = internal.shown(std::iter::once(next), at)[0] ^ word;
+        // A member that is in another collective has not shown a word.
+        (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
     }
 
     /// Keeps senders of a broadcast on an active set from overtaking their receivers. If the

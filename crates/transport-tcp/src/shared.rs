@@ -230,6 +230,13 @@ impl SharedState {
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
+    /// Reports a PE as lost whose connection was closed.
+    pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
+        // The lock is released before the link is used.
+        let is_unconnected = matches!(*lock(&self.peers.get(pe)?.link), PeerLink::Unconnected(_));
+        if is_unconnected { Ok(()) } else { self.with_link(pe, |_| Ok(())) }
+    }
+
     /// Closes a link, which is a loss unless the peer has said goodbye. Returns the first loss.
     fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();

@@ -315,7 +315,7 @@ impl Wire for TcpWire {
 
     /// Notices that the peer has left in order.
     fn confirm(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
-        shared.with_link(pe, |_| Ok(()))
+        shared.confirm(pe)
     }
 
     fn sleep(&mut self, Network { shared, .. }: &Network, at_most: Duration) {

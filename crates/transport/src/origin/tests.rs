@@ -401,6 +401,20 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
 }
 
 #[test]
+fn what_is_batched_leaves_before_another_pe_is_reached() {
+    let (network, mut origin) = origin();
+    origin.batches = true;
+    origin.batcher.session(true);
+    let put = put(8, Completion::AtQuiet);
+    // SAFETY: a static source.
+    assert_eq!(unsafe { origin.put(&network, PEER, &put) }, Ok(()));
+    assert_eq!(origin.wire.calls, []);
+    // SAFETY: the same.
+    assert_eq!(unsafe { origin.put(&network, Pe(0), &put) }, Ok(()));
+    assert_eq!(origin.wire.calls, [Called::Send]);
+}
+
+#[test]
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let (network, mut origin) = origin();
     // SAFETY: a static source.

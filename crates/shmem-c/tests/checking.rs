@@ -93,6 +93,10 @@ fn allocations_that_are_not_symmetric() {
     for (how, words) in [
         ("order_of_sizes", ["PE 0, PE 2 in shmem_malloc with size 128", "PE 1 in shmem_malloc"]),
         ("order_of_calls", ["PE 0, PE 2 in shmem_malloc", "PE 1 in shmem_calloc"]),
+        (
+            "order_of_counts",
+            ["PE 0, PE 2 in shmem_calloc with count 50", "PE 1 in shmem_calloc with count 2"],
+        ),
         ("order_of_frees", ["PE 0, PE 2 in shmem_free with ptr at", "PE 1 in shmem_free with"]),
     ] {
         ends(how, &words, "shmem_");

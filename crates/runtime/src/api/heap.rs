@@ -61,11 +61,22 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
 /// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null, without a barrier, if
 /// either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
-    zeroed(call, ALIGNMENT, count.saturating_mul(nbytes))
+    let all = count.saturating_mul(nbytes);
+    zeroed_as(call, ALIGNMENT, all, &[("bytes", all as u64), ("count", count as u64)])
 }
 
 /// Allocates `nbytes` zero bytes, aligned to a power of two; null and no barrier for none.
 pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
+    zeroed_as(call, alignment, nbytes, &[("bytes", nbytes as u64)])
+}
+
+/// Allocates zero bytes for a call with these arguments.
+fn zeroed_as(
+    call: Call,
+    alignment: usize,
+    nbytes: usize,
+    arguments: &[CheckedArgument],
+) -> *mut c_void {
     let job = job::require(call);
     if nbytes == 0 {
         return null_mut();
@@ -75,7 +86,7 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
         // SAFETY: a block of `nbytes` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    barrier_of_blocks(call, &[("bytes", nbytes as u64)]);
+    barrier_of_blocks(call, arguments);
     block.map_or(null_mut(), |block| block.cast())
 }
 

@@ -61,6 +61,8 @@ static int by_all(int me) {
         shmem_malloc(me == 1 ? 64 : 128);
     else if (is("order_of_calls"))
         me == 1 ? shmem_calloc(1, 64) : shmem_malloc(64);
+    else if (is("order_of_counts"))
+        me == 1 ? shmem_calloc(2, 50) : shmem_calloc(50, 2);
     else if (is("order_of_frees"))
         shmem_free(me == 1 ? block : other);
     else

@@ -1,4 +1,5 @@
-//! Compiles what stable Rust cannot say, as the build script of rushmem-c does.
+//! Compiles what stable Rust cannot say, as the build script of rushmem-c does, and tells the
+//! sources that they become librushmem.
 
 const SOURCES: [&str; 3] = [
     "../shmem-c/src/longdouble.c",
@@ -7,6 +8,8 @@ const SOURCES: [&str; 3] = [
 ];
 
 fn main() {
+    println!("cargo:rustc-cfg=librushmem");
+    println!("cargo:rustc-check-cfg=cfg(librushmem)");
     for source in SOURCES {
         println!("cargo:rerun-if-changed={source}");
     }

@@ -3,6 +3,7 @@
 const SOURCES: [&str; 3] = ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
 
 fn main() {
+    println!("cargo:rustc-check-cfg=cfg(librushmem)");
     for source in SOURCES {
         println!("cargo:rerun-if-changed={source}");
     }

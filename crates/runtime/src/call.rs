@@ -4,17 +4,22 @@
 //! the remedy. It always ends the job, since most functions of the standard cannot report an error.
 #![allow(unsafe_code)]
 
+mod backtrace;
+pub(crate) mod crash_place;
 pub(crate) mod location;
 pub(crate) mod signal_handler;
 pub(crate) mod stack;
 pub mod thread;
 pub(crate) mod warning;
 
+pub(crate) use backtrace::demangled;
+
 use crate::process;
 use crate::process::stdio;
 use core::ffi::c_int;
 use rushmem_explain::writes::{NameWords, name_words};
 use std::fmt;
+use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -96,7 +101,7 @@ impl Call {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
                 let has_peers = rushmem_bootstrap::is_managed() && !process::is_child();
-                if !has_peers || warning::is_first_of_launcher(&message) {
+                if !has_peers || warning::is_first_of_launcher(parent_id(), &message) {
                     warning::print(format_args!("{message}"));
                 }
                 if has_peers {

@@ -1,7 +1,7 @@
 //! The end of a PE: [`finalize`], [`leave`] for an exit without it, [`crash`] for a signal, and
 //! [`threads`] when only threads of the library are left.
 
-pub(crate) mod crash;
+pub mod crash;
 pub(crate) mod finalize;
 pub(crate) mod leave;
 pub(crate) mod threads;

@@ -40,6 +40,7 @@ pub use call::thread;
 pub use call::{Call, CallName};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step, tuning};
+pub use end::crash;
 pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use net::contexts::{Context, DefaultContext};
 pub use net::order;

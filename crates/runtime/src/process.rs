@@ -101,6 +101,11 @@ pub(crate) fn aborter() -> Option<&'static Aborter> {
     IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
 }
 
+/// Returns the number of this PE, if it is known.
+pub(crate) fn pe() -> Option<Pe> {
+    IDENTITY.get().map(|(me, ..)| *me)
+}
+
 /// Returns the name of this PE for messages, if it is known.
 pub(crate) fn pe_for_messages() -> String {
     match IDENTITY.get() {

@@ -21,6 +21,8 @@ mod export;
 mod active_set;
 mod amo;
 mod coll;
+#[cfg(librushmem)]
+mod crash;
 mod ctx;
 mod fortran;
 mod lock;

@@ -15,7 +15,7 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
     for (how, n, signal, place, status) in [
         ("segv", 2, "SIGSEGV", "in crash (", 139),
         ("overflow", 2, "SIGSEGV", "in overflow (", 139),
-        ("abort", 4, "SIGABRT", "in a call from end (", 134),
+        ("abort", 4, "SIGABRT", "in abort, called by end (", 134),
         ("kill", 12, "SIGKILL", "", 137),
     ] {
         for n in if every_size() { vec![2, 4, 12] } else { vec![n] } {
@@ -29,6 +29,86 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
             }
             assert_eq!(outcome.code(), status, "{outcome}");
         }
+    }
+}
+
+/// Compiled so that no call is inlined.
+fn crash(how: &str) -> Outcome {
+    Job::new(program!("crashes.c", "-O0")).n(2).arg(how).run()
+}
+
+#[test]
+fn a_crash_names_what_was_touched_and_who_called() {
+    let in_store = "PE 1: SIGSEGV in store (";
+    let overflow = "its stack overflowed; allocate large arrays or make them static, or raise the limit (ulimit -s";
+    for (how, place, words) in [
+        (
+            "null_call",
+            "PE 1: SIGSEGV in call_null (",
+            "called by crash (..: it called a null function pointer; to",
+        ),
+        (
+            "threads",
+            in_store,
+            "called by store_in_thread (..: it accessed address 0x8 (a null pointer); to",
+        ),
+        ("small_stack", in_store, "called by store_with_small_stack (..: it accessed address 0x8"),
+        (
+            "pointer",
+            in_store,
+            "called by crash (..address 0x123456789000, where no memory is; to find the cause, run oshrun --gdb",
+        ),
+        ("text", in_store, "called by crash (..which is protected; to find"),
+        ("deep", "PE 1: SIGSEGV in sum_to (", &format!("called by crash (..: {overflow}")),
+        (
+            "overflow_in_thread",
+            "PE 1: SIGSEGV in sum_to (",
+            "the stack of a thread overflowed; ..OMP_STACKSIZE",
+        ),
+        (
+            "null_source",
+            "PE 1: SIGSEGV in shmem_long_put, called by crash (",
+            "set SHMEM_CHECK=1, or",
+        ),
+        ("early", "SIGSEGV in store (", "called by main (..address 0x8"),
+        ("large_array", "SIGSEGV in large_array (", overflow),
+    ] {
+        let outcome = crash(how);
+        outcome.assert_crashes(place, &["was killed by SIGSEGV"]);
+        let message = outcome.stderr.lines().next().unwrap_or_default();
+        assert!(
+            words.split("..").all(|words| message.contains(words)),
+            "{how}: {words}\n{outcome}"
+        );
+        assert_eq!(message.contains("SHMEM_CHECK"), how == "null_source", "{outcome}");
+    }
+}
+
+/// The allocator itself prints a line before.
+#[test]
+fn a_damaged_heap_has_a_place() {
+    for how in ["heap", "free_twice"] {
+        let outcome = crash(how);
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(lines.len(), 3, "{outcome}");
+        assert!(lines[1].starts_with("PE 1: SIGABRT in free, called by "), "{outcome}");
+        assert!(lines[1].contains("crashes.c:"), "{outcome}");
+        assert!(lines[1].ends_with("compile with -fsanitize=address"), "{outcome}");
+        assert!(lines[2].ends_with("was killed by SIGABRT"), "{outcome}");
+    }
+}
+
+/// The overloads of the header are no part of the program.
+#[test]
+fn messages_name_the_lines_and_functions_of_a_program_in_cxx() {
+    for flag in ["-O0", "-O2"] {
+        let run = |how| Job::new(program!("overloads.cpp", flag)).n(2).arg(how).run();
+        run("wrong_pe").assert_fails(&["shmem_long_put: argument pe is 77", "overloads.cpp:13)"]);
+        let outcome = run("null_source");
+        let place =
+            "SIGSEGV in shmem_long_put, called by ns::Sender<long>::send(long const*, int) (";
+        outcome.assert_crashes(place, &["was killed by SIGSEGV"]);
+        assert!(outcome.stderr.contains("overloads.cpp:13): it accessed address 0x0"), "{outcome}");
     }
 }
 

@@ -8,7 +8,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::os::unix::process::parent_id;
 use std::sync::OnceLock;
 
 /// Returns true if no PE of this node has given this warning; set once the PEs share memory.
@@ -28,15 +27,15 @@ pub(super) fn is_first(message: &str) -> bool {
 /// The variables that name the job: the daemon of a launcher may start PEs of several jobs.
 const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
 
-/// Returns true if no PE that the launcher started on this node has claimed this message, for PEs
-/// that share no memory yet. The claim is the name of a socket, held until the PE exits. That of
+/// Returns true if no PE that the process `launcher` started on this node has claimed this message,
+/// for PEs that share no memory yet. The claim is the name of a socket, held until the PE exits. That of
 /// another user's process does not count, since it must not silence this one.
-pub(super) fn is_first_of_launcher(message: &str) -> bool {
+pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
     let mut digest = DefaultHasher::new();
     // The number of the parent is unique in its namespace alone.
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
     (message, namespace, JOB.map(std::env::var_os)).hash(&mut digest);
-    let name = format!("rushmem-{}-{:x}", parent_id(), digest.finish());
+    let name = format!("rushmem-{launcher}-{:x}", digest.finish());
     let Ok(at) = SocketAddr::from_abstract_name(name) else { return true };
     match UnixListener::bind_addr(&at) {
         Ok(claim) => {

@@ -118,6 +118,6 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
     *job.allocator() = Some(if job.settings.checks() { allocator.guarded() } else { allocator });
     connect::connect(call, job, providers);
     // Behind the handlers of the libraries that transports have opened.
-    crash::install(job);
+    crash::install_for(job);
     job
 }

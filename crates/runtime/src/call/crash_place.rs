@@ -1,0 +1,166 @@
+//! Where a signal has interrupted the program, for the message of a crash.
+
+use super::backtrace::{Frame, OF_RUST, file_of, frames};
+use std::backtrace::Backtrace;
+use std::fmt;
+use std::path::Path;
+
+/// The functions of the C library that find out whether the heap is damaged.
+const OF_HEAP: [&str; 5] = ["malloc", "calloc", "realloc", "free", "cfree"];
+/// The prefixes of names within the C library.
+const OF_LIBC: [&str; 2] = ["__GI_", "__libc_"];
+
+/// The place of a crash.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CrashPlace {
+    /// A function of the program.
+    In {
+        function: String,
+        /// The function of the program that has called it.
+        caller: Option<String>,
+    },
+    /// A function of the library, or another one, that the program has called.
+    Below { function: String, callee: Callee },
+    /// There is no debug information.
+    Unknown,
+}
+
+/// A function outside the program.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// A routine of the library.
+    Routine(String),
+    /// A function that manages the heap, or another one that calls one.
+    OfHeap(String),
+    Other(String),
+    Unknown,
+}
+
+impl CrashPlace {
+    /// Returns where a signal has interrupted this thread. `frame` is the address of the
+    /// interrupted frame.
+    pub(crate) fn find(frame: usize) -> CrashPlace {
+        interrupted(&format!("{:#}", Backtrace::force_capture()), frame)
+            .unwrap_or(CrashPlace::Unknown)
+    }
+
+    /// Returns what the user can do to find the cause. `checks`: `SHMEM_CHECK` is set.
+    pub(crate) fn remedy(&self, checks: bool) -> &'static str {
+        match self {
+            CrashPlace::Below { callee: Callee::Routine(_), .. } if !checks => {
+                "to find the cause, set SHMEM_CHECK=1, or run oshrun --gdb"
+            }
+            CrashPlace::Below { callee: Callee::OfHeap(_), .. } => {
+                "the heap is damaged; to find the cause, compile with -fsanitize=address"
+            }
+            _ => "to find the cause, run oshrun --gdb",
+        }
+    }
+}
+
+impl fmt::Display for CrashPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CrashPlace::In { function, caller: Some(caller) } => {
+                write!(f, "in {function}, called by {caller}")
+            }
+            CrashPlace::In { function, caller: None } => write!(f, "in {function}"),
+            CrashPlace::Below { function, callee: Callee::Unknown } => {
+                write!(f, "in a call from {function}")
+            }
+            CrashPlace::Below {
+                function,
+                callee: Callee::Routine(name) | Callee::OfHeap(name) | Callee::Other(name),
+            } => write!(f, "in {name}, called by {function}"),
+            CrashPlace::Unknown => f.write_str("(compile with -g to see where)"),
+        }
+    }
+}
+
+/// Returns the innermost function of the program among the frames of a backtrace from the one at
+/// `address` on. The C library has places without a directory of the machine.
+fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
+    let first = stack.find(&format!(" {address:#x} - "))?;
+    let frames = frames(&stack[first..]);
+    let is_source = |place: &str| {
+        !place.starts_with(OF_RUST)
+            && (place.starts_with('/') || Path::new(file_of(place)).exists())
+    };
+    let is_program = |frame: &&Frame| frame.place.is_some_and(is_source) && !frame.is_ours();
+    let at = frames.iter().position(|frame| is_program(&frame))?;
+    let (below, outer) = (&frames[..at], &frames[at + 1..]);
+    let is_of_heap = below.iter().any(|frame| OF_HEAP.contains(&of_libc(frame.name)));
+    let name = |frame: &Frame| {
+        let frame = Frame { name: of_libc(frame.name), ..*frame };
+        // To find a name of C++ takes memory of that heap.
+        if is_of_heap { frame.name.to_owned() } else { frame.function() }
+    };
+    let with_line = |frame: &Frame| Some(format!("{} ({})", name(frame), frame.line()?));
+    let function = with_line(&frames[at])?;
+    // What was inlined into the function is at no call.
+    let Some(called) = below.iter().rfind(|frame| !frame.is_overload()) else {
+        let other = |frame: &&Frame| is_program(frame) && frame.name != frames[at].name;
+        return Some(CrashPlace::In {
+            function,
+            caller: outer.iter().find(other).and_then(with_line),
+        });
+    };
+    let callee = match called.name {
+        "<unknown>" => Callee::Unknown,
+        name if name.starts_with("psh") || name.starts_with("pstart_pes") => {
+            Callee::Routine(name[1..].to_owned())
+        }
+        _ if is_of_heap => Callee::OfHeap(name(called)),
+        _ => Callee::Other(name(called)),
+    };
+    Some(CrashPlace::Below { function, callee })
+}
+
+/// Returns the name by which programs know a function of the C library.
+fn of_libc(name: &str) -> &str {
+    OF_LIBC.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACK: &str = "   0:     0x7f01 - find
+             at /a/crates/runtime/src/call/crash_place.rs:20:9
+   1:     0x7f02 - __restore_rt
+   2:     0x7f03 - memcpy
+             at ./string/absent.c:44:76
+   3:     0x7f04 - pshmem_int_put
+   4:     0x5501 - work
+             at /b/work.c:42:9
+   5:     0x5502 - work
+             at /b/work.c:43:9
+   6:     0x5503 - main
+             at /b/work.c:50:9
+";
+
+    #[test]
+    fn a_crash_is_in_the_program_or_in_what_it_calls() {
+        let place = |address| interrupted(STACK, address).map(|place| place.to_string());
+        let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
+        assert_eq!(place(0x7f03).as_deref(), Some(in_put));
+        let in_work = "in work (/b/work.c:42), called by main (/b/work.c:50)";
+        assert_eq!(place(0x5501).as_deref(), Some(in_work));
+        assert_eq!(place(0x5503).as_deref(), Some("in main (/b/work.c:50)"));
+        assert_eq!(place(0x1234), None);
+    }
+
+    #[test]
+    fn the_remedy_depends_on_what_the_program_has_called() {
+        let remedy = |stack: &str, checks| {
+            let place = interrupted(stack, 0x7f03).expect("it is there");
+            place.remedy(checks)
+        };
+        assert!(remedy(STACK, false).contains("SHMEM_CHECK=1"));
+        assert!(!remedy(STACK, true).contains("SHMEM_CHECK=1"));
+        let in_free = STACK.replace("pshmem_int_put", "__libc_free");
+        assert!(remedy(&in_free, false).contains("-fsanitize=address"));
+        let in_other = STACK.replace("pshmem_int_put", "qsort");
+        assert_eq!(remedy(&in_other, false), "to find the cause, run oshrun --gdb");
+    }
+}

@@ -1,0 +1,91 @@
+//! The memory of the copy of the process that describes a crash: new pages, since the crash may
+//! have damaged the program's heap, or left it locked.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+/// Bytes that are mapped at once. Pages that nothing touches take no memory.
+const CHUNK: usize = 16 << 20;
+
+/// The allocator of librushmem: that of the C library. In the copy of a process that has crashed it
+/// maps new pages and frees none.
+pub struct CrashAllocator;
+
+static IS_COPY: AtomicBool = AtomicBool::new(false);
+/// What is left of the pages that were mapped. Only the copy, which has one thread, uses it.
+static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes new pages for everything from now on. This process is the copy.
+pub(super) fn leave_the_heap() {
+    IS_COPY.store(true, Relaxed);
+}
+
+// SAFETY: `System` is an allocator, and so is `new`: it hands out bytes that are mapped, aligned
+// and handed out once.
+unsafe impl GlobalAlloc for CrashAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if IS_COPY.load(Relaxed) {
+            return new(layout);
+        }
+        // SAFETY: the same contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if IS_COPY.load(Relaxed) {
+            // New pages are zeros.
+            return new(layout);
+        }
+        // SAFETY: the same contract.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if !IS_COPY.load(Relaxed) {
+            // SAFETY: the same contract, and it is a block of the heap: the copy has no others.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, nbytes: usize) -> *mut u8 {
+        if !IS_COPY.load(Relaxed) {
+            // SAFETY: the same contract, and it is a block of the heap: the copy has no others.
+            return unsafe { System.realloc(block, layout, nbytes) };
+        }
+        // SAFETY: the caller's alignment, and a size that it promises to be valid with it.
+        let other = new(unsafe { Layout::from_size_align_unchecked(nbytes, layout.align()) });
+        if !other.is_null() {
+            // SAFETY: a block of this layout, and a new one of the other size.
+            unsafe { block.copy_to_nonoverlapping(other, layout.size().min(nbytes)) };
+        }
+        other
+    }
+}
+
+/// Returns a block of new pages; null if there are none.
+#[cold]
+fn new(layout: Layout) -> *mut u8 {
+    let mut next = NEXT.load(Relaxed);
+    let mut before = next.align_offset(layout.align());
+    if LEFT.load(Relaxed) < before.saturating_add(layout.size()) {
+        let nbytes = CHUNK.max(layout.size().saturating_add(layout.align()));
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let kind = kind | libc::MAP_NORESERVE;
+        // SAFETY: new memory of the system's choice, which stays mapped.
+        let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
+        if memory == libc::MAP_FAILED {
+            return null_mut();
+        }
+        next = memory.cast();
+        before = next.align_offset(layout.align());
+        LEFT.store(nbytes, Relaxed);
+    }
+    let used = before + layout.size();
+    NEXT.store(next.wrapping_add(used), Relaxed);
+    LEFT.fetch_sub(used, Relaxed);
+    next.wrapping_add(before)
+}

@@ -1,0 +1,123 @@
+//! The signals of a crash, and what the kernel says of one.
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::os::unix::process::parent_id;
+use std::ptr::null_mut;
+
+/// The signals of a crash.
+pub(super) const SIGNALS: [(c_int, &str); 5] = [
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGABRT, "SIGABRT"),
+];
+
+/// The handler of a signal.
+pub(super) type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// Sets the handler of a signal.
+pub(super) fn handle(signal: c_int, handler: Handler) {
+    // SAFETY: zeros are a value of it: no flags, and an empty set of signals.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: a handler of the form that the flags promise, which makes only calls that handlers
+    // may make.
+    unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
+}
+
+/// What the kernel says of a crash.
+pub(super) struct Crash {
+    pub(super) signal: c_int,
+    /// The reason of the signal; above 0 if it was not sent.
+    pub(super) code: c_int,
+    /// The address that was accessed, for some reasons.
+    pub(super) address: usize,
+    pub(super) registers: Registers,
+    /// True on the first thread of the process.
+    pub(super) is_first_thread: bool,
+    /// The parent of the process.
+    pub(super) launcher: u32,
+}
+
+impl Crash {
+    /// # Safety
+    /// What the kernel has passed to a handler.
+    pub(super) unsafe fn of(
+        signal: c_int,
+        info: *const libc::siginfo_t,
+        context: *const libc::ucontext_t,
+    ) -> Crash {
+        // SAFETY: by contract.
+        let info = unsafe { &*info };
+        // SAFETY: every value of these bytes is one of an address, which counts for faults alone.
+        let address = unsafe { info.si_addr() }.addr();
+        // SAFETY: by contract.
+        let registers = unsafe { Registers::of(context) };
+        // SAFETY: names the calling thread.
+        let thread = unsafe { libc::gettid() };
+        let is_first_thread = thread.cast_unsigned() == std::process::id();
+        Crash {
+            signal,
+            code: info.si_code,
+            address,
+            registers,
+            is_first_thread,
+            launcher: parent_id(),
+        }
+    }
+
+    /// Returns the name of the signal.
+    pub(super) fn name(&self) -> &'static str {
+        let named = SIGNALS.iter().find(|(signal, _)| *signal == self.signal);
+        named.map_or("a signal", |(_, name)| name)
+    }
+}
+
+/// Registers of the interrupted function.
+#[derive(Clone, Copy)]
+pub(super) struct Registers {
+    /// The address of the instruction.
+    pub(super) instruction: usize,
+    /// The address of the top of the stack.
+    pub(super) stack: usize,
+}
+
+impl Registers {
+    /// Reads them from a context.
+    ///
+    /// # Safety
+    /// A context that the kernel has passed to a handler.
+    pub(super) unsafe fn of(context: *const libc::ucontext_t) -> Registers {
+        // SAFETY: by contract.
+        let machine = unsafe { &(*context).uc_mcontext };
+        #[cfg(target_arch = "x86_64")]
+        let [instruction, stack] =
+            [libc::REG_RIP, libc::REG_RSP].map(|register| machine.gregs[register as usize]);
+        #[cfg(target_arch = "aarch64")]
+        let [instruction, stack] = [machine.pc, machine.sp];
+        Registers { instruction: instruction as usize, stack: stack as usize }
+    }
+
+    /// Writes them to a context.
+    ///
+    /// # Safety
+    /// A context that the kernel has passed to a handler, in a process in which the interrupted
+    /// function does not go on.
+    pub(super) unsafe fn set(self, context: *mut libc::ucontext_t) {
+        // SAFETY: by contract.
+        let machine = unsafe { &mut (*context).uc_mcontext };
+        #[cfg(target_arch = "x86_64")]
+        {
+            machine.gregs[libc::REG_RIP as usize] = self.instruction as i64;
+            machine.gregs[libc::REG_RSP as usize] = self.stack as i64;
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            (machine.pc, machine.sp) = (self.instruction as u64, self.stack as u64);
+        }
+    }
+}

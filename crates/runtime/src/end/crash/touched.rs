@@ -1,0 +1,132 @@
+//! The memory that a crash has touched: an address, a function that is none, or more of the stack
+//! than there is.
+
+use super::signal::Crash;
+use core::ffi::c_int;
+use std::ops::Range;
+
+/// Addresses below are offsets from a null pointer.
+const NEAR_NULL: usize = 64 << 10;
+
+/// The distance from the top of the stack up to which functions access what they have not taken
+/// yet.
+const BEYOND_TOP: usize = 64 << 10;
+
+/// The code of a fault at an address that no memory can have: the processor does not tell which.
+const SI_KERNEL: c_int = 0x80;
+/// The code of an access that the memory there does not allow.
+const SEGV_ACCERR: c_int = 2;
+/// The code of an access behind the end of a file, or to memory that cannot be had.
+const BUS_ADRERR: c_int = 2;
+
+/// Returns true if the processor has found no memory for an access.
+fn is_fault(crash: &Crash) -> bool {
+    matches!(crash.signal, libc::SIGSEGV | libc::SIGBUS) && crash.code > 0
+}
+
+/// Returns true if the program has called what is no function.
+pub(super) fn is_call(crash: &Crash) -> bool {
+    is_fault(crash) && crash.address == crash.registers.instruction
+}
+
+/// What a crash has touched, as a sentence.
+pub(super) struct Touched {
+    pub(super) what: String,
+    /// What helps, if that is known.
+    pub(super) remedy: Option<String>,
+}
+
+/// Describes what was touched; `None` if the signal does not come from an access to memory.
+pub(super) fn describe(crash: &Crash) -> Option<Touched> {
+    if !is_fault(crash) {
+        return None;
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let address = crash.address;
+    if overflows(crash, &maps) {
+        return Some(overflow(crash.is_first_thread));
+    }
+    let what = match crash.code {
+        _ if is_call(crash) && address < NEAR_NULL => "it called a null function pointer".into(),
+        _ if is_call(crash) => format!("it called {address:#x}, where no function is"),
+        SI_KERNEL => "it accessed an address that no memory has".into(),
+        _ if address < NEAR_NULL => format!("it accessed address {address:#x} (a null pointer)"),
+        SEGV_ACCERR if crash.signal == libc::SIGSEGV => {
+            format!("it accessed address {address:#x}, which is protected")
+        }
+        BUS_ADRERR if crash.signal == libc::SIGBUS => {
+            format!("it accessed address {address:#x}, whose memory cannot be had")
+        }
+        _ if crash.signal == libc::SIGBUS => format!("it accessed address {address:#x}"),
+        _ => format!("it accessed address {address:#x}, where no memory is"),
+    };
+    Some(Touched { what, remedy: None })
+}
+
+/// Returns true if the access was between the top of the stack and the memory of the stack.
+fn overflows(crash: &Crash, maps: &str) -> bool {
+    let top = crash.registers.stack;
+    let stack = maps.lines().filter_map(writable).find(|range| top < range.end);
+    stack
+        .is_some_and(|stack| (top.saturating_sub(BEYOND_TOP)..stack.start).contains(&crash.address))
+}
+
+/// Returns the addresses of writable memory, from a line of the table of mappings.
+fn writable(line: &str) -> Option<Range<usize>> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    let range = number(start)?..number(end)?;
+    rest.starts_with("rw").then_some(range)
+}
+
+fn overflow(is_first_thread: bool) -> Touched {
+    if !is_first_thread {
+        return Touched {
+            what: "the stack of a thread overflowed".into(),
+            remedy: Some(
+                "allocate large arrays, or raise the limit (OMP_STACKSIZE, pthread_attr_setstacksize)".into(),
+            ),
+        };
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    let limit = limit.map_or_else(String::new, |bytes| format!(", now {} KiB", bytes >> 10));
+    Touched {
+        what: "its stack overflowed".into(),
+        remedy: Some(format!(
+            "allocate large arrays or make them static, or raise the limit (ulimit -s{limit})"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::signal::Registers;
+    use super::*;
+
+    #[test]
+    fn an_overflow_is_between_the_top_of_the_stack_and_its_memory() {
+        let maps = "\
+1000000-2000000 rw-p 00000000 00:00 0
+3000000-3001000 ---p 00000000 00:00 0
+3001000-4000000 rw-p 00000000 00:00 0
+";
+        let overflows = |stack, address| {
+            let registers = Registers { instruction: 0x10, stack };
+            let (signal, code) = (libc::SIGSEGV, 1);
+            overflows(
+                &Crash { signal, code, address, registers, is_first_thread: true, launcher: 1 },
+                maps,
+            )
+        };
+        // A deep call.
+        assert!(overflows(0x3001040, 0x3000ff8));
+        // A large array: the call behind it, and an element.
+        assert!(overflows(0x2800000, 0x27ffff8));
+        assert!(overflows(0x2800000, 0x2ff0000));
+        // A bad pointer, while the stack has room.
+        assert!(!overflows(0x3f00000, 0x3000ff8));
+        assert!(!overflows(0x3001040, 0x2800000));
+        assert!(!overflows(0x3001040, 0x5000000));
+    }
+}

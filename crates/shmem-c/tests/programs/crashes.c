@@ -1,0 +1,113 @@
+/* PE 1 crashes in the way that argv[1] names while the others are in a barrier; all PEs in "large_array" and
+ * "early", before they start the library. */
+#include <pthread.h>
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long dest;
+
+static void store(volatile int *address) {
+    *address = 1;
+}
+
+static void *store_in_thread(void *address) {
+    store(address);
+    return NULL;
+}
+
+static void two_threads(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, store_in_thread, (void *)8);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void call_null(void) {
+    void (*volatile function)(void) = NULL;
+    function();
+}
+
+/* Also of the block behind it, which is most likely the one that the allocator takes next. */
+static void damage_heap(void) {
+    char *volatile block = malloc(2000);
+    memset(block - 16, 255, 2048);
+    free(block);
+}
+
+static void free_twice(void) {
+    char *volatile block = malloc(24);
+    free(block);
+    free(block);
+}
+
+/* A program that has read the manual page of sigaltstack(2). */
+static void store_with_small_stack(void) {
+    static char memory[8192];
+    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    sigaltstack(&stack, NULL);
+    store((int *)8);
+}
+
+static int sum_to(volatile int n) {
+    return n ? n + sum_to(n - 1) : 0;
+}
+
+/* The thread has a stack for handlers. */
+static void *overflow_in_thread(void *unused) {
+    const stack_t stack = {.ss_sp = malloc(64 << 10), .ss_size = 64 << 10};
+    sigaltstack(&stack, NULL);
+    exit(sum_to(1 << 30));
+    return unused;
+}
+
+static void large_array(void) {
+    volatile char array[64 << 20];
+    array[0] = 1;
+    shmem_init();
+    exit(array[0]);
+}
+
+static void crash(const char *how) {
+    if (!strcmp(how, "null_call"))
+        call_null();
+    else if (!strcmp(how, "threads"))
+        two_threads();
+    else if (!strcmp(how, "heap"))
+        damage_heap();
+    else if (!strcmp(how, "free_twice"))
+        free_twice();
+    else if (!strcmp(how, "small_stack"))
+        store_with_small_stack();
+    else if (!strcmp(how, "deep"))
+        exit(sum_to(1 << 30));
+    else if (!strcmp(how, "overflow_in_thread")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, overflow_in_thread, NULL);
+        pthread_join(thread, NULL);
+    } else if (!strcmp(how, "null_source"))
+        shmem_long_put(&dest, NULL, 1, 0);
+    else if (!strcmp(how, "pointer"))
+        store((int *)0x123456789000);
+    else if (!strcmp(how, "text"))
+        store((int *)"a constant");
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "";
+    if (!strcmp(how, "large_array"))
+        large_array();
+    if (!strcmp(how, "early"))
+        store((int *)8);
+    shmem_init();
+    shmem_barrier_all();
+    if (shmem_my_pe() == 1)
+        crash(how);
+    shmem_barrier_all();
+    puts("a barrier ended that one PE never reached");
+    shmem_finalize();
+    return 98;
+}

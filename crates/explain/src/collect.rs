@@ -44,6 +44,8 @@ pub struct Collector<M> {
     pub at: u64,
     /// Distance between the statuses of two PEs.
     pub stride: u64,
+    /// Returns the name of a variable as the program has it, if the compiler has mangled it.
+    pub demangle: fn(&str) -> Option<String>,
 }
 
 impl<M: SharedMemory> Collector<M> {
@@ -72,7 +74,7 @@ impl<M: SharedMemory> Collector<M> {
         }
         if pause.is_some() {
             let pids = looks.iter().map(|look| look.as_ref().map(|(pid, _)| *pid));
-            symbols::add(snapshots.iter_mut().zip(pids));
+            symbols::add(snapshots.iter_mut().zip(pids), self.demangle);
         }
         snapshots
     }

@@ -20,9 +20,15 @@ const MAX_NAME: usize = 100;
 /// The variables of a program: by its address, the size and name of each.
 struct Variables(BTreeMap<u64, (u64, String)>);
 
+/// Returns the name that the program has, of one that the compiler has mangled.
+type Demangle = fn(&str) -> Option<String>;
+
 /// Adds the names of the static variables that statuses mention. Each program, which is that of
 /// many PEs, is read once.
-pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>) {
+pub fn add<'a>(
+    snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>,
+    demangle: Demangle,
+) {
     let mut programs: HashMap<(u64, u64), Variables> = HashMap::new();
     for (snapshot, pid) in snapshots {
         let addresses = static_addresses(snapshot);
@@ -30,7 +36,7 @@ pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)
         let Ok(file) = File::open(format!("/proc/{pid}/exe")) else { continue };
         let Ok(id) = file.metadata().map(|file| (file.dev(), file.ino())) else { continue };
         let variables = programs.entry(id).or_insert_with(|| Variables::of(file));
-        let name = |(address, nbytes)| Some((address, variables.name(address, nbytes)?));
+        let name = |(address, nbytes)| Some((address, variables.name(address, nbytes, demangle)?));
         snapshot.symbols = addresses.into_iter().filter_map(name).collect();
     }
 }
@@ -68,8 +74,8 @@ impl Variables {
                 if symbol.kind() == SymbolKind::Data
                     && let Ok(name) = symbol.name()
                 {
-                    let name = || (symbol.size(), name.chars().take(MAX_NAME).collect());
-                    variables.entry(symbol.address()).or_insert_with(name);
+                    let variable = || (symbol.size(), name.to_owned());
+                    variables.entry(symbol.address()).or_insert_with(variable);
                 }
             }
         }
@@ -78,15 +84,20 @@ impl Variables {
 
     /// Returns what is at an address: a variable, its element, or a byte in it. `word`: the size of
     /// what is there.
-    fn name(&self, address: u64, word: u64) -> Option<String> {
-        let (start, (nbytes, name)) = self.0.range(..=address).next_back()?;
+    fn name(&self, address: u64, word: u64, demangle: Demangle) -> Option<String> {
+        let (start, (nbytes, mangled)) = self.0.range(..=address).next_back()?;
         let offset = address - start;
-        (offset < *nbytes).then(|| match word {
-            _ if offset == 0 && *nbytes == word => name.clone(),
+        if offset >= *nbytes {
+            return None;
+        }
+        let name = demangle(mangled).unwrap_or_else(|| mangled.clone());
+        let name: String = name.chars().take(MAX_NAME).collect();
+        Some(match word {
+            _ if offset == 0 && *nbytes == word => name,
             1.. if nbytes.is_multiple_of(word) && offset.is_multiple_of(word) => {
                 format!("{name}[{}]", offset / word)
             }
-            _ if offset == 0 => name.clone(),
+            _ if offset == 0 => name,
             _ => format!("{name} + {offset} bytes"),
         })
     }
@@ -99,7 +110,8 @@ mod tests {
     #[test]
     fn a_part_is_an_element_where_the_size_allows_it() {
         let part = |offset: u64, nbytes, word| {
-            Variables(BTreeMap::from([(64, (nbytes, "flag".to_owned()))])).name(64 + offset, word)
+            let variables = Variables(BTreeMap::from([(64, (nbytes, "flag".to_owned()))]));
+            variables.name(64 + offset, word, |_| None)
         };
         assert_eq!(part(0, 8, 8).as_deref(), Some("flag"));
         assert_eq!(part(16, 32, 8).as_deref(), Some("flag[2]"));
@@ -118,8 +130,8 @@ mod tests {
         let variables = Variables::of(File::open("/proc/self/exe").expect("this program"));
         let (start, _) =
             variables.0.iter().find(|(_, (_, name))| name.contains("ZEROS")).expect("in the table");
-        let name = variables.name(start + 16, 8).expect("a name");
+        let name = variables.name(start + 16, 8, |_| None).expect("a name");
         assert!(name.ends_with("[2]"), "{name}");
-        assert_eq!(variables.name(1, 8), None);
+        assert_eq!(variables.name(1, 8, |_| None), None);
     }
 }

@@ -317,6 +317,14 @@ fn with_the_places_of_waits() {
     }
 }
 
+fn with_the_names_of_a_program_in_cxx() {
+    let words = ["shmem_wait_until (", "overloads.cpp:19 in wait_for", ") on ns::flag == 3"];
+    let mut job = start(program!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
+    explained(&mut job, &words, 2);
+    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+    job.finish();
+}
+
 /// The waits of their own accord, not on request.
 fn with_the_last_write_on_explain_after() {
     let job = explaining(program!("hangs.c", "-pthread"), 4).arg("adder");
@@ -413,6 +421,7 @@ testkit::tests! {
     of_64_pes_over_tcp,
     with_the_last_write_of_a_word,
     with_the_places_of_waits,
+    with_the_names_of_a_program_in_cxx,
     with_the_last_write_on_explain_after,
     with_what_is_in_flight,
     with_what_is_in_flight_over_ucx,

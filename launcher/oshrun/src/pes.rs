@@ -20,7 +20,7 @@ use self::memory_kills::MemoryKills;
 use self::socket::PeSocket;
 use crate::daemons::messages::HostEvent;
 use crate::ends::processes::{Child, Processes};
-use crate::hang_report::survey::{NodeCollector, NodeMemfd};
+use crate::hang_report::survey::{NodeCollector, NodeMemfd, demangled};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::report::failure::{StartFailure, reason};
@@ -123,7 +123,7 @@ impl LocalPes {
     pub fn collector(&self, places: Option<Statuses>) -> NodeCollector {
         let memory = NodeMemfd(places.and_then(|_| self.memory.clone()));
         let (at, stride) = places.map_or((0, 0), |places| (places.at, places.stride));
-        NodeCollector { memory, at, stride }
+        NodeCollector { memory, at, stride, demangle: demangled }
     }
 
     /// Sends a frame to a PE that was started here.

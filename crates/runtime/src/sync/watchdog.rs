@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::call::demangled;
 use crate::job::Job;
 use crate::memory::statics;
 use crate::sync::flags;
@@ -34,8 +35,8 @@ pub(crate) fn start(job: &'static Job) {
 fn run(memory: &'static NodeMemory, machines: &NodeMap, me: u32, limit: Duration) {
     let in_slice = memory.internal().addr() - memory.heap().addr();
     let at = (in_slice + flags::area().areas().status()) as u64;
-    let collector =
-        Collector { memory: MappedNode(memory), at, stride: memory.layout().stride() as u64 };
+    let stride = memory.layout().stride() as u64;
+    let collector = Collector { memory: MappedNode(memory), at, stride, demangle: demangled };
     let local = |pe| LocalPe { pe, local: machines.local_index(pe), pid: None };
     let pes: Vec<LocalPe> = machines.members(machines.node_of(me)).map(local).collect();
     let mut explained = None;

@@ -57,6 +57,12 @@ impl SharedMemory for NodeMemfd {
     }
 }
 
+/// Returns the name of a variable as a program in Rust or C++ has it.
+pub fn demangled(name: &str) -> Option<String> {
+    let of_rust = rustc_demangle::try_demangle(name).map(|name| format!("{name:#}")).ok();
+    of_rust.or_else(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok())
+}
+
 /// The data that snapshots need.
 #[derive(Debug)]
 pub struct Survey {

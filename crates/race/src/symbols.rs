@@ -51,7 +51,9 @@ pub fn source(module: &str, address: u64) -> SourceLine {
         // program.
         while let Some(frame) = frames.next().ok()? {
             let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
-            let is_of_program = name.as_ref().is_none_or(|name| !is_of_a_library(name));
+            let file = frame.location.as_ref().and_then(|at| at.file);
+            let is_of_program = name.as_ref().is_none_or(|name| !is_of_a_library(name))
+                && file.is_none_or(|file| !is_our_header(file));
             let found = (name, frame.location);
             if is_of_program {
                 first = Some(found);
@@ -73,7 +75,10 @@ pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
     let all: Vec<_> = frames.iter().map(|(module, at)| source(module, *at)).collect();
     let is_of_program = |line: &SourceLine| {
         line.function.as_ref().is_none_or(|name| !is_of_a_library(name))
-            && line.file.as_ref().is_none_or(|file| !file.contains("/library/core/"))
+            && line
+                .file
+                .as_ref()
+                .is_none_or(|file| !file.contains("/library/core/") && !is_our_header(file))
     };
     let kept: Vec<_> = all.iter().filter(|line| is_of_program(line)).cloned().collect();
     if kept.is_empty() { all } else { kept }
@@ -86,6 +91,11 @@ fn is_of_a_library(name: &str) -> bool {
     starts.iter().any(|start| {
         name.trim_start_matches(['<', '&']).trim_start_matches("dyn ").starts_with(start)
     })
+}
+
+/// Returns true if a file is a header that has functions of C++, which call those of C.
+fn is_our_header(file: &str) -> bool {
+    matches!(Path::new(file).file_name(), Some(name) if name == "shmem.h" || name == "shmemx.h")
 }
 
 /// Returns a path from the directory of this process, if it is in there.

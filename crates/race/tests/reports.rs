@@ -45,6 +45,32 @@ fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
     assert_eq!(found.code(), 66, "{found}");
 }
 
+/// The overloads of the header are no part of the program.
+#[test]
+fn a_report_names_the_line_of_a_program_in_cxx() {
+    const TEXT: &str = "\
+#include <shmem.h>
+static long x;
+int main() {
+    shmem_init();
+    const long one = 1;
+    if (shmem_my_pe() == 0)
+        shmem_put(&x, &one, 1, 1);
+    else
+        x = 2;
+    shmem_barrier_all();
+    shmem_finalize();
+}
+";
+    for (name, flag) in [("put_o0.cpp", "-O0"), ("put_o2.cpp", "-O2")] {
+        let found = races(Job::new(compile_text(name, TEXT, tmpdir(), &["--race", flag])).n(2));
+        let place = format!("{name}:7 (main)");
+        let put = found.stderr.lines().find(|line| line.contains("shmem_long_put of 8 bytes at "));
+        assert!(put.is_some_and(|line| line.contains(&place)), "{found}");
+        assert!(!found.stderr.contains("shmem.h"), "{found}");
+    }
+}
+
 #[test]
 fn a_block_is_named_by_where_it_was_allocated() {
     let found = races(Job::new(suite("block_used_again.c", &["--race"])).n(2));

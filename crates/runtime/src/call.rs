@@ -7,6 +7,7 @@
 mod backtrace;
 pub(crate) mod crash_place;
 pub(crate) mod location;
+mod python;
 pub(crate) mod signal_handler;
 pub(crate) mod stack;
 pub mod thread;

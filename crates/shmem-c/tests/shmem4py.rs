@@ -57,6 +57,21 @@ shmem.barrier_all()
 print('a barrier ended that one PE never reached')
 ";
 
+/// Calls the library without a binding, with a PE that there is not.
+const WRONG_PE: &str = "\
+import ctypes, sys
+
+shmem = ctypes.CDLL(sys.argv[1])
+shmem.shmem_malloc.restype = ctypes.c_void_p
+shmem.shmem_init()
+block = ctypes.c_void_p(shmem.shmem_malloc(ctypes.c_size_t(8)))
+
+def store(pe):
+    shmem.shmem_long_p(block, ctypes.c_long(1), pe)
+
+store(77)
+";
+
 /// Returns the Python whose shmem4py was built with this library.
 fn python() -> String {
     let python = std::env::var("RUSHMEM_PYTHON").unwrap_or("python3".into());
@@ -104,6 +119,18 @@ fn the_program_of_the_page_runs() {
     }
 }
 
+fn a_message_names_the_line_of_the_program() {
+    let python = std::env::var("RUSHMEM_PYTHON").unwrap_or("python3".into());
+    if Command::new(&python).arg("--version").output().is_err() {
+        absent(format!("there is no {python}"));
+    }
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong_pe.py");
+    std::fs::write(&program, WRONG_PE).expect("a file");
+    let library = prefix().join("lib/librushmem.so");
+    let job = Job::new(&python).n(2).arg(program.display()).arg(library.display());
+    job.run().assert_fails(&["shmem_long_p: argument pe is 77", "wrong_pe.py:9)"]);
+}
+
 fn an_exception_ends_the_job() {
     let raised = "ValueError: what was raised\n";
     for outcome in outcomes("shmem4py_raises.py", RAISES) {
@@ -122,5 +149,9 @@ fn main() -> ExitCode {
         Test::new("its_calls_reach_the_library", its_calls_reach_the_library),
         Test::new("the_program_of_the_page_runs", the_program_of_the_page_runs),
         Test::new("an_exception_ends_the_job", an_exception_ends_the_job),
+        Test::new(
+            "a_message_names_the_line_of_the_program",
+            a_message_names_the_line_of_the_program,
+        ),
     ])
 }

@@ -93,7 +93,7 @@ impl Frame<'_> {
 }
 
 /// Returns a path from the directory of this process, if it is in there.
-fn from_here(place: &str) -> String {
+pub(super) fn from_here(place: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));
     inside.map_or_else(|| place.to_owned(), |inside| inside.display().to_string())

@@ -3,7 +3,8 @@
 //! Nothing is recorded before: the stack is read when a message needs it. A program without debug
 //! information, or a library built by a compiler that leaves out unwind tables, has no location.
 
-use super::backtrace::{Frame, OF_RUST, frames};
+use super::backtrace::{Frame, OF_RUST, frames, from_here};
+use super::python::{self, PythonLine};
 use rushmem_transport::thread::without_signals;
 use std::backtrace::Backtrace;
 use std::fmt;
@@ -29,8 +30,11 @@ pub(crate) struct Location {
 /// interrupted whatever the reading needs.
 pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let stack = Backtrace::force_capture();
-    // With whole paths, since those of one directory are ours.
-    let find = move || found(of_stack(&stack));
+    let in_python = python::of_caller();
+    let find = move || {
+        let in_python = in_python.and_then(PythonLine::get).map(Location::new);
+        found(in_python.or_else(|| of_stack(&stack)));
+    };
     let thread = std::thread::Builder::new().name("rushmem-place".into());
     // Without a thread, nothing is found.
     let _ = without_signals(|| thread.spawn(find));
@@ -39,10 +43,16 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
 /// Returns from where the program has called the library on a stack, which takes as long as to read
 /// the debug information.
 pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
+    // With whole paths, since those of one directory are ours.
     first_outside(&format!("{stack:#}"))
 }
 
 impl Location {
+    /// Makes one of `FILE:LINE` and a function.
+    fn new((line, function): python::Line) -> Location {
+        Location { line: from_here(&line), function }
+    }
+
     /// Returns `FILE:LINE` without the directory.
     pub(crate) fn short(&self) -> &str {
         self.line.rsplit('/').next().unwrap_or_default()

@@ -1,0 +1,175 @@
+//! Finds the line of a program in Python that calls the library, by the stable interface of the
+//! interpreter in this process. Programs in other languages have none.
+//!
+//! An extension that calls the library has released the lock of the interpreter, as a rule. It is
+//! taken by a thread that the caller does not wait for without limit: another thread of the
+//! program may hold it for long.
+#![allow(unsafe_code)]
+
+use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
+use std::ptr::null_mut;
+
+/// The part of the path of modules that stand between the program and the library.
+const OF_BINDING: &str = "/shmem4py/";
+
+/// The number of nested functions that are looked at.
+const MAX_DEPTH: usize = 100;
+
+/// `FILE:LINE`, and the function.
+pub(super) type Line = (String, String);
+
+/// An object of the interpreter.
+type Object = *mut c_void;
+
+/// The functions of the interpreter that are needed, by their types.
+macro_rules! interface {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        #[allow(non_snake_case)]
+        #[derive(Clone, Copy)]
+        pub(super) struct Interpreter {
+            $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Interpreter {
+            /// Returns those of this process; `None` if it has no interpreter.
+            fn of_process() -> Option<Interpreter> {
+                Some(Interpreter { $($name: {
+                    let name = concat!(stringify!($name), "\0");
+                    // SAFETY: looks a name up.
+                    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast()) };
+                    if found.is_null() {
+                        return None;
+                    }
+                    // SAFETY: a function of the stable interface, which has this type.
+                    unsafe {
+                        std::mem::transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn($($argument),*) $(-> $result)?,
+                        >(found)
+                    }
+                },)* })
+            }
+        }
+    };
+}
+
+interface! {
+    Py_IsInitialized: fn() -> c_int;
+    PyGILState_Check: fn() -> c_int;
+    PyGILState_Ensure: fn() -> c_int;
+    PyGILState_Release: fn(c_int);
+    PyErr_Clear: fn();
+    Py_DecRef: fn(Object);
+    PyImport_ImportModule: fn(*const c_char) -> Object;
+    PyObject_GetAttrString: fn(Object, *const c_char) -> Object;
+    PyObject_CallObject: fn(Object, Object) -> Object;
+    PyObject_GetItem: fn(Object, Object) -> Object;
+    PyLong_FromUnsignedLong: fn(c_ulong) -> Object;
+    PyLong_AsLong: fn(Object) -> c_long;
+    PyUnicode_AsUTF8String: fn(Object) -> Object;
+    PyBytes_AsString: fn(Object) -> *mut c_char;
+}
+
+/// The line of the calling thread: found, or yet to be looked for by another thread.
+pub(super) enum PythonLine {
+    Found(Option<Line>),
+    OfThread(Interpreter, c_ulong),
+}
+
+/// Returns the line of the calling thread; `None` in a process without an interpreter that works.
+pub(super) fn of_caller() -> Option<PythonLine> {
+    let interpreter = Interpreter::of_process()?;
+    // SAFETY: may be called at any time.
+    if unsafe { (interpreter.Py_IsInitialized)() } == 0 {
+        return None;
+    }
+    // SAFETY: names the calling thread.
+    let thread = unsafe { libc::pthread_self() };
+    // SAFETY: the interpreter is initialized.
+    let holds_lock = unsafe { (interpreter.PyGILState_Check)() } != 0;
+    Some(match holds_lock {
+        true => PythonLine::Found(interpreter.line_of(thread)),
+        false => PythonLine::OfThread(interpreter, thread),
+    })
+}
+
+impl PythonLine {
+    /// Returns the line, in a thread that may wait for the lock of the interpreter.
+    pub(super) fn get(self) -> Option<Line> {
+        match self {
+            PythonLine::Found(found) => found,
+            PythonLine::OfThread(interpreter, thread) => interpreter.line_of(thread),
+        }
+    }
+}
+
+/// A reference to an object, given back when it is dropped. The thread holds the lock.
+struct Reference<'a>(&'a Interpreter, Object);
+
+impl Drop for Reference<'_> {
+    fn drop(&mut self) {
+        // SAFETY: an object to which this is a reference.
+        unsafe { (self.0.Py_DecRef)(self.1) };
+    }
+}
+
+impl Interpreter {
+    /// Returns the innermost line of a thread that is the program's.
+    fn line_of(&self, thread: c_ulong) -> Option<Line> {
+        // SAFETY: the interpreter is initialized.
+        let state = unsafe { (self.PyGILState_Ensure)() };
+        let line = self.line_with_lock(thread);
+        // SAFETY: what could not be found is no error of the program. The thread holds the lock.
+        unsafe { (self.PyErr_Clear)() };
+        // SAFETY: the state before this function.
+        unsafe { (self.PyGILState_Release)(state) };
+        line
+    }
+
+    fn line_with_lock(&self, thread: c_ulong) -> Option<Line> {
+        // SAFETY: a string; the thread holds the lock.
+        let sys = self.own(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
+        let current_frames = sys.attribute(c"_current_frames")?;
+        // SAFETY: an object that can be called without arguments.
+        let frames =
+            self.own(unsafe { (self.PyObject_CallObject)(current_frames.1, null_mut()) })?;
+        // SAFETY: the thread holds the lock.
+        let key = self.own(unsafe { (self.PyLong_FromUnsignedLong)(thread) })?;
+        // SAFETY: two objects.
+        let mut frame = self.own(unsafe { (self.PyObject_GetItem)(frames.1, key.1) })?;
+        for _ in 0..MAX_DEPTH {
+            let code = frame.attribute(c"f_code")?;
+            let file = code.attribute(c"co_filename")?.text()?;
+            if !file.contains(OF_BINDING) {
+                let number = frame.attribute(c"f_lineno")?;
+                // SAFETY: an object.
+                let number = unsafe { (self.PyLong_AsLong)(number.1) };
+                let function = code.attribute(c"co_name")?.text()?;
+                return Some((format!("{file}:{number}"), function));
+            }
+            frame = frame.attribute(c"f_back")?;
+        }
+        None
+    }
+
+    /// Returns a new reference that a function of the interpreter has returned; `None` if it failed.
+    fn own(&self, object: Object) -> Option<Reference<'_>> {
+        (!object.is_null()).then_some(Reference(self, object))
+    }
+}
+
+impl<'a> Reference<'a> {
+    fn attribute(&self, name: &CStr) -> Option<Reference<'a>> {
+        // SAFETY: an object and a string.
+        self.0.own(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
+    }
+
+    fn text(&self) -> Option<String> {
+        // SAFETY: an object.
+        let bytes = self.0.own(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
+        // SAFETY: an object.
+        let text = unsafe { (self.0.PyBytes_AsString)(bytes.1) };
+        // SAFETY: a string, which lives as long as its object.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+}

@@ -19,7 +19,7 @@ fn a_core_file_holds_only_what_was_used() {
         .wrap(script)
         .dir(dir.path())
         .run();
-    outcome.assert_crashes("PE 0: SIGABRT in a call from main (", &["PE 0", "SIGABRT"]);
+    outcome.assert_crashes("PE 0: SIGABRT in abort, called by main (", &["PE 0", "SIGABRT"]);
     let value = |name: &str| -> u64 {
         let number = outcome.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
         number.unwrap_or_else(|| panic!("PE 0 did not say: {name}\n{outcome}"))

@@ -39,7 +39,7 @@ mistakes! {
         |shmem| shmem.world().split_grid([u32::MAX, 1]);
     a_split_off_team_is_large, "argument PE_size is 4294967295, but a team has 1 to 2 PEs",
         |shmem| shmem.world().split_strided_by_members(0, 1, u32::MAX);
-    pes_allocate_other_lengths, "allocates something else",
+    pes_allocate_other_lengths, "all PEs must pass the same",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe() as usize);
     pes_allocate_other_types, "allocates something else",
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u64>(1)) } else { drop(shmem.array::<i64>(1)) };

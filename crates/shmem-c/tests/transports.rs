@@ -280,7 +280,9 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
             let outcome = job.env("UCX_TLS", "tcp,self").run();
             let words = ["PE 1", "pid ", "killed by", signal];
             match way {
-                "abort" => outcome.assert_crashes("PE 1: SIGABRT in a call from end (", &words),
+                "abort" => {
+                    outcome.assert_crashes("PE 1: SIGABRT in abort, called by end (", &words)
+                }
                 _ => drop(outcome.assert_fails(&words)),
             }
             assert_eq!(outcome.code(), code, "{outcome}");

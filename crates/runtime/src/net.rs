@@ -11,4 +11,3 @@ pub(crate) mod polling;
 mod proxies;
 pub(crate) mod remote;
 pub(crate) mod strided;
-pub(crate) mod transfer;

@@ -97,11 +97,18 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
-/// Makes an access while somebody listens, to mapped memory if `is_mapped`. `make` sets its
-/// argument if the access has found the value that the program expects, and has written.
+/// Makes an access, to mapped memory if `is_mapped`, and shows it to those who listen. `make` sets
+/// its argument if the access has found the value that the program expects, and has written.
 #[inline(always)]
-pub(crate) fn access<R>(event: Event, is_mapped: bool, make: impl FnOnce(&mut bool) -> R) -> R {
-    let mut begun = OngoingEvent::new(event);
+pub(crate) fn access<R>(
+    describe: impl FnOnce() -> Event,
+    is_mapped: bool,
+    make: impl FnOnce(&mut bool) -> R,
+) -> R {
+    if !any() {
+        return make(&mut false);
+    }
+    let mut begun = OngoingEvent::new(describe());
     begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
     begun.begin();
     let mut has_written = false;

@@ -9,8 +9,7 @@ use crate::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::polling;
-use crate::net::remote::Access;
-use crate::net::transfer;
+use crate::net::remote::{self, Access};
 use crate::observers::Argument;
 use core::ffi::c_int;
 use rushmem_transport::mem;
@@ -83,7 +82,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
-            transfer::put::<C, AT_QUIET, false>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
+            remote::put::<C, AT_QUIET, false>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
         },
     }
 }
@@ -109,7 +108,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
-            transfer::get::<C, AT_QUIET, false>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
+            remote::get::<C, AT_QUIET, false>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
         },
     }
 }
@@ -142,7 +141,7 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: a local element, reusable when the put returns.
-            unsafe { transfer::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe, call) }
+            unsafe { remote::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
@@ -173,15 +172,14 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
         Some(from) => {
             // SAFETY: `from` is mapped for an element.
             let value = unsafe { mem::load(from) };
-            // SAFETY: a local element.
-            unsafe { polling::got(source.addr(), pe, (&raw const value).cast(), size_of::<T>()) };
+            polling::read();
             value
         }
         None => {
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: a local element, filled when the get returns.
-            unsafe { transfer::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe, call) };
+            unsafe { remote::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe, call) };
             // SAFETY: filled with the bytes of a `T`.
             unsafe { value.assume_init() }
         }

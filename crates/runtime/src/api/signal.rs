@@ -161,7 +161,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     }
     // SAFETY: valid by contract, aligned as just checked.
     let value = unsafe { u64::fetch(sig_addr) };
-    polling::found(sig_addr.addr(), job.me().0 as c_int, value);
+    polling::read();
     observers::report(|| Event::new(call, Action::Seen).of(sig_addr, size_of::<u64>()));
     value
 }

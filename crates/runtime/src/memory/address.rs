@@ -331,25 +331,17 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
         }
 }
 
-/// Works as [`mapped`] while accesses are observed, for bytes in the heap.
+/// Works as [`mapped`], also while accesses are observed.
 #[inline(always)]
-pub(crate) fn observed(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8> {
-    OBSERVED.heap.offset(addr, nbytes)?;
-    let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
-    Some(here.wrapping_byte_offset(MAP.heap.delta(pe)?))
-}
-
-/// Returns PE `pe`'s copy of bytes that [`require_place`] has checked, if it is mapped here.
-pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Option<*mut u8> {
-    OBSERVED.locate(addr, 1)?;
+pub(crate) fn reachable(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8> {
+    let (segment, _) = locate(addr, nbytes)?;
     let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
     Some(here.wrapping_byte_offset(delta(segment, pe)?))
 }
 
 /// Returns where this PE can load and store PE `pe`'s copy of a byte, allocated or not.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    let observed = || mapped_if_observed(address.addr(), locate(address.addr(), 1)?.0, pe);
-    mapped(address, 1, pe).or_else(|| Some(observed()?.cast()))
+    reachable(address.addr(), 1, pe).map(<*mut u8>::cast)
 }
 
 /// Returns the delta of a PE for the addresses of a segment, where that is mapped here.
@@ -412,7 +404,7 @@ fn word<T>(
 /// Marks a path as cold, so that the other one runs without a jump.
 #[cold]
 #[inline]
-pub(crate) fn cold_path() {}
+fn cold_path() {}
 
 /// Returns the number, opaque to the compiler, which may otherwise merge this load with that of
 /// another path, after a computation of the address.

@@ -73,7 +73,7 @@ impl Access {
     /// Every block here is valid for reads of a put, and for writes of a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
-        let _observed = observers::call(move || {
+        let describe = || {
             let (kind, effect) = match IS_PUT {
                 true => (AccessKind::PutStrided, Effect::Writes),
                 false => (AccessKind::GetStrided, Effect::Reads),
@@ -81,12 +81,26 @@ impl Access {
             let [remote, local] = [(remote, remote_stride), (local.addr(), local_stride)]
                 .map(|(addr, stride)| ByteBlocks { addr, nbytes, stride, n });
             Event { remote, local, ..self.event(kind, effect, 0, 0) }
+        };
+        observers::access(describe, false, |_| {
+            if remote_stride == nbytes && is_packed(local_stride, nbytes) {
+                // SAFETY: the same contract.
+                unsafe { self.transfer_packed::<IS_PUT>(blocks) }
+            } else {
+                // SAFETY: the same contract.
+                unsafe { self.transfer_spread::<IS_PUT>(blocks) }
+            }
         });
-        if remote_stride == nbytes && is_packed(local_stride, nbytes) {
-            // SAFETY: the same contract.
-            return unsafe { self.transfer_packed::<IS_PUT>(blocks) };
-        }
-        match self.resolve(remote, span(remote_stride, nbytes, n)) {
+    }
+
+    /// Transfers blocks that are apart at the PE.
+    ///
+    /// # Safety
+    /// As [`transfer_strided`](Access::transfer_strided).
+    unsafe fn transfer_spread<const IS_PUT: bool>(self, blocks: Blocks) {
+        let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
+        let span = span(remote_stride, nbytes, n);
+        match self.path(self.mapped(remote, span), remote, span) {
             RemoteBytes::Network(remote) => {
                 let local = LocalBuf { base: local, nbytes };
                 let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n };
@@ -132,20 +146,21 @@ impl Access {
     unsafe fn transfer_packed<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, local_stride, nbytes, n, .. } = blocks;
         let transfer = |remote, local: *mut u8, nbytes| {
+            let remote = self.path(self.mapped(remote, nbytes), remote, nbytes);
             if IS_PUT {
                 // SAFETY: pieces of what is valid by contract, or of the pack below.
-                unsafe { self.put(remote, local, nbytes, Completion::Now) }
+                unsafe { self.put_bytes(remote, local, nbytes, Completion::Now) }
             } else {
                 // SAFETY: the same.
-                unsafe { self.get(local, remote, nbytes, Completion::Now) }
+                unsafe { self.get_bytes(local, remote, nbytes, Completion::Now) }
             }
         };
         let whole = span(nbytes, nbytes, n);
         if local_stride == nbytes {
             return transfer(remote, local, whole);
         }
-        // Before the first piece goes or comes.
-        self.resolve(remote, whole);
+        // An error in the last piece ends the job before the first one is sent.
+        self.path(self.mapped(remote, whole), remote, whole);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         // The pack has room for the blocks of a piece.

@@ -171,7 +171,7 @@ fn a_terminal_controls_the_job() {
     eventually("all go on", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S'));
 
     keyboard.write_all(b"\x1c").expect("Ctrl-\\");
-    read_to(&mut screen, "2 PEs (0-1)");
+    read_to(&mut screen, "All PEs are in shmem_init");
 
     keyboard.write_all(b"\x03").expect("Ctrl-C");
     read_to(&mut screen, "oshrun: the job was ended by SIGINT");

@@ -1,8 +1,8 @@
-//! Orders the threads of an OpenMP program that was compiled by GCC: these functions stand before
+//! Orders the threads of an OpenMP program that was compiled by GCC: these functions interpose
 //! those of its run time, libgomp.
 //!
-//! Sections and tasks may run on one thread or on several. Each is an actor of its own, so that
-//! what is found does not depend on how they were distributed.
+//! Sections and tasks may run on one thread or on several. Each is an actor of its own, so that the
+//! races that are found do not depend on how libgomp distributes them.
 #![allow(unsafe_code)]
 
 mod tasks;
@@ -38,12 +38,12 @@ extern "C" fn in_team(forked: *mut c_void) {
     TEAM.set(outer);
 }
 
-/// Defines functions that stand before those of their names, which run the code of a team, their
-/// first argument, with data, their second. Each row has a function that returns the first word for
-/// libgomp.
+/// Defines functions that interpose those of their names, which start a team: the first argument is
+/// its code, the second one its data. Each row begins with the function that returns the first word
+/// of the data, as libgomp expects it.
 macro_rules! parallel {
     ($($reductions:ident: $($name:ident)+;)*) => {$($(
-        /// Stands before the function of this name.
+        /// Interposes the function of this name.
         ///
         /// # Safety
         /// As that one.
@@ -160,7 +160,7 @@ fn gives(lock: usize, next: impl FnOnce() -> usize) -> usize {
     next()
 }
 
-/// All critical sections without a name exclude each other, of whatever team.
+/// All critical sections without a name exclude each other, also those of different teams.
 fn begins_critical(_: usize, next: impl FnOnce() -> usize) -> usize {
     takes(of_team(Tag::Critical, 0), next)
 }
@@ -177,7 +177,7 @@ fn ends_ordered(_: usize, next: impl FnOnce() -> usize) -> usize {
     gives(own(Tag::Ordered), next)
 }
 
-/// Waits for an iteration, of whose numbers the first one is known.
+/// Waits for an iteration of nested loops. Only its number in the outermost loop, `first`, is used.
 fn waits_for_iteration(first: usize, next: impl FnOnce() -> usize) -> usize {
     takes(part(Tag::Iterations, TEAM.get().0, first), next)
 }
@@ -188,7 +188,7 @@ fn posts_iteration(numbers: usize, next: impl FnOnce() -> usize) -> usize {
     gives(part(Tag::Iterations, TEAM.get().0, first), next)
 }
 
-/// The result is null for the thread that is to copy.
+/// The result is null for the thread that provides the data that the others copy.
 fn takes_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
     let data = next();
     if data != 0 {

@@ -1,8 +1,8 @@
 //! Functions of the C library by which a program loads and stores. `oshcc --race` links the
 //! program's own calls of them to these (the linker's `--wrap`); clang calls the first three.
 //!
-//! Those by which memory is given back stand before the C library's for the whole process: another
-//! thread may get it next, and the two are ordered by the allocator or the kernel.
+//! The functions that give memory back interpose those of the C library for the whole process.
+//! Another thread may get the memory next, and the allocator or the kernel orders the two threads.
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
@@ -131,7 +131,7 @@ fn gives_back(block: usize, next: impl FnOnce() -> usize) -> usize {
     next()
 }
 
-/// Stands before the function of this name.
+/// Interposes the function of this name.
 ///
 /// # Safety
 /// As that one.

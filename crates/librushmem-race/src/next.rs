@@ -1,4 +1,5 @@
-//! The functions of other libraries that this one stands before.
+//! Interposition of functions of other libraries. The dynamic linker finds this library's function
+//! of the same name first, and that one calls the next, original function.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
@@ -16,20 +17,20 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     unsafe { std::mem::transmute_copy(&found) }
 }
 
-/// A function of up to 8 arguments, of which none is a floating-point number. What a call leaves in
-/// the places of further arguments is passed on, and nobody reads it.
+/// A function of up to 8 arguments, none of which is a floating-point number. Functions with fewer
+/// arguments ignore the values in the registers of the others, which are passed on unchanged.
 pub type Next =
     unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 
-/// Defines functions that stand before those of their names. Each row has a function, the number
-/// of an argument, and the names. The function gets the argument and calls the next one, between
-/// what the calling thread orders before and after.
+/// Defines functions that interpose those of their names. Each row has a function of this crate,
+/// the index of an argument, and the names. The function of this crate gets the argument and a
+/// closure that calls the original function. It orders the calling thread before and after that.
 ///
-/// A thread that is canceled, or an exception of C++, unwinds the frames of these functions, which
-/// have nothing to drop.
+/// The cancellation of a thread, or an exception of C++, may unwind the frames of these functions,
+/// which therefore hold nothing that must be dropped.
 macro_rules! around_next {
     ($($around:ident($index:literal): $($name:ident)+;)*) => {$($(
-        /// Stands before the function of this name.
+        /// Interposes the function of this name.
         ///
         /// # Safety
         /// As that one.

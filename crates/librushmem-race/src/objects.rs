@@ -1,28 +1,29 @@
-//! Objects by which threads synchronize: what one thread did before it released an object is known
-//! to another one that has acquired it.
+//! Objects by which threads synchronize: accesses of one thread before it releases an object are
+//! ordered before those of another thread after it has acquired the object.
 //!
-//! An object of the program, such as a mutex, is its address. Others have a number and a tag.
+//! An object of the program, such as a mutex, is identified by its address. The others are
+//! identified by a tag and a number.
 
 use rushmem_race::process::{ProcessDetector, active};
 
-/// The tags of objects that are no address of the program.
+/// The tags of objects that are not identified by an address of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// The start of a thread, by the order of their creation.
+    /// The start of a thread; the number counts the threads that were created.
     ThreadStart = 1,
-    /// The end of a thread, by its `pthread_t`.
+    /// The end of a thread; the number is its `pthread_t`.
     ThreadEnd,
-    /// A pipe, by the number of its file.
+    /// A pipe or eventfd; the number is its inode.
     Pipe,
     /// The start of a team of OpenMP.
     TeamFork,
-    /// Its end.
+    /// The end of a team of OpenMP.
     TeamJoin,
     /// A barrier.
     Barrier,
     /// Tasks that are done.
     Tasks,
-    /// A task for which the thread waits that makes it.
+    /// The end of a task for which the thread that creates it waits.
     TaskEnd,
     /// Critical sections without a name.
     Critical,
@@ -34,13 +35,13 @@ pub enum Tag {
     Single,
     /// Tasks that depend on an address by `in`.
     In,
-    /// Those that depend on it by `out`, `inout` or `mutexinoutset`.
+    /// Tasks that depend on an address by `out`, `inout` or `mutexinoutset`.
     Out,
-    /// Those that depend on it by `inoutset`.
+    /// Tasks that depend on an address by `inoutset`.
     Set,
 }
 
-/// Returns the object of a tag and a number, of which the lower 60 bits count.
+/// Returns the object of a tag and the lower 60 bits of a number.
 pub fn object(tag: Tag, number: usize) -> usize {
     (tag as usize) << 60 | number & ((1 << 60) - 1)
 }

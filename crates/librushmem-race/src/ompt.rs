@@ -113,7 +113,7 @@ extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
 }
 
 thread_local! {
-    /// The last task that the calling thread made, and for which it waits.
+    /// The last undeferred task that the calling thread created: the thread waits for its end.
     static UNDEFERRED: Cell<usize> = const { Cell::new(0) };
     /// The teams around that of the calling thread.
     static TEAMS: RefCell<Vec<(usize, usize)>> = RefCell::default();
@@ -195,7 +195,7 @@ struct OmptDependence {
 /// The dependences of tasks that are not done.
 static DEPENDS: LazyLock<Mutex<HashMap<usize, Vec<Dependence>>>> = LazyLock::new(Mutex::default);
 
-/// Calls `f` with what each task depends on.
+/// Calls `f` with the dependences of all tasks, by the number of the task.
 fn depends<R>(f: impl FnOnce(&mut HashMap<usize, Vec<Dependence>>) -> R) -> R {
     f(&mut DEPENDS.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -277,11 +277,11 @@ type WaitDepends = unsafe extern "C" fn(
     c_int,
 );
 
-/// Defines functions that stand before those of their names, which wait for tasks by addresses. OMPT
-/// does not report the end of the wait.
+/// Defines functions that interpose those of their names, which wait for the tasks that depend on
+/// some addresses. OMPT does not report the end of such a wait.
 macro_rules! waits {
     ($($name:ident)+) => {$(
-        /// Stands before the function of this name.
+        /// Interposes the function of this name.
         ///
         /// # Safety
         /// As that one.

@@ -1,9 +1,9 @@
 //! Orders the threads of a program by pipes and eventfds.
 //!
-//! These functions stand before those of the C library for the whole process, since a program may
-//! have functions of its own with such names, which the linker's `--wrap` would mistake for them.
-//! They may run in a handler of a signal, so that they take no lock and allocate nothing before they
-//! know that they are called by the program, with a pipe.
+//! These functions interpose those of the C library for the whole process. The linker's `--wrap` is
+//! not used for them: it would also replace the program's own functions of the same names. They may
+//! run in a signal handler, so they take no lock and allocate nothing until they know that the
+//! program has called them with a pipe.
 #![allow(unsafe_code)]
 
 use crate::objects::{Tag, acquire, object, release};
@@ -13,8 +13,9 @@ use core::mem::MaybeUninit;
 use rushmem_race::known;
 use rushmem_race::process::active;
 
-/// Defines functions of at most five arguments that stand before those of their names. Each row has
-/// a function that gets the first argument and the place of the call, and calls the next one.
+/// Defines functions of at most five arguments that interpose those of their names. Each row has a
+/// function of this file, which gets the first argument, the place of the call, and a closure that
+/// calls the original function.
 macro_rules! around_next_with_place {
     ($($around:ident: $($name:ident)+;)*) => {$($(
         mod $name {
@@ -58,8 +59,9 @@ fn writes(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
     next()
 }
 
-/// Returns the object of a pipe or eventfd that the program reads or writes. Both ends of a pipe are
-/// one file, and so are all eventfds. By the standard files no threads of a program synchronize.
+/// Returns the object of a pipe or eventfd that the program reads or writes. Both ends of a pipe
+/// have one inode, and so have all eventfds. Standard input, output and error have no object, since
+/// the threads of a program do not synchronize by them.
 fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     let fd = fd as c_int;
     if fd <= libc::STDERR_FILENO || active().is_none() || known::is_recording() {
@@ -77,7 +79,7 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     (is_one && is_of_program(place)).then(|| object(Tag::Pipe, status.st_ino as usize))
 }
 
-/// Returns true if a call is not one of a library of communication.
+/// Returns true unless Rushmem, UCX or libfabric makes the call.
 fn is_of_program(place: usize) -> bool {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: writes what it has found if it does not return 0.

@@ -1,8 +1,8 @@
 //! Orders the threads of a program by the routines with which they synchronize: locks, conditions,
 //! barriers, semaphores, and initialization that is done once.
 //!
-//! The program's own calls alone count. `oshcc --race` links them to these (the linker's `--wrap`),
-//! with the names that it lists.
+//! Only calls by the program itself count. `oshcc --race` links them to the functions here, by the
+//! linker's option `--wrap` for each name.
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
@@ -30,7 +30,7 @@ around_next! {
     enters(0): __wrap___cxa_guard_acquire;
 }
 
-/// Takes a lock, if the result is 0 or says that the thread that had it is dead.
+/// Acquires the lock if the result is 0, or says that the thread that held the lock has died.
 fn takes(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if matches!(result as c_int, 0 | libc::EOWNERDEAD) {
@@ -78,8 +78,8 @@ extern "C" fn take_again(mutex: usize) {
     acquire(mutex);
 }
 
-/// Waits for a condition without the mutex, which the thread has again afterward, also if it is
-/// canceled.
+/// Waits for a condition. The wait releases the mutex, and the thread holds it again afterward,
+/// also if the thread is canceled.
 fn waits_without(mutex: usize, next: impl FnOnce() -> usize) -> usize {
     release(mutex);
     let mut handler = MaybeUninit::uninit();
@@ -102,7 +102,8 @@ type Initialize = extern "C" fn();
 type Once = unsafe extern "C" fn(*mut c_void, Initialize) -> c_int;
 
 thread_local! {
-    /// The flag of an initialization that the calling thread may run, and its function.
+    /// The flag and the function that the calling thread has passed to `pthread_once` or
+    /// `call_once`.
     static ONCE: Cell<Option<(usize, Initialize)>> = const { Cell::new(None) };
 }
 
@@ -128,7 +129,7 @@ fn once(
     result
 }
 
-/// Stands before the function of this name.
+/// Wraps `pthread_once` for the program.
 ///
 /// # Safety
 /// As that one.
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn __wrap_pthread_once(flag: *mut c_void, f: Initialize) -
     once(c"pthread_once", &NEXT, flag, f)
 }
 
-/// Stands before the function of this name.
+/// Wraps `call_once` for the program.
 ///
 /// # Safety
 /// As that one.

@@ -1,5 +1,5 @@
-//! Teams of threads in an OpenMP program, whichever library carries them out: the objects by which
-//! they synchronize.
+//! Teams of threads in an OpenMP program, over libgomp and over libomp: the objects by which they
+//! synchronize.
 
 use crate::objects::{Tag, acquire, object, release, with};
 use rushmem_race::private;
@@ -12,10 +12,11 @@ thread_local! {
     pub static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Objects of one tag that a team has.
+/// The number of objects of one tag that a team has.
 const PARTS: usize = 4;
 
-/// Returns an object of a team, one of the [`PARTS`] of the tag.
+/// Returns one of the [`PARTS`] objects of a team that have this tag: `number` counts modulo
+/// `PARTS`.
 pub fn part(tag: Tag, team: usize, number: usize) -> usize {
     object(tag, team * PARTS + number % PARTS)
 }
@@ -30,8 +31,8 @@ pub fn own(tag: Tag) -> usize {
     of_team(tag, TEAM.get().0)
 }
 
-/// Returns a number for a new team, of which the calling thread makes part: the program has several
-/// threads from now on.
+/// Returns a number for a new team, which the calling thread starts. From now on the program counts
+/// as one with several threads.
 pub fn fork() -> usize {
     static TEAMS: AtomicUsize = AtomicUsize::new(1);
     private::have_threads();
@@ -40,8 +41,8 @@ pub fn fork() -> usize {
     team
 }
 
-/// Begins a barrier, which ends the section that the thread is in: what all threads and tasks of
-/// the team did before it is known after it.
+/// Begins a barrier, which ends the current section of the thread. Accesses of all threads and
+/// tasks of the team before the barrier are ordered before accesses after it.
 pub fn barrier_begins() {
     let (team, passed) = TEAM.get();
     with(ProcessDetector::end_sections);
@@ -56,7 +57,8 @@ pub fn barrier_ends() {
     TEAM.set((team, passed + 1));
 }
 
-/// Ends the team: the calling thread knows what all its threads and tasks did.
+/// Ends the team: accesses of all its threads and tasks are ordered before what the calling thread
+/// does next.
 pub fn join(team: usize) {
     with(|process| {
         process.acquire_last(of_team(Tag::TeamJoin, team));
@@ -81,14 +83,14 @@ pub struct Dependence {
 }
 
 impl Dependence {
-    /// Begins the task, after those on which it depends.
+    /// Begins the task that has this dependence, after the tasks on which it depends.
     pub fn begin(self) {
         let others = [Tag::In, Tag::Out, Tag::Set].into_iter();
         let others = others.filter(|tag| *tag != self.tag || self.tag == Tag::Out);
         others.for_each(|tag| acquire(object(tag, self.addr)));
     }
 
-    /// Ends it, before those that depend on it.
+    /// Ends the task that has this dependence, before the tasks that depend on it.
     pub fn end(self) {
         release(object(self.tag, self.addr));
     }

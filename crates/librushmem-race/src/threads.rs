@@ -1,7 +1,8 @@
-//! Orders what a thread of a program does with what comes before its start and after its join.
+//! Orders the accesses of a thread of the program after those before its creation, and before those
+//! after its join.
 //!
-//! A library, such as that of C++, may start and join it. So these functions stand before those of
-//! the C library for the whole process.
+//! A library, such as that of C++, may create and join the thread. So these functions interpose
+//! those of the C library for the whole process.
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
@@ -29,7 +30,8 @@ struct ThreadStart<R> {
     number: usize,
 }
 
-/// A variable of a thread that is dropped when it ends, in whatever way.
+/// A thread-local variable that is dropped when the thread ends: by a return, `pthread_exit` or
+/// cancellation.
 struct ThreadEnd;
 
 thread_local! {
@@ -64,8 +66,8 @@ extern "C" fn run<R>(start: *mut c_void) -> R {
     // SAFETY: made by `create` below, for this thread alone.
     let ThreadStart { start, argument, number } =
         *unsafe { Box::from_raw(start.cast::<ThreadStart<R>>()) };
-    // What is used first is dropped last: the end needs the thread, and variables of the program
-    // are dropped before.
+    // Thread-local variables are dropped in the reverse order of their first use. The drop of `END`
+    // uses `THREAD`, and must follow the destructors of the program's variables.
     THREAD.with(|_| ());
     END.with(|_| ());
     with(|process| process.begin_thread(object(Tag::ThreadStart, number)));
@@ -99,7 +101,7 @@ fn find<F: Copy>(found: &OnceLock<F>, name: &CStr) -> F {
     *found.get_or_init(|| unsafe { next(name) })
 }
 
-/// Stands before the function of this name.
+/// Interposes the function of this name.
 ///
 /// # Safety
 /// As that one.
@@ -116,7 +118,7 @@ pub unsafe extern "C" fn pthread_create(
     create(start, argument, |start, argument| unsafe { next(thread, attributes, start, argument) })
 }
 
-/// Stands before the function of this name.
+/// Interposes the function of this name.
 ///
 /// # Safety
 /// As that one.

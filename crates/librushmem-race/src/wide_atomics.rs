@@ -1,5 +1,5 @@
-//! Atomic operations of 16 bytes, as those of `tsan`. A value takes two registers, so that the place
-//! of the call comes as an earlier argument.
+//! Atomic operations of 16 bytes, like the shorter ones in `tsan`. A value takes two registers, so
+//! the place of the call is an earlier argument than there.
 #![allow(unsafe_code)]
 
 use crate::tsan::{atomic, with_place};
@@ -24,7 +24,7 @@ macro_rules! updates {
             a: usize,
             v: u128,
             _: c_int,
-            // Two registers for a value begin with an even one on aarch64, which skips one.
+            // On aarch64 the two registers of a value begin with an even one, so one is skipped.
             #[cfg(target_arch = "x86_64")] _: usize,
             place: usize,
         ) -> u128 {

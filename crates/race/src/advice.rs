@@ -6,8 +6,8 @@ use crate::areas::ShadowPlace;
 use crate::side::Side;
 use crate::symbols::SourceLine;
 
-/// Returns what would order two accesses, of symmetric memory at `place` or of private memory, or
-/// make them one operation.
+/// Returns the sentences of a report that say what would order two accesses, or which operation
+/// would replace them. The accesses are to symmetric memory at `place`, or to private memory.
 pub fn of(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     let [first, second] = sides;
     if first.kind.is_atomic() && second.kind.is_atomic() {
@@ -80,7 +80,8 @@ fn of_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String 
     }
 }
 
-/// Returns the advice for an operation in flight of the default context and an access by another PE.
+/// Returns the advice for an operation in flight on the default context and an access by another
+/// PE.
 fn of_operation_in_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) -> String {
     let is_word_of_library =
         |side: &Side| side.kind.is_of_library() && !side.kind.is_atomic() && side.nbytes <= 8;

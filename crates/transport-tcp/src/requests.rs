@@ -1,4 +1,4 @@
-//! The requests of this PE to one peer, of all its origins, and where the answers go.
+//! The requests that all origins of this PE send to one peer, and the destinations of the answers.
 #![allow(unsafe_code)]
 
 use crate::proto::{ExpectedReply, Ledger, ReplyFrame, RequestFrame};
@@ -12,12 +12,12 @@ use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::origin::Payload;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr, mem};
 
-/// Batches that are answered at a time. With the answers to single requests, the target has to hold
-/// less than what it refuses.
+/// The maximum number of unanswered batches that request answers. It keeps the answers that wait at
+/// the target below the size at which the target refuses the peer.
 const MAX_ANSWERED: usize = 8;
 
-/// The destination of an answer. The memory that it points to stays valid until the answer has come
-/// or the connection is closed.
+/// The destination of an answer. Its memory stays valid until the answer has arrived or the
+/// connection is closed.
 #[derive(Clone, Copy)]
 enum To {
     /// Memory of this PE alone, or that no other thread reads meanwhile.
@@ -26,7 +26,7 @@ enum To {
     Shared(LocalBuf),
     /// The origin that a reply names.
     Origin,
-    /// The same, of a reply with the answers to a batch.
+    /// The origin that a reply with the answers to a batch names.
     OriginOfBatch,
     Nowhere,
 }
@@ -38,9 +38,9 @@ unsafe impl Send for To {}
 pub(crate) struct Requests {
     pub(crate) queue: SendQueue,
     ledger: Ledger<To>,
-    /// The number of batches without an answer that have one.
+    /// The number of unanswered batches that request answers.
     n_answered_batches: usize,
-    /// The words of the answer to symmetric memory whose body is being received.
+    /// Writes the words of the answer that is being received into memory that others read.
     words: WholeWords,
     /// The reply that is being received.
     reply: WholeBody,
@@ -65,7 +65,7 @@ impl Requests {
             && self.n_answered_batches < MAX_ANSWERED
     }
 
-    /// Returns true if so much waits that it should leave.
+    /// Returns true if enough bytes wait that they should be sent now.
     pub(crate) fn is_full(&self, tuning: &Tuning) -> bool {
         self.queue.own_bytes() >= tuning.send_at
     }
@@ -114,7 +114,7 @@ impl Requests {
         self.ledger.expect(ExpectedReply::Data(nbytes), to)
     }
 
-    /// Appends a message, with a copy of what it brings.
+    /// Appends a message, with a copy of its payload.
     ///
     /// # Safety
     /// Data are valid for reads.
@@ -150,8 +150,8 @@ impl Requests {
         }
     }
 
-    /// Returns where the body of a `Data` reply goes, which must be the next expected answer, if
-    /// the kernel may write there.
+    /// Returns the destination of the body of a `Data` reply, if the kernel may write there. Fails
+    /// if the reply is not the next expected answer.
     pub(crate) fn private_destination(
         &self,
         seq: u64,
@@ -170,8 +170,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Puts an answer of the peer, `pe`, or the part of its body that follows the first `done`
-    /// bytes, where it belongs.
+    /// Delivers an answer of the peer `pe`. If it has a body, `bytes` are a part of the body, which
+    /// begins at the offset `done`.
     pub(crate) fn take(
         &mut self,
         (receiving, pe): (&ReceivingPe, Pe),
@@ -205,7 +205,7 @@ impl Requests {
     }
 }
 
-/// Leaves a reply of a peer with the origin that it names.
+/// Adds a reply of a peer to the replies of the origin that it names.
 fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violation> {
     let (head, answers) = body.split_at_checked(REPLY).ok_or(Violation::Unknown("reply"))?;
     let reply = Reply::decode(head).map_err(|_| Violation::Unknown("reply"))?;

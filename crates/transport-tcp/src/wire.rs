@@ -1,5 +1,5 @@
-//! The way of one origin into the network: what it writes, reads and sends on the connections that
-//! all origins of the PE share. A connection orders everything, and any thread receives on it.
+//! The wire of one origin: it writes, reads and sends on the connections, which all origins of the
+//! PE share. A connection keeps the order of all operations, and any thread may receive from it.
 #![allow(unsafe_code)]
 
 use crate::network::Network;
@@ -22,16 +22,17 @@ pub(crate) struct TcpWire {
     /// The replies to the origin's requests, which any thread may receive.
     replies: Arc<Replies>,
     caps: WireCaps,
-    /// Words of long transfers are written and read in parts: no other thread reads them meanwhile.
+    /// The words of long transfers may be written and read in parts, since no thread accesses them
+    /// meanwhile.
     pub(crate) in_parts: bool,
     routes: PeMap<Route>,
-    /// PEs for which something may be held back since the last fence.
+    /// PEs to which operations since the last fence may be unsent.
     held: Vec<Pe>,
     /// Writes and reads that no call waits for, and that are not known to be done.
     in_flight: usize,
     /// The PE that is likely to send next: a call waits, or will wait, for it.
     expected: Option<Pe>,
-    /// The number of events before the last attempt of a wait.
+    /// The number of events when `sleep` last returned.
     seen: u64,
 }
 
@@ -54,7 +55,7 @@ pub(crate) enum TcpToken {
 }
 
 impl TcpWire {
-    /// Returns a wire that finds its replies there.
+    /// Returns a wire that takes its replies from `replies`.
     pub(crate) fn new(Network { shared, .. }: &Network, replies: Arc<Replies>) -> TcpWire {
         let tuning = &shared.tuning;
         let caps = WireCaps {
@@ -84,7 +85,7 @@ impl TcpWire {
         }
     }
 
-    /// Records the number of a write or read, and whether it or others wait to be sent.
+    /// Records the number of a write or read, and whether the connection has unsent data.
     fn started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
         let route = &mut self.routes[pe];
         route.last = number;
@@ -95,14 +96,14 @@ impl TcpWire {
         self.hold(pe, is_unsent);
     }
 
-    /// Records whether something for a PE waits to be sent.
+    /// Records a PE if the connection to it has unsent data.
     fn hold(&mut self, pe: Pe, is_unsent: bool) {
         if is_unsent && !std::mem::replace(&mut self.routes[pe].is_held, true) {
             self.held.push(pe);
         }
     }
 
-    /// Returns what became of an attempt that found no room, which the peer makes.
+    /// Returns the outcome of an attempt that found no room. The peer makes room by its answers.
     fn full(&mut self, pe: Pe) -> PostOutcome<TcpToken> {
         self.expected = Some(pe);
         PostOutcome::Full
@@ -184,7 +185,7 @@ impl Wire for TcpWire {
         Ok(PostOutcome::Pending(TcpToken::Done(number)))
     }
 
-    /// Data of a call that does not wait may leave together with others.
+    /// Keeps data of a call that does not wait, to be sent together with later operations.
     unsafe fn send(
         &mut self,
         Network { shared, .. }: &Network,
@@ -241,7 +242,7 @@ impl Wire for TcpWire {
         Ok(true)
     }
 
-    /// Asks for an acknowledgment, unless an answer that is awaited is one.
+    /// Requests an acknowledgment, unless an expected answer also acknowledges the last request.
     fn begin_flush(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
         let last = self.routes[pe].last;
         if last == 0 {
@@ -283,8 +284,8 @@ impl Wire for TcpWire {
         self.routes.get(pe).map_or(0, |route| route.in_flight)
     }
 
-    /// Looks at the connection from which an answer is expected, since the kernel says faster what
-    /// has come there than what has come anywhere.
+    /// Polls the connection from which an answer is expected. That takes less time than to ask the
+    /// kernel which of all connections have data.
     fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<bool, Error> {
         let shared = &network.shared;
         let take_replies =
@@ -313,14 +314,14 @@ impl Wire for TcpWire {
         network.poll()
     }
 
-    /// Notices that the peer has left in order.
+    /// Reports the peer as lost if its connection was closed, also by an orderly end.
     fn confirm(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
         shared.confirm(pe)
     }
 
     fn sleep(&mut self, Network { shared, .. }: &Network, at_most: Duration) {
-        // The caller looks for what it waits for between two calls of this: it may sleep only over
-        // what it has seen.
+        // The caller checks between two calls whether its wait is over. An event after the previous
+        // call may have ended the wait, so the thread sleeps only if there was none.
         let events = shared.events();
         if std::mem::replace(&mut self.seen, events) == events {
             shared.sleep(events, at_most);

@@ -5,8 +5,8 @@
 //! - the traits [`Transport`] and [`Endpoint`], and the plain data that they take and return;
 //! - [`mem`], the accesses to symmetric memory that is mapped into the calling process. On the own
 //!   node the runtime calls it inline: a virtual call would cost more than the access itself;
-//! - [`origin`], the engine of providers that call a library: the order, completion and batching of
-//!   what contexts issue;
+//! - [`origin`], the engine of all providers: the order, completion and batching of what contexts
+//!   issue;
 //! - [`kit`], what all providers are built from, and [`descriptors`] and [`device`], what they
 //!   query of the machine.
 //!

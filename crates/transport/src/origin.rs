@@ -1,5 +1,5 @@
-//! The operations that contexts issue over a network that a library moves: their order, their
-//! completion, the batches of small ones and the waits, once for all such providers.
+//! The operations that contexts issue over a network: their order, their completion, the batches of
+//! small ones and the waits, once for all providers.
 //!
 //! A provider supplies a [`Wire`], which starts single operations; one [`Origin`] owns it, together
 //! with all that is known of what was issued. Contexts use an origin by an [`Issuer`], which has

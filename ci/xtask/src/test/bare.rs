@@ -1,9 +1,9 @@
 //! `cargo xtask test --bare`: the tests as on a machine without the libraries of networks and
 //! without the launchers of others.
 //!
-//! In a namespace for mounts, an overlay lies over each directory that holds some of these files.
-//! Its upper layer has nothing but whiteouts of their names, so that they do not exist there, and
-//! nothing can be written. The linker's cache still names the libraries.
+//! In a mount namespace, a read-only overlay covers each directory that has some of these files.
+//! The upper layer of the overlay consists of whiteouts with the names of these files, which hide
+//! them. The cache of the dynamic linker still names the libraries.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -17,16 +17,16 @@ use task_support::{needs, process};
 use super::outcome::StepOutcome;
 use super::session::TestSession;
 
-/// How the names of the libraries begin: those of UCX, libfabric and PMIx.
+/// Prefixes of the file names of libraries: UCX, libfabric and PMIx.
 const LIBRARIES: &[&str] = &["libucp.", "libuct.", "libucs.", "libucm.", "libfabric.", "libpmix."];
 
-/// How the names of the programs begin: Open MPI's and MPICH's launchers, and what comes with the
+/// Prefixes of the names of programs: the launchers of Open MPI and MPICH, and the tools of the
 /// libraries.
 const PROGRAMS: &[&str] =
     &["mpirun", "mpiexec", "orterun", "prte", "prun", "hydra_", "ucx_info", "fi_info"];
 
-/// Covers the directories of the files before `--`, and runs the command after it. The files of a
-/// directory follow each other.
+/// A shell script whose arguments are the files, `--` and a command. It covers the directories of
+/// the files and runs the command. The files must be sorted by directory.
 const COVER: &str = r#"
 set -e
 mount -t tmpfs tmpfs "$stage"
@@ -46,11 +46,11 @@ done
 shift
 "#;
 
-/// Fails if one of the files exists.
+/// A shell script that fails if one of its arguments is a file that exists.
 const ARE_GONE: &str = r#"for file; do if [ -e "$file" ] || [ -h "$file" ]; then exit 1; fi; done"#;
 
-/// Runs this program again where the files are hidden, and does not return. Returns if there are
-/// none, or after it said why they cannot be hidden.
+/// Replaces this process by the same program in a namespace in which the files are hidden. Returns
+/// only if there are no such files, or if they cannot be hidden, after it has printed the reason.
 pub fn enter(target: &Path) -> Result<()> {
     let files = files();
     if files.is_empty() {
@@ -71,7 +71,7 @@ pub fn enter(target: &Path) -> Result<()> {
     }
 }
 
-/// The step that says whether they are hidden.
+/// The step that passes if the files are hidden, and otherwise names those that are not.
 pub fn step(_: &TestSession) -> Result<StepOutcome> {
     let left = files();
     let names: Vec<_> = left.iter().filter_map(|file| file.file_name()?.to_str()).collect();
@@ -81,7 +81,7 @@ pub fn step(_: &TestSession) -> Result<StepOutcome> {
     })
 }
 
-/// Returns the files to be hidden, those of a directory together.
+/// Returns the files to be hidden, sorted by directory.
 fn files() -> BTreeSet<PathBuf> {
     let ldconfig = |path| process::capture(Command::new(path).arg("-p"));
     let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig")).unwrap_or_default();
@@ -100,7 +100,7 @@ fn listed(variable: &str) -> Vec<PathBuf> {
     env::split_paths(&list).filter_map(|dir| dir.canonicalize().ok()).collect()
 }
 
-/// Returns the files of a directory whose names begin in one of these ways.
+/// Returns the files of a directory whose names have one of these prefixes.
 fn beginning(dir: &Path, starts: &[&str]) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let is_one = |file: &PathBuf| {
@@ -122,14 +122,15 @@ fn probe(files: &BTreeSet<PathBuf>, stage: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a command that runs the one of its further arguments where the files are hidden.
+/// Returns a command whose further arguments are another command, which it runs in a namespace in
+/// which the files are hidden.
 fn hiding(files: &BTreeSet<PathBuf>, stage: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.env("stage", stage);
     let run = if needs::is_root() {
         "exec \"$@\""
     } else {
-        // Root in a namespace for users mounts, and becomes the same user again in one more.
+        // To mount takes root in a user namespace. A second user namespace restores the user's IDs.
         command.args(["--user", "--map-root-user"]);
         for (variable, option) in [("user", "-u"), ("group", "-g")] {
             let id = process::capture(Command::new("id").arg(option)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Tasks of an OpenMP program that was compiled by GCC, with what they depend on.
+//! Tasks of an OpenMP program that was compiled by GCC, with their dependences.
 #![allow(unsafe_code)]
 
 use super::Region;
@@ -45,7 +45,7 @@ const HAS_NO_GROUP: c_uint = 1 << 11;
 const HAS_REDUCTION: c_uint = 1 << 12;
 const HAS_EVENT: c_uint = 1 << 13;
 
-/// The code of a task, and the arguments that it is made with.
+/// The code of a task, and the arguments with which the program creates it.
 #[derive(Clone, Copy)]
 struct TaskCode {
     region: Region,
@@ -54,7 +54,7 @@ struct TaskCode {
     nbytes: usize,
 }
 
-/// A task: its code, its own arguments, and what it depends on.
+/// A task: its code, its copy of the arguments, and its dependences.
 struct OpenMpTask {
     region: Region,
     arguments: Box<[u128]>,
@@ -83,7 +83,7 @@ impl OpenMpTask {
         OpenMpTask { region, arguments, has_event: false, is_deferred: true, depends, team, number }
     }
 
-    /// Runs a task whose first arguments are these words.
+    /// Runs the task, after `first` has replaced the first words of its arguments.
     fn run(mut self, first: &[usize]) {
         let own = self.arguments.as_mut_ptr().cast();
         // SAFETY: such a task has as many words of arguments, which libgomp writes.
@@ -101,8 +101,8 @@ impl OpenMpTask {
     }
 }
 
-/// The arguments of a task for libgomp, which writes the event of a task that has one to the first
-/// word.
+/// The arguments of a task as libgomp sees them. If the task has an event, libgomp writes it to the
+/// first word.
 #[repr(C)]
 struct Arguments {
     event: usize,
@@ -118,7 +118,7 @@ extern "C" fn run_task(arguments: *mut c_void) {
     task.run(first);
 }
 
-/// Stands before the function of this name.
+/// Interposes the function of this name.
 ///
 /// # Safety
 /// As that one.
@@ -174,7 +174,8 @@ pub unsafe extern "C" fn GOMP_task(
     }
 }
 
-/// The arguments of a task of a loop for libgomp, which writes the bounds of the task's part.
+/// The arguments of a task of a loop as libgomp sees them. It writes the bounds of the task's part
+/// of the loop to the first two words.
 #[repr(C)]
 struct LoopArguments {
     bounds: [usize; 2],
@@ -230,10 +231,10 @@ fn run_loop(
     }
 }
 
-/// Defines functions that stand before those of their names, which make the tasks of a loop.
+/// Defines functions that interpose those of their names, which make the tasks of a loop.
 macro_rules! task_loops {
     ($($name:ident)+) => {$(
-        /// Stands before the function of this name.
+        /// Interposes the function of this name.
         ///
         /// # Safety
         /// As that one.
@@ -292,9 +293,12 @@ fn ends_task(_: usize, next: impl FnOnce() -> usize) -> usize {
     next()
 }
 
-/// Returns what a task depends on. The array begins with the number of all addresses and that of
-/// those with `out` or `inout`, which come first; or, after a 0, with that of all, of `out`, of
-/// `mutexinoutset` and of `in`, and objects of `omp_depend_t` follow the addresses.
+/// Returns the dependences of a task from an array of libgomp, which has one of two forms:
+///
+/// - the number of addresses, the number of those with `out` or `inout`, and the addresses, those
+///   with `out` or `inout` first;
+/// - 0, the number of all entries, the numbers of those with `out` or `inout`, with `mutexinoutset`
+///   and with `in`, the addresses in this order, and pointers to objects of `omp_depend_t`.
 ///
 /// # Safety
 /// The array has this form.

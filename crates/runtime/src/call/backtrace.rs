@@ -1,5 +1,5 @@
-//! Reads the text of a backtrace, which Rust's standard library makes: every program has that code
-//! already.
+//! Reads the text of a backtrace by Rust's standard library. A library for backtraces is not used,
+//! since the standard library has that code already.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int};
@@ -7,9 +7,9 @@ use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// The prefixes of the names of the library's functions: the profiling names of what it exports,
-/// those of its crates, of which `shmem` is the Rust interface, and those of Rust and C++ that
-/// programs and it use. A library without symbols has only the names that it exports.
+/// The prefixes of the names of functions that are not the program's: the profiling names of the
+/// exported routines, the crates of the library (`shmem` is the Rust interface), and the standard
+/// libraries of Rust and C++. A library without symbols has only the exported names.
 const OURS: [&str; 19] = [
     "psh",
     "pstart_pes",
@@ -31,9 +31,9 @@ const OURS: [&str; 19] = [
     "_ZNKRSt",
     "_ZNOSt",
 ];
-/// The headers that have functions of C++, which call those of C.
+/// The headers whose inline C++ functions call the C routines.
 const HEADERS: [&str; 2] = ["shmem.h", "shmemx.h"];
-/// The functions in which the C library calls threads and `main`, which end a stack.
+/// The outermost functions of a stack, in which the C library calls `main` or a thread's function.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
 pub(super) const OF_RUST: &str = "/rustc/";
@@ -69,19 +69,20 @@ impl Frame<'_> {
         OURS.iter().any(|start| name.starts_with(start)) || self.is_overload()
     }
 
-    /// Returns true if it is a function of our headers, which C++ programs call by the name of the
-    /// generic one.
+    /// Returns true if it is an inline function of our headers, which C++ programs call by the name
+    /// of a generic routine.
     pub(super) fn is_overload(&self) -> bool {
         let file = |place| file_of(place).rsplit('/').next().unwrap_or_default();
         self.place.is_some_and(|place| HEADERS.contains(&file(place)))
     }
 
-    /// Returns true if the C library calls threads or `main` there.
+    /// Returns true if the function is one in which the C library calls `main` or a thread's
+    /// function.
     pub(super) fn is_outermost(&self) -> bool {
         OUTERMOST.contains(&self.name)
     }
 
-    /// Returns `FILE:LINE`, from the directory of this process if the file is in there.
+    /// Returns `FILE:LINE`, relative to the current directory if the file is below that.
     pub(super) fn line(&self) -> Option<String> {
         Some(from_here(without_column(self.place?)))
     }
@@ -92,7 +93,7 @@ impl Frame<'_> {
     }
 }
 
-/// Returns a path from the directory of this process, if it is in there.
+/// Returns a path relative to the current directory if it is below that, else the whole path.
 pub(super) fn from_here(place: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));
@@ -113,8 +114,8 @@ fn without_column(place: &str) -> &str {
     }
 }
 
-/// Returns the name of a function or variable of C++, by the library of that language, which a program in it
-/// has.
+/// Returns the demangled name of a function or variable of C++; `None` for other names, and in
+/// programs without the C++ library, which demangles it.
 pub(crate) fn demangled(name: &str) -> Option<String> {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;

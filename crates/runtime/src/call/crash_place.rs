@@ -5,7 +5,7 @@ use std::backtrace::Backtrace;
 use std::fmt;
 use std::path::Path;
 
-/// The functions of the C library that find out whether the heap is damaged.
+/// The functions of the C library that crash if the heap is damaged.
 const OF_HEAP: [&str; 5] = ["malloc", "calloc", "realloc", "free", "cfree"];
 /// The prefixes of names within the C library.
 const OF_LIBC: [&str; 2] = ["__GI_", "__libc_"];
@@ -30,7 +30,7 @@ pub(crate) enum CrashPlace {
 pub(crate) enum Callee {
     /// A routine of the library.
     Routine(String),
-    /// A function that manages the heap, or another one that calls one.
+    /// A function that manages the heap, or a function that calls such a one.
     OfHeap(String),
     Other(String),
     Unknown,
@@ -78,7 +78,7 @@ impl fmt::Display for CrashPlace {
 }
 
 /// Returns the innermost function of the program among the frames of a backtrace from the one at
-/// `address` on. The C library has places without a directory of the machine.
+/// `address` outward. A place with a relative path whose file does not exist is the C library's.
 fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let first = stack.find(&format!(" {address:#x} - "))?;
     let frames = frames(&stack[first..]);
@@ -92,12 +92,12 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let is_of_heap = below.iter().any(|frame| OF_HEAP.contains(&of_libc(frame.name)));
     let name = |frame: &Frame| {
         let frame = Frame { name: of_libc(frame.name), ..*frame };
-        // To find a name of C++ takes memory of that heap.
+        // To demangle a name of C++ allocates memory of the damaged heap.
         if is_of_heap { frame.name.to_owned() } else { frame.function() }
     };
     let with_line = |frame: &Frame| Some(format!("{} ({})", name(frame), frame.line()?));
     let function = with_line(&frames[at])?;
-    // What was inlined into the function is at no call.
+    // The program calls the outermost frame below. Inline functions of our headers do not count.
     let Some(called) = below.iter().rfind(|frame| !frame.is_overload()) else {
         let other = |frame: &&Frame| is_program(frame) && frame.name != frames[at].name;
         return Some(CrashPlace::In {

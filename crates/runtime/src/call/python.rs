@@ -1,9 +1,9 @@
 //! Finds the line of a program in Python that calls the library, by the stable interface of the
 //! interpreter in this process. Programs in other languages have none.
 //!
-//! An extension that calls the library has released the lock of the interpreter, as a rule. It is
-//! taken by a thread that the caller does not wait for without limit: another thread of the
-//! program may hold it for long.
+//! An extension that calls the library has usually released the lock of the interpreter. A separate
+//! thread then takes the lock, and the caller waits for that thread for a limited time, since
+//! another thread of the program may hold the lock for long.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};

@@ -28,8 +28,8 @@ pub(super) fn is_first(message: &str) -> bool {
 const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
 
 /// Returns true if no PE that the process `launcher` started on this node has claimed this message,
-/// for PEs that share no memory yet. The claim is the name of a socket, held until the PE exits. That of
-/// another user's process does not count, since it must not silence this one.
+/// for PEs that share no memory yet. The claim is the name of a socket, held until the PE exits. A
+/// claim by another user's process does not count, since it must not silence this one.
 pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
     let mut digest = DefaultHasher::new();
     // The number of the parent is unique in its namespace alone.

@@ -41,7 +41,7 @@ const STACK: usize = 64 << 10;
 /// Seconds that reading the debug information may take.
 const LIMIT: u32 = 5;
 
-/// The time for which a message counts as printed where PEs share no memory yet.
+/// The time for which other PEs find the claim of a message where PEs share no memory yet.
 const CLAIM: Duration = Duration::from_secs(1);
 
 /// The value of the node's word from which on the message is printed.

@@ -32,7 +32,8 @@ pub(crate) struct Access {
     pub(super) pe: c_int,
     argument: Argument,
     word: WordKind,
-    /// False for atomic operations that the network carries out on mapped words, too.
+    /// True if this CPU makes the access wherever the memory is mapped here; false for atomic
+    /// operations that the network carries out on mapped words, too.
     is_by_cpu: bool,
 }
 
@@ -189,7 +190,7 @@ impl Access {
         }))
     }
 
-    /// Works as [`path`](Access::path), of the word of an atomic operation.
+    /// Works as [`path`](Access::path), for the word of an atomic operation.
     #[inline(always)]
     fn path_to_word(self, addr: usize, width: AmoWidth) -> RemoteBytes {
         self.path(self.mapped(addr, width.nbytes()), addr, width.nbytes())
@@ -374,7 +375,8 @@ impl Access {
     /// requested.
     ///
     /// # Safety
-    /// Where the request wants the old value is valid for a write of a word until the next quiet.
+    /// If the request names a destination of the old value, this is valid for the write of a word
+    /// until the next quiet.
     #[inline(always)]
     unsafe fn amo(self, request: AmoRequest) -> u64 {
         // SAFETY: the same contract.
@@ -433,7 +435,7 @@ impl Access {
             // SAFETY: the same contract.
             unsafe { access.put_bytes(dest, source, nbytes, completion) };
             if let RemoteBytes::Network(_) = dest {
-                // This CPU, which updates the signal, does not wait for the network.
+                // This CPU updates the signal, so the network must have written the data before.
                 let done =
                     endpoints::on(call, access.ctx, |endpoint| endpoint.pe_quiet(network::pe(pe)));
                 network::or_fail(call, done);

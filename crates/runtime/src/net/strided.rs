@@ -93,7 +93,8 @@ impl Access {
         });
     }
 
-    /// Transfers blocks that are apart at the PE.
+    /// Transfers blocks one by one, or as one strided operation of the network: those that have
+    /// gaps at the PE, or are too long to be packed.
     ///
     /// # Safety
     /// As [`transfer_strided`](Access::transfer_strided).
@@ -159,7 +160,7 @@ impl Access {
         if local_stride == nbytes {
             return transfer(remote, local, whole);
         }
-        // An error in the last piece ends the job before the first one is sent.
+        // Checks the whole range, so that an error in it ends the job before any piece is sent.
         self.path(self.mapped(remote, whole), remote, whole);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();

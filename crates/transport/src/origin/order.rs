@@ -1,8 +1,8 @@
 //! The order and completion of what was issued.
 //!
 //! **After a fence.** Requests are messages with numbers of their own, and their targets keep the
-//! order among them (`kit::requests`). What a write keeps depends on the [order](StreamOrder) of
-//! its wire:
+//! order among them (`kit::requests`). Whether an operation waits for earlier ones depends on the
+//! [order](StreamOrder) that the wire keeps:
 //!
 //! - a write that follows a request waits until the request is known to be carried out, unless the
 //!   wire orders everything;
@@ -23,8 +23,8 @@ use super::wire::{StreamOrder, Wire, WireNetwork};
 use crate::{Error, Pe};
 
 impl<W: Wire> Origin<W> {
-    /// Waits until what follows the last fence may follow the writes before it, unless the wire
-    /// keeps as much order as is `enough` for that.
+    /// Waits until the writes before the last fence are complete, unless the order that the wire
+    /// keeps is `enough`, or more.
     #[inline]
     pub(super) fn order_after_writes(
         &mut self,
@@ -105,8 +105,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Waits until the wire has the requests that found no room, if it keeps all operations in the
-    /// order in which it gets them.
+    /// Waits until the wire has taken the requests that found no room, if it keeps everything in
+    /// the order in which it takes it.
     #[inline]
     pub(super) fn order_after_unsent(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         match self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
@@ -271,7 +271,7 @@ impl<W: Wire> Origin<W> {
         }
         let calls_fence = match self.caps.order {
             StreamOrder::Unordered => false,
-            // It may hold back requests, too.
+            // The wire may hold back requests, too, which its fence sends.
             StreamOrder::Everything => true,
             StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => any,
         };

@@ -1,5 +1,5 @@
-//! The replies to an origin's requests, where threads that take the messages of a PE leave them for
-//! the thread that uses the origin.
+//! The replies to an origin's requests. The thread that receives a reply adds it here, and the
+//! thread that uses the origin takes it.
 
 use super::wire::TakeReply;
 use crate::kit::acks::Acks;
@@ -9,7 +9,7 @@ use crate::kit::violation::{RefusedMessage, Violation};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The replies that have arrived, with the answers to batches, and were not taken.
+/// The replies that have arrived and were not taken yet, each with the answers to its batch.
 #[derive(Default)]
 pub struct Replies {
     /// Their number, which changes under the lock; most polls read only this.
@@ -63,7 +63,8 @@ impl ReplyTable {
         replies
     }
 
-    /// Takes a reply, with the answers to a batch.
+    /// Adds a reply, with the answers to its batch, to the replies of the origin that it names. A
+    /// reply that only acknowledges requests is counted in `acks` instead.
     ///
     /// # Errors
     /// When no origin has requested it.

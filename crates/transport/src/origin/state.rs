@@ -140,7 +140,7 @@ impl<W: Wire> Origin<W> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        // Another PE may need a message of this one before it connects to those that this waits for.
+        // The connection may depend on another PE that waits for an operation in an open batch.
         self.send_open_batches(network)?;
         if !self.wire.reach(network, pe)? {
             self.until(network, Some(pe), |origin| origin.wire.reach(network, pe))?;

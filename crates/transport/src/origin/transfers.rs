@@ -20,8 +20,9 @@ impl<W: Wire> Origin<W> {
     /// one.
     #[inline]
     fn may_batch_put(&self, pe: Pe, segment: Segment, nbytes: usize) -> bool {
-        // A batch is a message: it may have to wait for the writes before the fence, or the writes
-        // after the next fence for it. As a write, a flag that announces data need not.
+        // A batch is a message. It may have to wait for the writes before the last fence, and the
+        // writes after the next fence may have to wait for it. A put that is a write, such as a
+        // flag that announces data, avoids both.
         let only_writes = StreamOrder::WritesByFence..StreamOrder::Everything;
         let is_write = || self.routes[pe].writes_before && only_writes.contains(&self.caps.order);
         is_small(segment, nbytes) && self.batches && !is_write()
@@ -155,9 +156,9 @@ impl<W: Wire> Origin<W> {
         Ok(PostOutcome::Done)
     }
 
-    /// Starts the parts of a transfer, as many as keys and `longest` ask for. A part ends at the end
-    /// of a word of the target, wherever the transfer begins. If its call waits or fails, the parts
-    /// that were started are over on return.
+    /// Starts the parts of a transfer, none of which is longer than `longest` or than its key
+    /// covers. A part ends at the end of a word of the target, wherever the transfer begins. If the
+    /// call waits or fails, the parts that were started are over on return.
     fn in_parts(
         &mut self,
         network: &W::Network,

@@ -47,11 +47,11 @@ pub trait WireNetwork: Send + Sync {
     }
 }
 
-/// The order that a wire keeps among the operations to one PE. Each of these keeps what the one
-/// before it keeps.
+/// The order that a wire keeps among the operations to one PE. Each variant includes the guarantees
+/// of the variants before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamOrder {
-    /// No order: what follows a fence waits until what came before is complete.
+    /// No order: operations after a fence wait until those before it are complete.
     Unordered,
     /// Writes after [`Wire::fence`] arrive after the writes before it.
     WritesByFence,
@@ -62,14 +62,15 @@ pub enum StreamOrder {
     Everything,
 }
 
-/// How long a wire must be polled for its operations to be carried out.
+/// The time until which a wire must be polled so that its operations are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolledUntil {
-    /// Other threads send what is unsent, and receive: there is no need to poll it.
+    /// Until the wire has taken the operations. Then other threads send and receive.
     Started,
-    /// The operations are over.
+    /// Until the operations are over.
     Over,
-    /// The target has acknowledged the messages: one whose operation is over may not have left.
+    /// Until the target has acknowledged the messages: the operation of a message may be over
+    /// before the message is sent.
     Acknowledged,
 }
 
@@ -83,9 +84,9 @@ pub struct WireCaps {
     pub batches: bool,
     /// Small operations travel in batches in sessions.
     pub sessions: bool,
-    /// The order that it keeps.
+    /// The order that the wire keeps.
     pub order: StreamOrder,
-    /// What the wire must be polled for.
+    /// The time until which the wire must be polled.
     pub polled: PolledUntil,
     /// A flush sends nothing.
     pub flushes_free: bool,
@@ -159,8 +160,8 @@ pub trait Wire: Send + Sized {
     /// used.
     fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
-    /// Returns how much of a range that lies in the segment of a PE one key covers: all of it unless
-    /// the wire has keys.
+    /// Returns how much of a range in the segment of a PE is covered by one key. A wire without
+    /// keys covers all of it.
     fn covered(
         &mut self,
         network: &Self::Network,
@@ -223,9 +224,8 @@ pub trait Wire: Send + Sized {
         false
     }
 
-    /// Starts an atomic operation of the network's own, if the network [carries
-    /// out](Wire::carries_out) any. The old value goes to `fetched`, unless
-    /// that is null.
+    /// Starts an atomic operation that the network itself [carries out](Wire::carries_out), and
+    /// writes the old value to `fetched`, unless that is null.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation is over.
@@ -272,8 +272,9 @@ pub trait Wire: Send + Sized {
         false
     }
 
-    /// Orders the writes before ahead of those that follow, if it [can](WireCaps::order), and sends
-    /// what it has held back. Returns false if that is to be repeated.
+    /// Orders the writes before this call ahead of those after it, if the wire
+    /// [can](WireCaps::order), and sends all operations that it has held back. Returns false if the
+    /// call must be repeated.
     fn fence(&mut self, network: &Self::Network) -> Result<bool, Error> {
         let _ = network;
         Ok(true)

@@ -1,9 +1,9 @@
-//! The copy of a process that has crashed. There the crash is described, by code that no handler
-//! may run.
+//! The copy of a process that has crashed. The copy describes the crash, by code that a handler may
+//! not run in the process itself.
 //!
-//! The handler may have a few kilobytes of stack, since the program may have set that stack itself.
-//! So in the copy the same signal comes again, at the same instruction, and its handler has a large
-//! stack.
+//! The handler may have only a few kilobytes of stack, since the program may have set the stack for
+//! handlers itself. So the copy sends itself the same signal at the same instruction, with another
+//! handler, which has a large stack.
 #![allow(unsafe_code)]
 
 use super::signal::{Crash, Handler, Registers, handle};
@@ -21,7 +21,7 @@ pub(super) struct CopyTask<'a> {
     /// The context that the kernel has passed to the handler in this process.
     pub(super) context: *mut libc::ucontext_t,
     pub(super) handler: Handler,
-    /// Seconds that it may take: what it needs may have been locked at the crash.
+    /// Seconds that the handler may take: a lock that it needs may have been held at the crash.
     pub(super) limit: u32,
 }
 
@@ -46,7 +46,7 @@ impl CopyTask<'_> {
     }
 }
 
-/// Has the handler run in the copy as the one of the signal that has led to the crash.
+/// Runs in the copy: installs the handler for the signal of the crash, and sends that signal.
 extern "C" fn repeat(task: *mut c_void) -> c_int {
     // SAFETY: that of `run`, whose stack the copy has, too.
     let task = unsafe { &*task.cast::<CopyTask>() };
@@ -77,7 +77,7 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     unsafe { restore(task.context) }
 }
 
-/// Goes on where a signal has interrupted this thread.
+/// Resumes this thread where the signal has interrupted it.
 ///
 /// # Safety
 /// A context that the kernel has passed to a handler and that is still at its place, where the
@@ -118,9 +118,9 @@ pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
     is_mapped.then_some(libc::stack_t { ss_sp: memory, ss_flags: 0, ss_size: nbytes })
 }
 
-/// Returns the address by which a backtrace names the interrupted frame, after a change of the
-/// context: who reads the stack takes it for an address to which a call returns, and looks up the
-/// byte before it.
+/// Adds 1 to the instruction address of the context, and returns the result, by which a backtrace
+/// names the interrupted frame. A backtrace takes the address for one to which a call returns, and
+/// looks up the byte before it.
 ///
 /// # Safety
 /// As [`Registers::set`].
@@ -150,7 +150,7 @@ pub(super) unsafe fn leave_call(context: *mut libc::ucontext_t) {
     #[cfg(target_arch = "aarch64")]
     // SAFETY: by contract.
     let (stack, next) = (registers.stack, unsafe { (*context).uc_mcontext.regs[30] as usize });
-    // The call itself, not what comes behind it.
+    // An address within the call instruction, not after it.
     let caller = Registers { instruction: next - 1, stack };
     // SAFETY: by contract.
     unsafe { caller.set(context) };

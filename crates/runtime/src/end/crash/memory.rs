@@ -14,7 +14,8 @@ const CHUNK: usize = 16 << 20;
 pub struct CrashAllocator;
 
 static IS_COPY: AtomicBool = AtomicBool::new(false);
-/// What is left of the pages that were mapped. Only the copy, which has one thread, uses it.
+/// The start of the unused bytes of the pages that were mapped last. Only the copy, which has one
+/// thread, uses this and `LEFT`, their number.
 static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 

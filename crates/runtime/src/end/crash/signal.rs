@@ -1,4 +1,4 @@
-//! The signals of a crash, and what the kernel says of one.
+//! The signals that report a crash, and the data that the kernel passes to their handlers.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -29,12 +29,13 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
 }
 
-/// What the kernel says of a crash.
+/// A crash, as the kernel describes it to the handler.
 pub(super) struct Crash {
     pub(super) signal: c_int,
-    /// The reason of the signal; above 0 if it was not sent.
+    /// The reason of the signal (`si_code`): above 0 if the kernel raised it, otherwise a process
+    /// sent it.
     pub(super) code: c_int,
-    /// The address that was accessed, for some reasons.
+    /// The address that was accessed, if the signal reports an access to memory.
     pub(super) address: usize,
     pub(super) registers: Registers,
     /// True on the first thread of the process.

@@ -1,22 +1,23 @@
-//! The memory that a crash has touched: an address, a function that is none, or more of the stack
-//! than there is.
+//! The access that has led to a crash: to an address without usable memory, a call of an address
+//! that is no function, or an access beyond the end of the stack.
 
 use super::signal::Crash;
 use core::ffi::c_int;
 use std::ops::Range;
 
-/// Addresses below are offsets from a null pointer.
+/// Addresses below this one count as offsets from a null pointer.
 const NEAR_NULL: usize = 64 << 10;
 
-/// The distance from the top of the stack up to which functions access what they have not taken
-/// yet.
+/// The distance below the stack pointer within which functions access the stack before they have
+/// moved the pointer.
 const BEYOND_TOP: usize = 64 << 10;
 
-/// The code of a fault at an address that no memory can have: the processor does not tell which.
+/// The code of a fault at an address that no memory can have. The processor does not report the
+/// address.
 const SI_KERNEL: c_int = 0x80;
-/// The code of an access that the memory there does not allow.
+/// The code of an access that the protection of the memory does not allow.
 const SEGV_ACCERR: c_int = 2;
-/// The code of an access behind the end of a file, or to memory that cannot be had.
+/// The code of an access beyond the end of a file, or to memory that the kernel cannot provide.
 const BUS_ADRERR: c_int = 2;
 
 /// Returns true if the processor has found no memory for an access.
@@ -24,7 +25,7 @@ fn is_fault(crash: &Crash) -> bool {
     matches!(crash.signal, libc::SIGSEGV | libc::SIGBUS) && crash.code > 0
 }
 
-/// Returns true if the program has called what is no function.
+/// Returns true if the program has called an address that is no function.
 pub(super) fn is_call(crash: &Crash) -> bool {
     is_fault(crash) && crash.address == crash.registers.instruction
 }

@@ -5,9 +5,9 @@
 //! addition. An access that fails these compares takes the cold path, which finds another way to
 //! the memory or reports why there is none. With `SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE` or
 //! explanations of long waits the segments of the fast path are empty, so that every access takes
-//! the cold path and is checked, counted or recorded there. When PEs outnumber the usable CPUs, gets
-//! and fetching atomic operations have a table in which no PE is mapped, so that `net::polling`
-//! counts them.
+//! the cold path and is checked, counted or recorded there. When PEs outnumber the usable CPUs,
+//! gets and fetching atomic operations have a table in which no PE is mapped, so that
+//! `net::polling` counts them.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};

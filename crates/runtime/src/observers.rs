@@ -105,9 +105,18 @@ pub(crate) fn access<R>(
     is_mapped: bool,
     make: impl FnOnce(&mut bool) -> R,
 ) -> R {
-    if !any() {
-        return make(&mut false);
-    }
+    if any() { observed_access(describe, is_mapped, make) } else { make(&mut false) }
+}
+
+/// Makes an access while somebody listens. It is a function of its own so that [`access`] need not
+/// save the registers that this one uses.
+#[cold]
+#[inline(never)]
+fn observed_access<R>(
+    describe: impl FnOnce() -> Event,
+    is_mapped: bool,
+    make: impl FnOnce(&mut bool) -> R,
+) -> R {
     let mut begun = OngoingEvent::new(describe());
     begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
     begun.begin();

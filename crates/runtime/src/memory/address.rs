@@ -340,6 +340,12 @@ pub(crate) fn reachable(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8
     Some(here.wrapping_byte_offset(delta(segment, pe)?))
 }
 
+/// Returns true if the heap of `pe` is mapped here.
+#[inline(always)]
+pub(crate) fn is_heap_mapped(pe: c_int) -> bool {
+    MAP.heap.delta(pe).is_some()
+}
+
 /// Returns where this PE can load and store PE `pe`'s copy of a byte, allocated or not.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     reachable(address.addr(), 1, pe).map(<*mut u8>::cast)

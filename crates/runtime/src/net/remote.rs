@@ -65,15 +65,14 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
         (false, true) => (AccessKind::PutNbi, Completion::AtQuiet),
     };
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
-    let describe = || {
+    let describe = move || {
         let event = access.event(kind, Effect::Writes, dest, nbytes);
         if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) }
     };
-    let mapped = access.mapped(dest, nbytes);
-    observers::access(describe, mapped.is_some(), |_| {
-        let dest = access.path(mapped, dest, nbytes);
+    let to = access.resolve(dest, nbytes);
+    observers::access(describe, to.is_mapped(), move |_| {
         // SAFETY: the same contract.
-        unsafe { access.put_bytes(dest, source, nbytes, completion) }
+        unsafe { access.put_bytes(to, source, nbytes, completion) }
     });
 }
 
@@ -97,15 +96,14 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
         (false, true) => (AccessKind::GetNbi, Completion::AtQuiet),
     };
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
-    let describe = || {
+    let describe = move || {
         let event = access.event(kind, Effect::Reads, source, nbytes);
         if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) }
     };
-    let mapped = access.mapped(source, nbytes);
-    observers::access(describe, mapped.is_some(), |_| {
-        let source = access.path(mapped, source, nbytes);
+    let from = access.resolve(source, nbytes);
+    observers::access(describe, from.is_mapped(), move |_| {
         // SAFETY: the same contract.
-        unsafe { access.get_bytes(dest, source, nbytes, completion) }
+        unsafe { access.get_bytes(dest, from, nbytes, completion) }
     });
 }
 
@@ -169,31 +167,18 @@ impl Access {
         Event { call, action: Action::Access(access), ctx, pe, remote, local }
     }
 
-    /// Returns the PE's copy of `nbytes` bytes at `addr`, if it is mapped here and this CPU carries
-    /// the access out.
+    /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if they
+    /// are not symmetric, or nothing reaches them.
     #[inline(always)]
-    pub(super) fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        if self.is_by_cpu { address::reachable(addr, nbytes, self.pe) } else { None }
-    }
-
-    /// Returns the path to bytes that are [`mapped`](Access::mapped) or not. Ends the job with an
-    /// error if they are not symmetric, or nothing reaches them.
-    #[inline(always)]
-    pub(super) fn path(self, mapped: Option<*mut u8>, addr: usize, nbytes: usize) -> RemoteBytes {
-        if let Some(mapped) = mapped {
-            return RemoteBytes::Cpu(mapped);
-        }
+    pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
+        let Access { call, pe, argument, is_by_cpu, .. } = self;
         let is_open = network::is_open();
-        let in_heap = address::remote_in_heap(addr, nbytes, self.pe).filter(|_| is_open);
-        RemoteBytes::Network(in_heap.unwrap_or_else(|| {
-            address::remote(self.call, self.argument.name(), addr, nbytes, (self.pe, is_open))
-        }))
-    }
-
-    /// Works as [`path`](Access::path), for the word of an atomic operation.
-    #[inline(always)]
-    fn path_to_word(self, addr: usize, width: AmoWidth) -> RemoteBytes {
-        self.path(self.mapped(addr, width.nbytes()), addr, width.nbytes())
+        match address::remote_in_heap(addr, nbytes, pe) {
+            Some(at) if is_open && !(is_by_cpu && address::is_heap_mapped(pe)) => {
+                RemoteBytes::Network(at)
+            }
+            _ => resolve_others(call, argument, addr, nbytes, pe, (is_open, is_by_cpu)),
+        }
     }
 
     #[inline(always)]
@@ -275,7 +260,7 @@ impl Access {
         condition: u64,
     ) -> u64 {
         self.require_aligned(dest, width);
-        let describe = || {
+        let describe = move || {
             let effect = match op {
                 AmoOp::Fetch => Effect::Reads,
                 AmoOp::CompareSwap => Effect::WritesIfEqual,
@@ -283,9 +268,9 @@ impl Access {
             };
             self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
         };
-        let mapped = self.mapped(dest, width.nbytes());
-        observers::access(describe, mapped.is_some(), |has_written| {
-            let old = match self.path(mapped, dest, width.nbytes()) {
+        let word = self.resolve(dest, width.nbytes());
+        observers::access(describe, word.is_mapped(), move |has_written| {
+            let old = match word {
                 RemoteBytes::Cpu(at) => {
                     polling::read();
                     // SAFETY: mapped and aligned.
@@ -318,26 +303,24 @@ impl Access {
         condition: u64,
     ) {
         self.require_aligned(dest, width);
-        let describe = || {
+        let describe = move || {
             let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
             let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
             event.with_buffer(fetched, width.nbytes())
         };
-        let mapped = self.mapped(dest, width.nbytes());
-        observers::access(describe, mapped.is_some(), |_| {
-            match self.path(mapped, dest, width.nbytes()) {
-                RemoteBytes::Cpu(at) => {
-                    polling::read();
-                    // SAFETY: mapped and aligned.
-                    let old = unsafe { mem::apply(op, width, at, operand, condition) };
-                    // SAFETY: valid by contract.
-                    unsafe { width.write(fetched, old) };
-                }
-                RemoteBytes::Network(dest) => {
-                    let old = OldValue::AtQuiet(fetched);
-                    // SAFETY: valid by contract.
-                    unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
-                }
+        let word = self.resolve(dest, width.nbytes());
+        observers::access(describe, word.is_mapped(), move |_| match word {
+            RemoteBytes::Cpu(at) => {
+                polling::read();
+                // SAFETY: mapped and aligned.
+                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                // SAFETY: valid by contract.
+                unsafe { width.write(fetched, old) };
+            }
+            RemoteBytes::Network(dest) => {
+                let old = OldValue::AtQuiet(fetched);
+                // SAFETY: valid by contract.
+                unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
             }
         });
     }
@@ -347,10 +330,10 @@ impl Access {
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         self.require_aligned(dest, width);
-        let describe = || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
-        let mapped = self.mapped(dest, width.nbytes());
-        observers::access(describe, mapped.is_some(), |_| {
-            self.update_word(self.path(mapped, dest, width.nbytes()), width, op, operand);
+        let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
+        let word = self.resolve(dest, width.nbytes());
+        observers::access(describe, word.is_mapped(), move |_| {
+            self.update_word(word, width, op, operand);
         });
     }
 
@@ -407,7 +390,7 @@ impl Access {
         let signaling = Access::of_signal(call, ctx, pe);
         signaling.require_aligned(sig_addr, AmoWidth::Eight);
         // The put and its signal count once, by the bytes of the data.
-        let describe = || {
+        let describe = move || {
             let kind = match completion {
                 Completion::Now => AccessKind::PutSignal,
                 Completion::AtQuiet => AccessKind::PutSignalNbi,
@@ -415,12 +398,12 @@ impl Access {
             let event = access.event(kind, Effect::Writes, dest, nbytes);
             event.with_buffer(source, nbytes).with_signal(sig_addr)
         };
-        observers::access(describe, false, |_| {
-            let word = signaling.path_to_word(sig_addr, AmoWidth::Eight);
+        observers::access(describe, false, move |_| {
+            let word = signaling.resolve(sig_addr, AmoWidth::Eight.nbytes());
             if nbytes == 0 {
                 return signaling.update_word(word, AmoWidth::Eight, op, signal);
             }
-            let dest = access.path(access.mapped(dest, nbytes), dest, nbytes);
+            let dest = access.resolve(dest, nbytes);
             if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
                 let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
                 let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
@@ -442,6 +425,34 @@ impl Access {
             }
             signaling.update_word(word, AmoWidth::Eight, op, signal);
         });
+    }
+}
+
+impl RemoteBytes {
+    #[inline(always)]
+    fn is_mapped(self) -> bool {
+        matches!(self, RemoteBytes::Cpu(_))
+    }
+}
+
+/// Works as [`Access::resolve`], of bytes that are not in the heap of an unmapped PE. It takes the
+/// parts of an access, which otherwise is in memory on the path to a network, too.
+#[cold]
+#[inline(never)]
+fn resolve_others(
+    call: Call,
+    argument: Argument,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+    (is_open, is_by_cpu): (bool, bool),
+) -> RemoteBytes {
+    match address::reachable(addr, nbytes, pe).filter(|_| is_by_cpu) {
+        Some(here) => RemoteBytes::Cpu(here),
+        None => {
+            let argument = argument.name();
+            RemoteBytes::Network(address::remote(call, argument, addr, nbytes, (pe, is_open)))
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl Access {
     /// Every block here is valid for reads of a put, and for writes of a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
-        let describe = || {
+        let describe = move || {
             let (kind, effect) = match IS_PUT {
                 true => (AccessKind::PutStrided, Effect::Writes),
                 false => (AccessKind::GetStrided, Effect::Reads),
@@ -82,7 +82,7 @@ impl Access {
                 .map(|(addr, stride)| ByteBlocks { addr, nbytes, stride, n });
             Event { remote, local, ..self.event(kind, effect, 0, 0) }
         };
-        observers::access(describe, false, |_| {
+        observers::access(describe, false, move |_| {
             if remote_stride == nbytes && is_packed(local_stride, nbytes) {
                 // SAFETY: the same contract.
                 unsafe { self.transfer_packed::<IS_PUT>(blocks) }
@@ -101,7 +101,7 @@ impl Access {
     unsafe fn transfer_spread<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
         let span = span(remote_stride, nbytes, n);
-        match self.path(self.mapped(remote, span), remote, span) {
+        match self.resolve(remote, span) {
             RemoteBytes::Network(remote) => {
                 let local = LocalBuf { base: local, nbytes };
                 let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n };
@@ -147,7 +147,7 @@ impl Access {
     unsafe fn transfer_packed<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, local_stride, nbytes, n, .. } = blocks;
         let transfer = |remote, local: *mut u8, nbytes| {
-            let remote = self.path(self.mapped(remote, nbytes), remote, nbytes);
+            let remote = self.resolve(remote, nbytes);
             if IS_PUT {
                 // SAFETY: pieces of what is valid by contract, or of the pack below.
                 unsafe { self.put_bytes(remote, local, nbytes, Completion::Now) }
@@ -161,7 +161,7 @@ impl Access {
             return transfer(remote, local, whole);
         }
         // Checks the whole range, so that an error in it ends the job before any piece is sent.
-        self.path(self.mapped(remote, whole), remote, whole);
+        self.resolve(remote, whole);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         // The pack has room for the blocks of a piece.

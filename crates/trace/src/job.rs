@@ -272,7 +272,8 @@ impl JobTrace {
         collectives
     }
 
-    /// Returns each move: to the same collective on the other PE, or from there.
+    /// Returns an arrow for each record of bytes that a collective moved between two PEs. It joins
+    /// the records of that collective on both.
     fn moves(&self) -> Vec<Flow> {
         let collectives = self.collectives();
         let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();

@@ -9,7 +9,7 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use std::ptr::null_mut;
 
-/// The part of the path of modules that stand between the program and the library.
+/// Part of the path of the files of a Python binding, whose frames are not the program's.
 const OF_BINDING: &str = "/shmem4py/";
 
 /// The number of nested functions that are looked at.

@@ -11,37 +11,42 @@ const LEN: usize = 1 << 16;
 /// They take much longer than two barriers.
 const REQUESTS: u32 = 50;
 
-/// Starts broadcasts from each member in turn, and leaks their requests. Returns the last root.
+/// Starts broadcasts of zeros and then one of ones, and leaks their requests. All have one root,
+/// since broadcasts of different roots to one destination overtake each other.
 fn leak<L: ThreadLevel>(
     team: &Team<'_, L>,
     dest: &SymArray<'_, u64>,
-    source: &SymArray<'_, u64>,
-) -> u64 {
-    for root in 0..REQUESTS {
-        forget(team.broadcast_nb(dest, source, root % team.n_pes()));
+    [zeros, ones]: &[SymArray<'_, u64>; 2],
+) {
+    for request in 1..=REQUESTS {
+        let source = if request == REQUESTS { ones } else { zeros };
+        forget(team.broadcast_nb(dest, source, team.n_pes() - 1));
     }
-    u64::from((REQUESTS - 1) % team.n_pes())
 }
 
-/// Two arrays and a team other than the world, each with its number in `source`.
+/// A team other than the world, an array for the broadcasts, and two sources, of zeros and ones.
 macro_rules! with_team {
-    ($shmem:ident, $team:ident, $dest:ident, $source:ident) => {
+    ($shmem:ident, $team:ident, $dest:ident, $sources:ident) => {
         let team = $shmem.world().split_strided(0, 1, $shmem.n_pes());
         let $team = team.expect("there are such members").expect("this PE is one");
         #[allow(unused_mut)]
-        let (mut $dest, mut $source) = ($shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN));
-        $source.fill(u64::from($shmem.my_pe()));
+        let (mut $dest, mut $sources) =
+            ($shmem.array::<u64>(LEN), [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)]);
+        $dest.fill(17);
+        $sources[1].fill(1);
         $shmem.barrier_all();
     };
 }
 
 shmem::test!(an_epoch_waits_for_leaked_collectives, pes = PES, |shmem| {
-    with_team!(shmem, team, dest, source);
-    let last = leak(&team, &dest, &source);
-    // Nothing reads the source any more, or writes to the destination.
-    source.epoch(|own| own.fill(99));
+    with_team!(shmem, team, dest, sources);
+    leak(&team, &dest, &sources);
+    // Nothing reads the sources any more, or writes to the destination.
+    for source in &mut sources {
+        source.epoch(|own| own.fill(99));
+    }
     dest.epoch(|own| {
-        assert!(own.iter().all(|&element| element == last));
+        assert!(own.iter().all(|&element| element == 1));
         own.fill(100);
     });
     team.sync();
@@ -49,9 +54,10 @@ shmem::test!(an_epoch_waits_for_leaked_collectives, pes = PES, |shmem| {
 });
 
 shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
-    with_team!(shmem, team, dest, source);
-    leak(&team, &dest, &source);
-    drop((dest, source));
+    with_team!(shmem, team, dest, sources);
+    leak(&team, &dest, &sources);
+    drop(dest);
+    drop(sources);
     let later = shmem.array::<u64>(2 * LEN);
     later.fill(7);
     // It waits for the requests of its team.
@@ -61,19 +67,19 @@ shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
 });
 
 shmem::test!(a_new_length_waits_for_leaked_collectives, pes = PES, |shmem| {
-    with_team!(shmem, team, dest, source);
-    let last = leak(&team, &dest, &source);
-    dest.resize(LEN + 1).expect("there is room");
-    assert_eq!((dest.slice(..LEN).to_vec(), dest.load(LEN)), (vec![last; LEN], 0));
+    with_team!(shmem, team, dest, sources);
+    leak(&team, &dest, &sources);
+    // An allocation of one element ends long before the broadcasts.
+    dest.resize(1).expect("there is room");
+    assert_eq!(dest.to_vec(), [1]);
 });
 
 shmem::test!(an_epoch_waits_for_what_another_thread_leaked, pes = PES, || {
     let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
-    with_team!(shmem, team, dest, source);
-    let leaked = || leak(&team, &dest, &source);
-    let last = std::thread::scope(|threads| threads.spawn(leaked).join());
-    let last = last.expect("it does not panic");
-    dest.epoch(|own| assert!(own.iter().all(|&element| element == last)));
+    with_team!(shmem, team, dest, sources);
+    let leaked = || leak(&team, &dest, &sources);
+    std::thread::scope(|threads| threads.spawn(leaked).join()).expect("it does not panic");
+    dest.epoch(|own| assert!(own.iter().all(|&element| element == 1)));
 });
 
 #[test]
@@ -83,11 +89,11 @@ fn over_tcp_too() {
 }
 
 shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
-    with_team!(shmem, team, dest, source);
+    with_team!(shmem, team, dest, sources);
     let mut other = shmem.array::<u64>(1);
     // On PE 0 it is done when PE 1 has started it, in the epoch.
-    let early = (shmem.my_pe() == 0).then(|| team.broadcast_nb(&dest, &source, 1));
-    let late = other.epoch(|_| early.unwrap_or_else(|| team.broadcast_nb(&dest, &source, 1)));
+    let early = (shmem.my_pe() == 0).then(|| team.broadcast_nb(&dest, &sources[1], 1));
+    let late = other.epoch(|_| early.unwrap_or_else(|| team.broadcast_nb(&dest, &sources[1], 1)));
     late.wait();
     assert_eq!(dest.to_vec(), [1; LEN]);
     shmem.barrier_all();

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// Run the collectives' plans and count small operations under a model of a large machine.
 #[derive(Parser)]
 struct ScaleFlags {
-    /// Write collectives.md, updates.md and a chart of each collective as SVG into DIR
+    /// Write collectives.md and a chart of each collective as SVG into DIR
     #[arg(long, value_name = "DIR")]
     doc: Option<PathBuf>,
     /// The largest team, a power of two
@@ -31,9 +31,10 @@ struct ScaleFlags {
 
 /// The introduction of the page.
 const PAGE: &str = "\
-# Collectives at scale
+# Collectives and small operations at scale
 
-This page estimates the time of the collectives on machines that are larger than any test machine.
+This page estimates the time of the collectives, and of [small operations](#small-operations), on
+machines that are larger than any test machine.
 `cargo run --release -p rushmem-scale -- --doc docs/scale` writes it: it runs the plans that the
 library executes, under the LogGP model. There are three machines:
 
@@ -47,8 +48,8 @@ the lower bound: the time in which a word reaches all members, or in which each 
 receives its bytes, whichever is longer. Plans with a step for each member are run up to 4,096 PEs;
 for more PEs, a closed form gives the time, which is checked against the plans.
 
-[collectives.md](../collectives.md) describes which algorithm is used where. Within one node,
-collectives use shared memory instead. In the model each PE of a node has a link of its own, so the
+[Algorithms of collectives](../performance/collectives.md) describes which algorithm is used where.
+Within one node, collectives use shared memory instead. In the model each PE of a node has a link of its own, so the
 model shows less of the gain of two levels than a machine would.
 ";
 
@@ -67,7 +68,6 @@ fn main() -> Result<()> {
         let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
-    write("updates.md", &updates)?;
     let mut page = format!("{PAGE}\n{}\n", table::markdown(&table::rows(max_pes)?));
     let note = "64 PEs to a node, 32 nodes to a group";
     for (name, title, curves, bound) in table::charts(max_pes)? {
@@ -75,5 +75,6 @@ fn main() -> Result<()> {
         write(&file, &by_team_picture(&title, note, &curves, &bound))?;
         page.push_str(&format!("![{title}]({file})\n\n"));
     }
-    write("collectives.md", &format!("{}\n", page.trim_end()))
+    page.push_str(&updates);
+    write("collectives.md", &page)
 }

@@ -81,13 +81,13 @@ impl Batching {
     }
 }
 
-/// Returns the page, up to a size of job.
+/// Returns the section of the page, up to a size of job.
 pub fn markdown(max_pes: u32) -> String {
     let mut text = format!(
         "\
-# Small operations at scale
+## Small operations
 
-This page compares ways to batch small operations in large jobs. A PE issues {UPDATES} updates of 8
+This section compares ways to batch small operations in large jobs. A PE issues {UPDATES} updates of 8
 bytes to random PEs and completes them; each node has {PER_NODE} PEs.
 
 | batches for | operation |
@@ -98,14 +98,11 @@ bytes to random PEs and completes them; each node has {PER_NODE} PEs.
 | a row, then a node | The nodes form a square. Batches of 32 KiB travel to a row, and from there to a node of it. Rushmem does not do this. |
 
 `messages` are sent by each PE, including forwarded ones; `buffers` is the maximum memory of its
-batches; `time` is what sending takes for each operation, over the simulated fabric of 200 Gbit/s of
-[collectives.md](collectives.md).
+batches; `time` is what sending takes for each operation, over the simulated fabric of 200 Gbit/s.
 
 From some thousand nodes on, batches for each node no longer fill, and two hops send fewer messages;
 from some ten thousand nodes on they also take less time. Below that, two hops only save buffers,
 and send twice the bytes, so Rushmem has no second hop.
-
-`cargo run --release -p rushmem-scale -- --doc docs/scale` writes this page.
 
 | PEs | batches for | messages | operations in each | buffers | time |
 |---:|---|---:|---:|---:|---:|

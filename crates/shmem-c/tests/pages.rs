@@ -17,7 +17,7 @@ const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such prog
 const RELEASE: &str = "the step `release` makes and installs these files";
 
 /// Blocks that are left out: the page, how the block begins, and why.
-const LEFT_OUT: [(&str, &str, &str); 8] = [
+const LEFT_OUT: [(&str, &str, &str); 9] = [
     ("first-hour", "python3 -m venv", REGISTRY),
     ("first-hour", "oshrun -n 4 python ring.py", REGISTRY),
     (
@@ -28,6 +28,11 @@ const LEFT_OUT: [(&str, &str, &str); 8] = [
     ("installing", "pip install cargo-zigbuild", RELEASE),
     ("installing", "./configure CC=oshcc", "ci/xtask/tests/packages.rs configures a project"),
     ("installing", "./configure PKG", "ci/xtask/tests/packages.rs configures a project"),
+    (
+        "launching",
+        "shmem-info --topology --xml",
+        "needs hwloc, which `cargo xtask test --bare` hides; launcher/shmem-info/tests run it",
+    ),
     ("races", "cargo +nightly", "needs a nightly compiler"),
     ("measuring", "shmem-perf build", "needs another library; `cargo xtask bench-peer` does it"),
 ];

@@ -132,15 +132,15 @@ fn every_place_carries_its_number() {
     }
 }
 
-/// docs/semantics.md lists for users what has no test.
+/// docs/testing.md lists for users what has no test.
 #[test]
 fn what_has_no_test_is_in_the_docs() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/semantics.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing.md");
     let docs = std::fs::read_to_string(docs).expect("the page is there");
     for (number, place) in POINTS {
         if let Not(reason) = place {
             let line = format!("| {number} | {reason}");
-            assert!(docs.contains(&line), "docs/semantics.md has no line {line}");
+            assert!(docs.contains(&line), "docs/testing.md has no line {line}");
         }
     }
 }

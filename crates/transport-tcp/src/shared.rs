@@ -2,7 +2,7 @@
 //! them, and the notices of what arrived.
 //!
 //! Locks: a wire waits for a link, as does the service for a peer that connects; all others try it.
-//! docs/operation.md has the order of all locks. No link is held while it is connected.
+//! docs/architecture.md has the order of all locks. No link is held while it is connected.
 
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};

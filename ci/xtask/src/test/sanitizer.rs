@@ -144,7 +144,7 @@ fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> 
 }
 
 /// The detector's own state is static data of the program, which the library must not move while
-/// the detector runs: a limit of file sizes keeps it from that (docs/static-data.md).
+/// the detector runs: a limit of file sizes keeps it from that (docs/extensions.md).
 fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
     let mut command = process::limited(RUN_LIMIT, "prlimit");
     command.arg("--fsize=1073741824").arg(prefix.join("bin/oshrun")).args(["-n", n]).arg(program);

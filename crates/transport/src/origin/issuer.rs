@@ -2,7 +2,7 @@
 //! next, at last the service thread.
 //!
 //! Locking: endpoints and finalize wait for an origin's lock; all other threads try it.
-//! docs/operation.md has the order of all locks.
+//! docs/architecture.md has the order of all locks.
 
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};

@@ -200,7 +200,7 @@ fn rows_are_written_as_they_are_read() {
 
 #[test]
 fn the_page_has_every_algorithm() {
-    let page = include_str!("../../../../../docs/collectives.md");
+    let page = include_str!("../../../../../docs/performance/collectives.md");
     for operation in Table::OPERATIONS {
         let section =
             page.split("\n### ").find(|text| text.starts_with(operation)).expect(operation);

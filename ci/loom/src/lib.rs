@@ -14,7 +14,7 @@ mod memory {
 mod primitive {
     pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
 }
-#[path = "../../../crates/runtime/src/sync/doorbell.rs"]
+#[path = "../../../crates/runtime/src/net/doorbell.rs"]
 mod doorbell;
 #[path = "../../../crates/runtime/src/memory/visibility.rs"]
 mod visibility;

@@ -1,7 +1,10 @@
 //! The end of a PE: [`finalize`], [`leave`] for an exit without it, [`crash`] for a signal, and
-//! [`threads`] when only threads of the library are left.
+//! [`threads`] when only threads of the library are left. [`statistics`] and [`job_trace`] gather
+//! what all PEs have counted and recorded.
 
 pub mod crash;
 pub(crate) mod finalize;
+pub(crate) mod job_trace;
 pub(crate) mod leave;
+pub(crate) mod statistics;
 pub(crate) mod threads;

@@ -1,8 +1,8 @@
 //! The implementation of OpenSHMEM, above symmetric memory and below every language.
 //!
 //! The modules are layers, and each imports only those before it: `constants`, `settings`,
-//! `process`, `call`, `job`, `memory`, `observers`, `net`, `sync`, `teams`, `coll`, `api`, `end`,
-//! `start`. The functions of the standard are in [`setup`], [`heap`], [`team`], [`ctx`], [`rma`],
+//! `process`, `call`, `job`, `memory`, `observers`, `net`, `diagnosis`, `sync`, `teams`, `coll`,
+//! `api`, `end`, `start`. The functions of the standard are in [`setup`], [`heap`], [`team`], [`ctx`], [`rma`],
 //! [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They take the arguments
 //! of the C functions, preceded by the name of the call for messages. They check the arguments,
 //! find the PE's copy of an address and pass the access to `transport::mem`. The on-node path
@@ -22,6 +22,7 @@ mod api;
 mod call;
 mod coll;
 pub mod constants;
+mod diagnosis;
 mod end;
 pub mod extension_constants;
 mod job;

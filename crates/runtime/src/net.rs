@@ -4,7 +4,9 @@
 pub(crate) mod calling;
 pub mod contexts;
 pub(crate) mod copy;
+mod doorbell;
 pub(crate) mod endpoints;
+pub(crate) mod flags;
 pub(crate) mod network;
 pub mod order;
 pub(crate) mod polling;

@@ -5,4 +5,5 @@
 pub(crate) mod active_set;
 pub(crate) mod agreement;
 pub(crate) mod psync;
+pub(crate) mod same_collective;
 pub(crate) mod team;

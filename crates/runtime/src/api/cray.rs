@@ -12,8 +12,8 @@ use crate::job::digest::digest;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::sync::check::{self, CheckedArgument, CheckedGroup};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::team::{HeldTeam, NewTeam, Split, Team, TeamConfig, find, teams};
 use core::ffi::c_int;
 
@@ -101,7 +101,7 @@ fn make(
     let job = job::require(call);
     if job.settings.checks() {
         let made = NewTeam { call, name: split.name(&members), members: &members, tag };
-        check::same(&made, job, &members, tag, CheckedGroup::NONE, arguments);
+        same_collective::require(&made, job, &members, tag, CheckedGroup::NONE, arguments);
     }
     let request = AgreementRequest { tag, arguments: 0, able: true, keeps: true, count: 1 };
     match agree(call, job, &members, request) {

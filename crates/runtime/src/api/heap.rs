@@ -14,7 +14,7 @@ use crate::memory::refusal;
 use crate::memory::{address, available, blocks, huge_pages, locked};
 use crate::net::network;
 use crate::observers::{self, Action, Event};
-use crate::sync::check::CheckedArgument;
+use crate::teams::same_collective::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};
 use rushmem_transport::Segment;

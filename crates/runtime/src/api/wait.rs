@@ -7,13 +7,13 @@ use crate::call::{Call, fail};
 use crate::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
+use crate::diagnosis::status::WaitDescription;
 use crate::job::{self, Job};
 use crate::memory::address::require_aligned;
 use crate::memory::range::symmetric;
 use crate::memory::symmetric_location;
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
-use crate::sync::status::WaitDescription;
 use core::ffi::c_int;
 use rushmem_explain::status::{self, MAX_LISTED, Subject, Words};
 pub use rushmem_transport::mem::WaitWord;

@@ -8,7 +8,7 @@ use crate::job::digest::digest;
 use crate::job::members::Members;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
-use crate::sync::flags;
+use crate::net::flags;
 use crate::sync::team_signals;
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,

@@ -7,15 +7,15 @@ use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Vectors};
 use crate::coll::requests;
-use crate::job::caller;
+use crate::job::caller::{self, warn_once};
 use crate::job::handle::TeamHandle;
 use crate::job::{self, Job};
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::{calling, network};
 use crate::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
-use crate::sync::check::{self, CheckedArgument};
 use crate::teams::active_set;
 use crate::teams::psync::{PsyncPurpose, PsyncUse};
+use crate::teams::same_collective::{self, CheckedArgument};
 use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use std::sync::TryLockError;
@@ -167,7 +167,7 @@ impl<'a> CollectiveEntry<'a> {
         if self.job.settings.checks() {
             let team = self.collective.team;
             let (members, number, group) = (team.members(), team.handle().0 as u64, team.checked());
-            check::same(&self.collective, self.job, members, number, group, arguments);
+            same_collective::require(&self.collective, self.job, members, number, group, arguments);
         }
     }
 
@@ -218,18 +218,58 @@ impl<'a> CollectiveEntry<'a> {
         let dest = symmetric(call, "dest", dest, nbytes);
         let source = symmetric(call, "source", source, nbytes);
         self.agree_on(dest, source, nbytes, &[]);
-        check::require_disjoint(call, self.job, source, dest);
+        require_disjoint(call, self.job, source, dest);
         Vectors { source, dest, op }
     }
 
     /// Checks with `SHMEM_CHECK` that two arrays do not overlap.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
-        check::require_disjoint_or_in_place(
+        require_disjoint_or_in_place(
             self.collective.call,
             self.job,
             self.collective.team.me().0 == 0,
             source,
             dest,
+        );
+    }
+}
+
+/// Ends the job with an error when `source` and `dest` overlap but are not the same array.
+pub(crate) fn require_disjoint(
+    call: Call,
+    job: &Job,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+) {
+    if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
+        // Cause: `shmem_int_sum_reduce(team, x, x + 1, 2)`; `SHMEM_CHECK=1` finds it.
+        fail!(
+            call,
+            "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
+             have no byte in common"
+        );
+    }
+}
+
+/// Works as [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it
+/// works in place here, and a warning of the first member says that this is not portable.
+pub(crate) fn require_disjoint_or_in_place(
+    call: Call,
+    job: &Job,
+    is_first: bool,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+) {
+    if !job.settings.checks() {
+        return;
+    }
+    require_disjoint(call, job, source, dest);
+    if source.overlaps(dest) && is_first {
+        // Cause: `shmem_int_collect(team, x, x, 1)`. Remedy: use two arrays.
+        warn_once(
+            call,
+            "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
+             but other implementations may not do so",
         );
     }
 }

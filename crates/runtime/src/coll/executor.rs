@@ -10,7 +10,7 @@ use crate::coll::direct;
 use crate::job::Job;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
-use crate::sync::flags;
+use crate::net::flags;
 use crate::sync::team_signals::TeamSignals;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
 use rushmem_transport::Pe;

@@ -1,25 +1,23 @@
 //! Finalization and global exit (OpenSHMEM 1.6, §9.1.4 and §9.1.6).
 #![allow(unsafe_code)]
 
-use super::leave;
+use super::{job_trace, leave, statistics};
 use crate::api::ctx;
 use crate::api::lock;
 use crate::call::call;
 use crate::call::{self, Call, fail};
 use crate::job;
 use crate::job::caller;
-use crate::observers::counters::statistics;
-use crate::observers::trace;
 use crate::process;
 
 use crate::call::warning::warning;
 use crate::coll::{collective_call, collectives, requests};
+use crate::diagnosis::{finalizing, status};
 use crate::memory::{address, blocks};
 use crate::net::{endpoints, network};
 use crate::observers::races;
 use crate::process::stdio;
 use crate::process::time::nanoseconds;
-use crate::sync::{finalizing, status};
 use crate::teams::active_set;
 use crate::teams::team;
 use core::ffi::c_int;
@@ -73,7 +71,7 @@ pub(crate) fn close(call: Call) {
     if let Some(counted) = counted {
         statistics::put_out(call, job, counted);
     }
-    trace::job::put_out(call, job);
+    job_trace::put_out(call, job);
     ctx::destroy_of(call, None);
     rushmem_log::debug!("every PE finalizes");
     if network::is_open() {

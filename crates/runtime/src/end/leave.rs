@@ -13,13 +13,13 @@
 
 use crate::call::call;
 use crate::call::warning::warning;
+use crate::diagnosis::status::{self, ShownWait};
 use crate::job::{self, Job};
+use crate::net::flags;
 use crate::net::{endpoints, network};
 use crate::process;
 use crate::process::stdio;
 use crate::process::time::nanoseconds;
-use crate::sync::flags;
-use crate::sync::status::{self, ShownWait};
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;

@@ -1,8 +1,6 @@
 //! Counts the operations of this PE by target, and the time that it spends in calls that wait,
 //! while `SHMEM_STATS` requests it. Without counters nothing is allocated.
 
-pub(crate) mod statistics;
-
 use super::event::{AccessKind, Action, CallKind, Event};
 use crate::call::thread;
 use crate::job::handle::ContextHandle;

@@ -2,8 +2,6 @@
 //! `SHMEM_TRACE`. What is in the file outlives the process. `rushmem_trace::layout` describes it.
 #![allow(unsafe_code)]
 
-pub(crate) mod job;
-
 use super::event::{AccessKind, Action, Event};
 use crate::call::{Call, location, stack, thread};
 use crate::job::handle::ContextHandle;

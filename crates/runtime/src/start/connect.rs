@@ -16,14 +16,15 @@ use transport_choice::{Availability, Offer, Selection, agree, complaint};
 
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
+use crate::diagnosis::status;
 use crate::job::Job;
 use crate::memory::address;
 use crate::memory::locked::{self, RegisteredSizes};
 use crate::memory::statics;
 use crate::net::endpoints;
+use crate::net::flags;
 use crate::net::network::{self, Callbacks, ProcessHost};
 use crate::settings::Settings;
-use crate::sync::{flags, status};
 use rushmem_bootstrap::Records;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{

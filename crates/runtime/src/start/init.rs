@@ -5,18 +5,16 @@ use super::{connect, join};
 use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
-use crate::end::{crash, finalize, leave, threads};
+use crate::diagnosis::{status, watchdog};
+use crate::end::{crash, finalize, job_trace, leave, statistics, threads};
 use crate::job::caller;
 use crate::job::{self, Job};
 use crate::memory::address;
-use crate::observers::counters::statistics;
+use crate::net::flags;
 use crate::observers::races::detector;
-use crate::observers::trace;
 use crate::observers::{self, Subscriber, writes};
 use crate::process;
 use crate::settings::{Checks, Statistics};
-use crate::sync::watchdog;
-use crate::sync::{flags, status};
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
@@ -90,7 +88,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     barrier_all(call!("shmem_init"));
     status::enter(Stage::Initialized);
     statistics::start(call, job);
-    trace::job::start(call, job);
+    job_trace::start(call, job);
     process::set_starts(false);
     job
 }

@@ -9,11 +9,11 @@
 
 use crate::call::thread;
 use crate::constants::SHMEM_THREAD_SINGLE;
+use crate::diagnosis::status::{LongWait, WaitDescription};
 use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
+use crate::net::flags;
 use crate::net::{network, polling};
-use crate::sync::flags;
-use crate::sync::status::{LongWait, WaitDescription};
 use std::time::Duration;
 
 /// Polls with a pause: some tens of microseconds.

@@ -5,11 +5,11 @@
 //! mailbox is free again. A sender waits until its last message to the same PE has been taken.
 
 use crate::call::Call;
+use crate::diagnosis::status::WaitDescription;
 use crate::job::Job;
 use crate::memory::areas::MESSAGE;
+use crate::net::flags::{self, FlagArea};
 use crate::sync::backoff;
-use crate::sync::flags::{self, FlagArea};
-use crate::sync::status::WaitDescription;
 use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::collections::hash_map::Entry;

@@ -14,14 +14,14 @@
 //! [`Edge::Line`] follow the same rule.
 
 use crate::call::{Call, fail};
+use crate::diagnosis::status::WaitDescription;
 use crate::job::Job;
 use crate::job::digest::digest;
 use crate::job::members::Members;
 use crate::memory::areas::{RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
 use crate::memory::range::SymmetricRange;
+use crate::net::flags::{self, FlagArea};
 use crate::sync::backoff;
-use crate::sync::flags::{self, FlagArea};
-use crate::sync::status::WaitDescription;
 use rushmem_collectives::{Edge, LINE_BYTES, Partner};
 use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};

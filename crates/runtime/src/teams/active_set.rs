@@ -14,9 +14,9 @@ use crate::job::{self, Job};
 use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;
-use crate::sync::check;
 use crate::sync::team_signals::OngoingCollective;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree_in};
+use crate::teams::same_collective;
 use crate::teams::team::{self, HeldTeam, Name, NewTeam, Team, TeamConfig, teams};
 use core::ffi::{c_int, c_long};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, psync]);
     let new = NewTeam { call, name, members: &members, tag };
     if job.settings.checks() {
-        check::same(&new, job, &members, tag, team::active_set(key.triplet), &[]);
+        same_collective::require(&new, job, &members, tag, team::active_set(key.triplet), &[]);
     }
     let keeps = kept().len() < MAX_KEPT;
     let request = AgreementRequest { tag, arguments: 0, able: true, keeps, count: 1 };

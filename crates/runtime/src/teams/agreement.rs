@@ -22,7 +22,7 @@ use crate::job::Job;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::net::calling;
-use crate::sync::flags;
+use crate::net::flags;
 use crate::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
 use crate::sync::team_signals::GENERATIONS;
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};

@@ -5,8 +5,8 @@
 //! queue of PEs again. This file must not know the form of a lock in symmetric memory.
 
 use crate::memory::primitive::AtomicU32;
+use crate::net::flags;
 use crate::process;
-use crate::sync::flags;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

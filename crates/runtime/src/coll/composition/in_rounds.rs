@@ -5,7 +5,7 @@
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers};
 use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::memory::range::SymmetricRange;
-use crate::sync::flags;
+use crate::net::flags;
 use rushmem_collectives::bruck;
 
 impl Executor<'_> {

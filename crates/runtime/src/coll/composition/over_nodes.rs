@@ -5,7 +5,7 @@
 
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
 use crate::memory::areas::SHORT;
-use crate::sync::flags;
+use crate::net::flags;
 use rushmem_collectives::two_level::{self, NodeLists};
 
 impl<'a> Executor<'a> {

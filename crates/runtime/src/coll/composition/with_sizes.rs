@@ -8,7 +8,7 @@ use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Vectors};
 use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::memory::range::SymmetricRange;
-use crate::sync::flags;
+use crate::net::flags;
 use rushmem_collectives::{LINE_BYTES, pairwise};
 
 /// Bytes of the size of a block.

@@ -11,10 +11,8 @@
 
 use crate::call::{Call, fail};
 use crate::job::Job;
-use crate::job::caller::warn_once;
 use crate::job::digest::digest;
 use crate::job::members::Members;
-use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::mailbox::{self, MailboxMessage, mailboxes, of_message};
 use crate::sync::team_signals::OngoingCollective;
@@ -57,7 +55,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team`
 /// is a number of theirs that members of other teams do not have.
-pub(crate) fn same(
+pub(crate) fn require(
     entry: &impl OngoingCollective,
     job: &Job,
     members: &Members,
@@ -245,46 +243,6 @@ fn report(
         format!("{}{more} in {text}", names.join(", "))
     };
     groups.iter().map(group).collect::<Vec<_>>().join("; ")
-}
-
-/// Ends the job with an error when `source` and `dest` overlap but are not the same array.
-pub(crate) fn require_disjoint(
-    call: Call,
-    job: &Job,
-    source: SymmetricRange,
-    dest: SymmetricRange,
-) {
-    if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
-        // Cause: `shmem_int_sum_reduce(team, x, x + 1, 2)`; `SHMEM_CHECK=1` finds it.
-        fail!(
-            call,
-            "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
-             have no byte in common"
-        );
-    }
-}
-
-/// Works as [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it
-/// works in place here, and a warning of the first member says that this is not portable.
-pub(crate) fn require_disjoint_or_in_place(
-    call: Call,
-    job: &Job,
-    is_first: bool,
-    source: SymmetricRange,
-    dest: SymmetricRange,
-) {
-    if !job.settings.checks() {
-        return;
-    }
-    require_disjoint(call, job, source, dest);
-    if source.overlaps(dest) && is_first {
-        // Cause: `shmem_int_collect(team, x, x, 1)`. Remedy: use two arrays.
-        warn_once(
-            call,
-            "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
-             but other implementations may not do so",
-        );
-    }
 }
 
 #[cfg(test)]

@@ -7,13 +7,15 @@
 
 use crate::call::Call;
 use crate::call::location;
+use crate::call::warning::warning;
+use crate::diagnosis::finalizing::{PERIOD, PeerCheck};
+use crate::job;
 use crate::memory::allocations;
 use crate::memory::primitive::AtomicU32;
+use crate::net::flags;
 use crate::net::{calling, endpoints, network};
 use crate::process;
 use crate::process::time::nanoseconds;
-use crate::sync::finalizing::{PERIOD, PeerCheck};
-use crate::sync::{flags, long_wait};
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
     Finalizing, InFlight, MAX_LISTED, Stage, Status, Subject, SymmetricLocation, Wait,
@@ -24,7 +26,7 @@ use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A wait that lasts this long is written to the status of the PE.
@@ -255,8 +257,8 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
                 // The wait for an answer has made the status forget what is in flight.
                 self.look_at_network();
             }
-            if self.lasted() >= long_wait::LIMIT {
-                long_wait::print(|| (self.describe)().0);
+            if self.lasted() >= REPORTED {
+                print_line(|| (self.describe)().0);
             }
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());
@@ -297,6 +299,28 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
         self.shown.get_or_insert_with(|| show(since, describe()));
         self.look_at_network();
     }
+}
+
+/// The time after which a wait is reported.
+const REPORTED: Duration = Duration::from_secs(60);
+
+/// Prints the line, unless a PE of this node has, or the watchdog explains waits.
+fn print_line(call: impl FnOnce() -> Call) {
+    static PRINTED: AtomicBool = AtomicBool::new(false);
+    let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
+    let area = flags::area();
+    if job.settings.watchdog.is_some()
+        || !area.is_first_at(area.first_of_node(job.n_pes), area.areas().long_waits())
+    {
+        return;
+    }
+    let how = match process::aborter().is_some_and(|aborter| aborter.is_oshrun()) {
+        true => "press Ctrl-\\ in oshrun, or send it SIGUSR1, to see who waits for whom",
+        false => "set SHMEM_WATCHDOG=30s to see who waits for whom",
+    };
+    let (me, call, limit) = (job.me(), call(), REPORTED.as_secs());
+    // Cause: a deadlock, or a PE that computes for long. Remedy: the message ends with it.
+    warning!("PE {me} has waited {limit} s in {call}; {how}");
 }
 
 thread_local! {

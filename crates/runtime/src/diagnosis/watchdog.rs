@@ -9,7 +9,7 @@
 use crate::call::demangled;
 use crate::job::Job;
 use crate::memory::statics;
-use crate::sync::flags;
+use crate::net::flags;
 use rushmem_bootstrap::NodeMap;
 use rushmem_explain::collect::{Collector, LocalPe, PAUSE, SharedMemory};
 use rushmem_explain::explain;

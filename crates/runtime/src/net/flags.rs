@@ -11,9 +11,9 @@ use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::primitive::AtomicU32;
 use crate::memory::range::SymmetricRange;
+use crate::net::doorbell::Doorbell;
 use crate::net::endpoints;
 use crate::observers;
-use crate::sync::doorbell::Doorbell;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{

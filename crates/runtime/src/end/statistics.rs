@@ -1,0 +1,376 @@
+//! Gathers the counters of all PEs at the last finalize, for `SHMEM_STATS`: PE 0 prints a table or
+//! writes a file.
+
+use crate::call::warning::warning;
+use crate::call::{Call, fail};
+use crate::coll::collectives;
+use crate::job::Job;
+use crate::memory::areas::MIN_RECEIVE_BUFFER;
+use crate::net::{flags, network};
+use crate::observers::counters::{self, ContextCounters, Counters, Tally};
+use crate::observers::{self, AccessKind, CallKind, Subscriber};
+use crate::settings::Statistics;
+use crate::teams::team;
+use rushmem_trace::units::{size, time};
+use rushmem_transport::{NetworkActivity, Pe, activity};
+use rushmem_wire::STATISTICS;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Counts from the first init on, if the user asks for it. PE 0 checks that the file can be
+/// written.
+pub(crate) fn start(call: Call, job: &Job) {
+    if counters::get().is_some() {
+        return;
+    }
+    match &job.settings.statistics {
+        Statistics::No => return,
+        Statistics::Json(file) if job.me == Pe(0) => {
+            if let Err(error) = File::create(file) {
+                // Cause: the directory does not exist or may not be written to.
+                fail!(call, "SHMEM_STATS: {file} cannot be written: {error}; name another file");
+            }
+        }
+        Statistics::Json(_) | Statistics::Table => {}
+    }
+    activity::enable();
+    let own = job.nodes.node_of(job.me.0);
+    counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
+    observers::add(Subscriber::Counters);
+}
+
+/// Returns what this PE has counted until now; `None` if it does not.
+pub(crate) fn own(job: &Job) -> Option<Vec<u8>> {
+    let own = PeStatistics::new(job, counters::get()?);
+    Some(rushmem_wire::encode(STATISTICS, &own))
+}
+
+/// Gathers what all PEs have counted, of which all are here, and puts it out.
+pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
+    let pes = gather(call, job, own);
+    if job.me != Pe(0) {
+        return;
+    }
+    let pes = pes.iter().map(|bytes| rushmem_wire::decode(STATISTICS, bytes));
+    let pes = pes.collect::<Result<Vec<PeStatistics>, _>>();
+    let pes = pes.unwrap_or_else(|error| fail!(call, "{error}"));
+    // The program has done its work: what fails now is a warning.
+    let written = match &job.settings.statistics {
+        Statistics::Json(file) => {
+            let all = JobStatistics::new(job, pes);
+            all.write(Path::new(file)).map_err(|error| format!("{file} cannot be written: {error}"))
+        }
+        _ => std::io::stderr()
+            .write_all(table(&pes).as_bytes())
+            .map_err(|error| format!("the table cannot be printed: {error}")),
+    };
+    if let Err(why) = written {
+        warning!("SHMEM_STATS: {why}");
+    }
+}
+
+/// Gathers the bytes of each PE at PE 0, through a receive buffer that nothing uses outside
+/// collectives.
+fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
+    if job.n_pes == 1 {
+        return vec![own];
+    }
+    let lengths = collectives::words(call, team::teams().world(), own.len() as u64);
+    let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
+    let area = flags::area();
+    let receive_buffer = area.range(area.areas().packed(0), MIN_RECEIVE_BUFFER);
+    let mut all = vec![Vec::new(); lengths.len()];
+    for at in (0..longest).step_by(MIN_RECEIVE_BUFFER) {
+        let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + MIN_RECEIVE_BUFFER);
+        let shown = part(own.len());
+        receive_buffer.part(0, shown.len()).write(&own[shown]);
+        collectives::barrier_all(call);
+        if job.me == Pe(0) {
+            for (pe, (bytes, &nbytes)) in (0..).zip(all.iter_mut().zip(&lengths)) {
+                bytes.extend(receive_buffer.part(0, part(nbytes as usize).len()).read(Pe(pe)));
+            }
+        }
+        // The value that is shown next replaces this one.
+        collectives::barrier_all(call);
+    }
+    all
+}
+
+/// A number of operations, and their bytes.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct Traffic {
+    operations: u64,
+    bytes: u64,
+}
+
+/// A number of calls, and the time in them.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct CallTime {
+    calls: u64,
+    nanoseconds: u64,
+}
+
+/// By the names of kinds.
+type TrafficByKind = BTreeMap<String, Traffic>;
+
+/// The operations issued on the contexts that had one index.
+#[derive(Serialize, Deserialize)]
+struct ContextStatistics {
+    context: usize,
+    on_node: TrafficByKind,
+    off_node: TrafficByKind,
+}
+
+/// The operations sent to one PE.
+#[derive(Serialize, Deserialize)]
+struct PeerStatistics {
+    pe: u32,
+    operations: u64,
+    bytes: u64,
+}
+
+/// The counters of a PE, without those that are zero.
+#[derive(Serialize, Deserialize)]
+struct PeStatistics {
+    pe: u32,
+    node: u32,
+    calls: BTreeMap<String, CallTime>,
+    contexts: Vec<ContextStatistics>,
+    peers: Vec<PeerStatistics>,
+    /// The network activity of its threads.
+    network: BTreeMap<String, u64>,
+}
+
+/// The file.
+#[derive(Serialize)]
+struct JobStatistics {
+    /// The version of this form.
+    version: u32,
+    n_pes: u32,
+    pes: Vec<PeStatistics>,
+}
+
+const VERSION: u32 = 1;
+
+impl PeStatistics {
+    fn new(job: &Job, counters: &Counters) -> PeStatistics {
+        let calls = CallKind::NAMES.iter().zip(&counters.calls).map(|(name, tally)| {
+            let (calls, nanoseconds) = tally.read();
+            ((*name).to_owned(), CallTime { calls, nanoseconds })
+        });
+        let peers = (0..).zip(&counters.peers).map(|(pe, peer)| {
+            let Traffic { operations, bytes } = Traffic::of(&peer.traffic);
+            PeerStatistics { pe, operations, bytes }
+        });
+        let contexts = counters.contexts().into_iter();
+        let network = network::activity().into_iter().flat_map(NetworkActivity::by_name);
+        PeStatistics {
+            pe: job.me.0,
+            node: job.nodes.node_of(job.me.0),
+            calls: calls.filter(|(_, time)| time.calls > 0).collect(),
+            contexts: contexts.map(|(place, of)| ContextStatistics::new(place, of)).collect(),
+            peers: peers.filter(|peer| peer.operations > 0).collect(),
+            network: network
+                .map(|(name, n)| (name.to_owned(), n))
+                .filter(|(_, n)| *n > 0)
+                .collect(),
+        }
+    }
+}
+
+impl ContextStatistics {
+    fn new(context: usize, counters: &ContextCounters) -> ContextStatistics {
+        let by_kind = |place: usize| {
+            let kinds = AccessKind::NAMES.iter().zip(&counters.accesses);
+            kinds
+                .map(|(name, tallies)| ((*name).to_owned(), Traffic::of(&tallies[place])))
+                .filter(|(_, traffic)| traffic.operations > 0)
+                .collect()
+        };
+        ContextStatistics { context, on_node: by_kind(0), off_node: by_kind(1) }
+    }
+}
+
+impl Traffic {
+    fn of(tally: &Tally) -> Traffic {
+        let (operations, bytes) = tally.read();
+        Traffic { operations, bytes }
+    }
+}
+
+impl JobStatistics {
+    fn new(job: &Job, pes: Vec<PeStatistics>) -> JobStatistics {
+        JobStatistics { version: VERSION, n_pes: job.n_pes, pes }
+    }
+
+    fn write(&self, file: &Path) -> std::io::Result<()> {
+        let mut file = BufWriter::new(File::create(file)?);
+        serde_json::to_writer(&mut file, self)?;
+        file.write_all(b"\n")?;
+        file.flush()
+    }
+}
+
+/// The most PEs for which there is a matrix; the file has it for any number.
+const IN_MATRIX: usize = 7;
+
+/// Returns the table, by kinds.
+fn table(pes: &[PeStatistics]) -> String {
+    let n_pes = pes.len();
+    let mut text = format!("SHMEM_STATS: what {n_pes} PEs sent, by the PE that called\n");
+    type Side = fn(&ContextStatistics) -> &TrafficByKind;
+    let sides: [(&str, Side); 2] = [
+        ("on the node", |context| &context.on_node),
+        ("off the node", |context| &context.off_node),
+    ];
+    for (title, side) in sides {
+        let rows = AccessKind::NAMES.iter().map(|kind| {
+            let of = |pe: &PeStatistics| {
+                let by_context = pe.contexts.iter().filter_map(|context| side(context).get(*kind));
+                by_context
+                    .fold((0, 0), |(n, sum), traffic| (n + traffic.operations, sum + traffic.bytes))
+            };
+            (*kind, pes.iter().map(of).collect())
+        });
+        section(&mut text, title, ["operations", "bytes"], size, rows);
+    }
+    let rows = CallKind::NAMES.iter().map(|kind| {
+        let of = |pe: &PeStatistics| {
+            pe.calls.get(*kind).map_or((0, 0), |time| (time.calls, time.nanoseconds))
+        };
+        (*kind, pes.iter().map(of).collect())
+    });
+    section(&mut text, "calls", ["calls", "time"], time, rows);
+    network(&mut text, pes);
+    matrix(&mut text, pes);
+    text
+}
+
+/// Rows of what threads have done on the network, of one counter each.
+fn network(text: &mut String, pes: &[PeStatistics]) {
+    let mut head = Some(format!(
+        "{:<16} {:>10} {:>10} {:>10} {:>6}\n",
+        "network", "min", "median", "max", "PE"
+    ));
+    for (name, _) in NetworkActivity::default().by_name() {
+        let of_pes = pes.iter().map(|pe| pe.network.get(name).copied().unwrap_or(0));
+        let n = Spread::of(&of_pes.collect::<Vec<u64>>());
+        if n.max > 0 {
+            text.push_str(&head.take().unwrap_or_default());
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "  {name:<14} {:>10} {:>10} {:>10} {:>6}",
+                n.min, n.median, n.max, n.max_pe
+            );
+        }
+    }
+}
+
+/// Adds the bytes that each PE has sent to each.
+fn matrix(text: &mut String, pes: &[PeStatistics]) {
+    if pes.len() > IN_MATRIX {
+        return;
+    }
+    text.push_str("bytes by PE     ");
+    let columns = (0..pes.len()).map(|to| format!(" {:>10}", format!("to {to}")));
+    text.extend(columns.chain(["\n".to_owned()]));
+    for pe in pes {
+        let sent = |to: usize| pe.peers.iter().find(|peer| peer.pe as usize == to);
+        let bytes = (0..pes.len()).map(|to| sent(to).map_or(0, |peer| peer.bytes));
+        let row: String = bytes.map(|bytes| format!(" {:>10}", size(bytes))).collect();
+        let _ = writeln!(text, "  from {:<9}{row}", pe.pe);
+    }
+}
+
+/// Rows of two counters each, if any is not zero; `shown` is how the second one is written.
+fn section<'a>(
+    text: &mut String,
+    title: &str,
+    [first, second]: [&str; 2],
+    shown: fn(u64) -> String,
+    rows: impl Iterator<Item = (&'a str, Vec<(u64, u64)>)>,
+) {
+    let mut head = Some(format!(
+        "{title:<12} {:>14} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}\n",
+        format!("{first}: min"),
+        "median",
+        "max",
+        "PE",
+        format!("{second}: min"),
+        "median",
+        "max",
+        "PE"
+    ));
+    for (kind, of_pes) in rows.filter(|(_, of_pes)| of_pes.iter().any(|(n, _)| *n > 0)) {
+        let (n, sum): (Vec<u64>, Vec<u64>) = of_pes.into_iter().unzip();
+        let (n, sum) = (Spread::of(&n), Spread::of(&sum));
+        text.push_str(&head.take().unwrap_or_default());
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "  {kind:<14} {:>10} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}",
+            n.min,
+            n.median,
+            n.max,
+            n.max_pe,
+            shown(sum.min),
+            shown(sum.median),
+            shown(sum.max),
+            sum.max_pe
+        );
+    }
+}
+
+/// Values of all PEs.
+#[derive(Debug, PartialEq, Eq)]
+struct Spread {
+    min: u64,
+    median: u64,
+    max: u64,
+    /// The first PE with the maximum.
+    max_pe: usize,
+}
+
+impl Spread {
+    fn of(values: &[u64]) -> Spread {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let max = sorted.last().copied().unwrap_or(0);
+        Spread {
+            min: sorted.first().copied().unwrap_or(0),
+            median: sorted.get(sorted.len() / 2).copied().unwrap_or(0),
+            max,
+            max_pe: values.iter().position(|value| *value == max).unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_names_the_first_pe_with_the_maximum() {
+        let spread = Spread { min: 1, median: 4, max: 7, max_pe: 2 };
+        assert_eq!(Spread::of(&[1, 4, 7, 7, 2]), spread);
+        assert_eq!(Spread::of(&[5]), Spread { min: 5, median: 5, max: 5, max_pe: 0 });
+    }
+
+    #[test]
+    fn rows_of_zeros_are_left_out() {
+        let mut text = String::new();
+        let rows = || [("put", vec![(0, 0), (2, 16)]), ("get", vec![(0, 0), (0, 0)])].into_iter();
+        section(&mut text, "on the node", ["operations", "bytes"], size, rows());
+        assert!(text.contains("\n  put ") && !text.contains("get"), "{text}");
+        section(&mut text, "off the node", ["operations", "bytes"], size, rows().skip(1));
+        assert!(!text.contains("off the node"), "{text}");
+        let long = [("put_signal_nbi", vec![(1 << 33, 3 << 40)])].into_iter();
+        section(&mut text, "off the node", ["operations", "bytes"], size, long);
+        assert!(text.contains(" 3.0 TiB") && text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+}

@@ -1,7 +1,6 @@
 //! Access to memory that is not mapped here: the open transport, contexts and their endpoints,
 //! ordering and completion. It names no transport.
 
-pub(crate) mod calling;
 pub mod contexts;
 pub(crate) mod copy;
 mod doorbell;
@@ -9,7 +8,6 @@ pub(crate) mod endpoints;
 pub(crate) mod flags;
 pub(crate) mod network;
 pub mod order;
-pub(crate) mod polling;
-mod proxies;
+pub(crate) mod process_host;
 pub(crate) mod remote;
 pub(crate) mod strided;

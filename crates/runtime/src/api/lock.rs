@@ -33,7 +33,7 @@ use crate::memory::address;
 use crate::memory::{range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::flags;
-use crate::net::{order, polling};
+use crate::net::{network, order};
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
 use core::ffi::{c_int, c_long};
@@ -260,7 +260,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
-    polling::tested(is_taken);
+    network::count_test(is_taken);
     c_int::from(!is_taken)
 }
 

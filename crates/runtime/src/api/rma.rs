@@ -8,7 +8,7 @@
 use crate::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
-use crate::net::polling;
+use crate::net::network;
 use crate::net::remote::{self, Access};
 use crate::observers::Argument;
 use core::ffi::c_int;
@@ -172,7 +172,7 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
         Some(from) => {
             // SAFETY: `from` is mapped for an element.
             let value = unsafe { mem::load(from) };
-            polling::read();
+            network::count_read();
             value
         }
         None => {

@@ -10,7 +10,7 @@ use crate::job;
 use crate::memory::address::{mapped, mapped_atomic, require_aligned};
 use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
-use crate::net::polling;
+use crate::net::network;
 use crate::net::remote::{Access, Completion, update_mapped};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
@@ -161,7 +161,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     }
     // SAFETY: valid by contract, aligned as just checked.
     let value = unsafe { u64::fetch(sig_addr) };
-    polling::read();
+    network::count_read();
     observers::report(|| Event::new(call, Action::Seen).of(sig_addr, size_of::<u64>()));
     value
 }

@@ -11,7 +11,7 @@ use crate::job::caller::{self, warn_once};
 use crate::job::handle::TeamHandle;
 use crate::job::{self, Job};
 use crate::memory::range::{SymmetricRange, symmetric};
-use crate::net::{calling, network};
+use crate::net::{endpoints, network};
 use crate::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use crate::teams::active_set;
 use crate::teams::psync::{PsyncPurpose, PsyncUse};
@@ -130,7 +130,7 @@ impl<'a> CollectiveEntry<'a> {
             requests::complete(team);
         }
         if network::is_open() {
-            calling::set(call);
+            endpoints::set_call(call);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::job;
 use crate::memory::allocations;
 use crate::memory::primitive::AtomicU32;
 use crate::net::flags;
-use crate::net::{calling, endpoints, network};
+use crate::net::{endpoints, network};
 use crate::process;
 use crate::process::time::nanoseconds;
 use rushmem_explain::process::pid_namespace;
@@ -340,7 +340,7 @@ pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     match OPERATIONS.get() {
         0 => {
             let since = nanoseconds() - LONG.as_nanos() as u64;
-            OPERATIONS.set(add(since, (calling::current(), subject)));
+            OPERATIONS.set(add(since, (endpoints::current_call(), subject)));
         }
         number => {
             let since = change(|written| {

@@ -7,7 +7,7 @@
 //! explanations of long waits the segments of the fast path are empty, so that every access takes
 //! the cold path and is checked, counted or recorded there. When PEs outnumber the usable CPUs,
 //! gets and fetching atomic operations have a table in which no PE is mapped, so that
-//! `net::polling` counts them.
+//! `net::network` counts them.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};

@@ -8,10 +8,9 @@
 //! destroyed, or of a network that was closed, finds no endpoint there and gets a message.
 #![allow(unsafe_code)]
 
-use crate::call::Call;
 use crate::call::thread;
+use crate::call::{Call, CallName, call};
 use crate::job::handle::ContextHandle;
-use crate::net::calling;
 use crate::net::contexts::{self, MOST};
 use crate::net::network;
 use crate::process;
@@ -19,8 +18,8 @@ use rushmem_transport::{Endpoint, Error, Pe};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ptr::{from_ref, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, Once};
 
 /// The index of a context's endpoint.
@@ -111,7 +110,7 @@ fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     let entry = ENDPOINTS.get(ctx.index())?;
     // Paired with the store of the thread that made the endpoint.
     if entry.sole.load(Ordering::Acquire) == ctx.0 {
-        calling::set(call);
+        set_call(call);
         // SAFETY: the calling thread is the only one in the library.
         return unsafe { entry.endpoint(None) };
     }
@@ -246,7 +245,7 @@ impl ContextEndpoint {
 /// Completes what was issued on any endpoint, the library's own flags included: afterwards no peer
 /// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
-    calling::set(call);
+    set_call(call);
     // Fails without a lock held: other threads may have a better reason.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
@@ -295,6 +294,30 @@ pub(crate) fn close() {
 /// Returns the entries that may have an endpoint, the library's last.
 fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
     ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY]])
+}
+
+/// The call that uses the network, for the status of a PE whose thread waits there.
+///
+/// Operations set it, which is one store, and only where no two threads are in the library at
+/// once: otherwise the calls of threads could not be distinguished, and all would write to one
+/// cache line.
+static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
+
+/// Sets the call that is about to use the network.
+#[inline(always)]
+pub(crate) fn set_call(call: Call) {
+    CALL.store(from_ref(call.0).cast_mut(), Relaxed);
+}
+
+/// Returns the call that waits for the network.
+pub(crate) fn current_call() -> Call {
+    if let Some(call) = thread::carries_out() {
+        return call;
+    }
+    // SAFETY: null, or the address of a name that lives as long as the process.
+    let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
+    let call = call.filter(|_| !contexts::are_threads_at_once());
+    call.map_or(call!("an operation over the network"), Call)
 }
 
 #[cfg(test)]

@@ -6,25 +6,20 @@
 
 use crate::call::{Call, call, fail};
 use crate::job;
-use crate::net::proxies;
-use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::setting::{environment, is_blank};
+use crate::memory::address;
 use rushmem_transport::{
-    Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, NetworkActivity, NicName, Pe, Proxy,
-    Transport,
+    Endpoint, Error, Fault, LocalAccess, LocalBuf, NetworkActivity, Pe, Transport,
 };
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// Returns how long the launcher has to report why a PE is gone before this PE reports its loss.
 /// Usually it ends the job at once when a process has died; this time is for a busy machine.
-fn launcher_grace(host_limit: Duration) -> Duration {
+pub(super) fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }
-
-/// The time for which a waiting call has to report memory that another thread could not access.
-const CALL_GRACE: Duration = Duration::from_millis(200);
 
 /// True if there is a network. An on-node job reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -147,7 +142,7 @@ fn fail_on(call: Call, error: &Error) -> ! {
 }
 
 /// Returns true if the error is the loss of another PE than this one.
-fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
+pub(super) fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 
@@ -177,140 +172,54 @@ pub(crate) fn check_memory(call: Call, access: LocalAccess, memory: LocalBuf) {
     }
 }
 
-/// The NIC that this PE prefers, if there is a choice.
-static NIC: OnceLock<NicName> = OnceLock::new();
-
-/// Sets the preferred NIC, before a transport is opened.
-pub(crate) fn prefer(nic: NicName) {
-    // A later init would choose the same one.
-    let _ = NIC.set(nic);
-}
-
-/// The interface of this process to a transport.
-pub(crate) struct ProcessHost {
-    me: Pe,
-    /// The transport has been chosen, so that a loss ends the job. Before, while it is tested, the
-    /// caller of the test gets the error.
-    chosen: AtomicBool,
-    /// Dropped with the transport: afterwards no loss ends the job.
-    open: Arc<()>,
-    /// The value of the setting; unused if nothing is opened.
-    host_limit: Duration,
-    callbacks: Callbacks,
-}
-
-/// The functions by which a transport reports to layers above.
-pub(crate) struct Callbacks {
-    /// Wakes threads that wait for this PE's memory to change.
-    pub(crate) arrived: fn(),
-    /// Wakes threads of a PE of this node that wait for its memory to change.
-    pub(crate) arrived_at: fn(Pe),
-    /// The calling thread waits long for operations on these PEs, and how many are in flight.
-    pub(crate) waits: fn(&[Pe], u64),
-    /// That wait has ended.
-    pub(crate) ends_wait: fn(),
-}
-
-impl Default for ProcessHost {
-    fn default() -> ProcessHost {
-        let callbacks =
-            Callbacks { arrived: || (), arrived_at: |_| (), waits: |_, _| (), ends_wait: || () };
-        ProcessHost::with(Pe(0), Duration::ZERO, callbacks)
-    }
-}
-
-impl ProcessHost {
-    /// Creates the interface for opening a transport.
-    pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
-        let (chosen, open) = (AtomicBool::new(false), Arc::default());
-        ProcessHost { me, chosen, open, host_limit, callbacks }
-    }
-
-    /// Records that the transport was chosen.
-    pub(crate) fn set_chosen(&self) {
-        self.chosen.store(true, Ordering::Release);
-    }
-}
-
-impl Host for ProcessHost {
-    fn variable(&self, name: &str) -> Option<String> {
-        // A script may leave a setting empty, which counts as not set. Variables of other
-        // libraries are passed on as they are.
-        environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
-    }
-
-    fn nic(&self) -> Option<NicName> {
-        NIC.get().cloned()
-    }
-
-    fn pairs_of_node(&self) -> u64 {
-        let Some(job) = job::known() else { return 0 };
-        let sizes = (0..job.nodes.n_nodes()).map(|node| job.nodes.size(node));
-        let pairs = sizes.map(|size| u64::from(size) * u64::from(job.n_pes - size));
-        pairs.max().unwrap_or(0)
-    }
-
-    fn host_limit(&self) -> Duration {
-        self.host_limit
-    }
-
-    fn arrived(&self) {
-        (self.callbacks.arrived)();
-    }
-
-    fn arrived_at(&self, place: u8) {
-        if let Some(pe) = proxies::pe_at(place) {
-            (self.callbacks.arrived_at)(pe);
-        }
-    }
-
-    fn has_proxies(&self) -> bool {
-        proxies::exist()
-    }
-
-    fn proxy(&self, pe: Pe) -> Proxy {
-        proxies::of(pe)
-    }
-
-    fn node_heap(&self, place: u8) -> Option<&Segments> {
-        proxies::heap(place)
-    }
-
-    fn waits(&self, peers: &[Pe], in_flight: u64) {
-        (self.callbacks.waits)(peers, in_flight);
-    }
-
-    fn ends_wait(&self) {
-        (self.callbacks.ends_wait)();
-    }
-
-    fn lost(&self, error: &Error) {
-        // During a test, a PE that can no longer use its network ends the job too: otherwise the
-        // others would wait for it.
-        let lost_peer = is_of_another(error, Some(self.me));
-        if lost_peer && !self.chosen.load(Ordering::Acquire) {
-            return;
-        }
-        let (error, open) = (error.clone(), Arc::downgrade(&self.open));
-        // The launcher may know more about a loss, and a call that has not returned names itself.
-        let wait = if lost_peer { launcher_grace(self.host_limit) } else { CALL_GRACE };
-        let end = move || {
-            std::thread::sleep(wait);
-            if open.upgrade().is_some() {
-                LIBRARY.fail(format_args!("{error}"))
-            }
-        };
-        // Another thread, since that of the transport serves the other peers. If none can be
-        // started, the next call that needs the network reports the error.
-        let _ = std::thread::Builder::new().spawn(end);
-    }
-
-    fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
-        LIBRARY.fail(format_args!("{error}; {why}"))
-    }
-}
-
 /// Returns the number of a world PE in the form of the transport.
 pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
+}
+
+/// Reads after which a thread yields: some 10 us.
+const READS_PER_YIELD: u32 = 1024;
+/// A call that looks at more than one word takes as long as this number of reads.
+const READS_PER_CALL: u32 = 4;
+/// A test that makes the network progress takes as long as this number of reads.
+const READS_PER_PROGRESS: u32 = 128;
+
+thread_local! {
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts a get or an atomic operation that returns a value.
+#[inline(always)]
+pub(crate) fn count_read() {
+    if address::are_polls_counted() {
+        count(1);
+    }
+}
+
+/// Counts a call that completes or orders operations.
+#[inline(always)]
+pub(crate) fn count_call() {
+    if address::are_polls_counted() {
+        count(READS_PER_CALL);
+    }
+}
+
+/// Counts a test that was not successful.
+#[inline(always)]
+pub(crate) fn count_test(is_successful: bool) {
+    if address::are_polls_counted() && !is_successful {
+        count(if is_open() { READS_PER_PROGRESS } else { READS_PER_CALL });
+    }
+}
+
+#[inline(never)]
+fn count(reads: u32) {
+    let all = READS.get() + reads;
+    READS.set(if all < READS_PER_YIELD { all } else { 0 });
+    if all >= READS_PER_YIELD {
+        if is_open() {
+            progress();
+        }
+        std::thread::yield_now();
+    }
 }

@@ -11,7 +11,7 @@ use crate::job;
 use crate::memory::address;
 use crate::memory::visibility::{complete, release};
 use crate::net::contexts::Context;
-use crate::net::{endpoints, network, polling};
+use crate::net::{endpoints, network};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
 use rushmem_transport::{Endpoint, Error};
@@ -20,7 +20,7 @@ use rushmem_transport::{Endpoint, Error};
 /// towards each PE.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
-    polling::called();
+    network::count_call();
     observers::during!(event(call, ctx, Action::Fence), order(call, ctx));
 }
 
@@ -49,7 +49,7 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 /// everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
-    polling::called();
+    network::count_call();
     complete_issued(call, ctx, false);
 }
 
@@ -81,7 +81,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 /// everywhere, as after a quiet; 0 if it is not yet.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
-    polling::called();
+    network::count_call();
     let mut is_quiet = true;
     let observed = observers::call(|| event(call, ctx, Action::QuietTest));
     if ctx.is_valid(call) && network::is_open() {
@@ -129,5 +129,5 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     if npes > 0 {
         complete();
     }
-    polling::called();
+    network::count_call();
 }

@@ -12,7 +12,7 @@ use crate::job::handle::ContextHandle;
 use crate::memory::address;
 use crate::memory::visibility::release;
 use crate::net::contexts::{self, Context};
-use crate::net::{endpoints, network, polling};
+use crate::net::{endpoints, network};
 use crate::observers::{
     self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
 };
@@ -243,7 +243,7 @@ impl Access {
             RemoteBytes::Cpu(from) => {
                 // SAFETY: mapped, and valid by contract.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
-                polling::read();
+                network::count_read();
             }
         }
     }
@@ -272,7 +272,7 @@ impl Access {
         observers::access(describe, word.is_mapped(), move |has_written| {
             let old = match word {
                 RemoteBytes::Cpu(at) => {
-                    polling::read();
+                    network::count_read();
                     // SAFETY: mapped and aligned.
                     unsafe { mem::apply(op, width, at, operand, condition) }
                 }
@@ -311,7 +311,7 @@ impl Access {
         let word = self.resolve(dest, width.nbytes());
         observers::access(describe, word.is_mapped(), move |_| match word {
             RemoteBytes::Cpu(at) => {
-                polling::read();
+                network::count_read();
                 // SAFETY: mapped and aligned.
                 let old = unsafe { mem::apply(op, width, at, operand, condition) };
                 // SAFETY: valid by contract.

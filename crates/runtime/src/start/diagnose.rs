@@ -1,7 +1,7 @@
 //! Queries what a provider finds on this machine, for `shmem-info --doctor`.
 
 use crate::memory::available;
-use crate::net::network::ProcessHost;
+use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
 use rushmem_transport::kit::heap_blocks::FIRST;
 use rushmem_transport::kit::heap_probe::{self, RegisteredBlocks};

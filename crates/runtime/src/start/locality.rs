@@ -5,7 +5,7 @@
 
 use super::cpus::Cpus;
 use crate::memory::statics;
-use crate::net::network;
+use crate::net::process_host;
 use crate::settings::NicPreference;
 use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
@@ -39,7 +39,7 @@ pub(super) fn choose_nic<'a>(
     };
     if let Some(nic) = nic {
         rushmem_log::debug!(NIC = %nic, "prefers a NIC");
-        network::prefer(nic);
+        process_host::prefer(nic);
     }
 }
 

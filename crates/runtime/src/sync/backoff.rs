@@ -13,7 +13,7 @@ use crate::diagnosis::status::{LongWait, WaitDescription};
 use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
-use crate::net::{network, polling};
+use crate::net::network;
 use std::time::Duration;
 
 /// Polls with a pause: some tens of microseconds.
@@ -90,7 +90,7 @@ fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMu
 #[inline]
 pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && is_seen_after_work(&mut ready);
-    polling::tested(is_seen);
+    network::count_test(is_seen);
     is_seen
 }
 

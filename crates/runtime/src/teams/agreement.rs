@@ -21,7 +21,7 @@ use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::net::calling;
+use crate::net::endpoints;
 use crate::net::flags;
 use crate::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
 use crate::sync::team_signals::GENERATIONS;
@@ -282,7 +282,7 @@ fn all_reduce(
     tag: u64,
     own: Proposal,
 ) -> Result<Proposal, Pe> {
-    calling::set(call);
+    endpoints::set_call(call);
     let me = members.team_pe(job.me()).expect("only members agree").0;
     let mut accumulator = own;
     let mut landed: Vec<(u64, Proposal)> = Vec::new();

@@ -1,0 +1,220 @@
+//! The interface of this process to a transport: settings, the preferred NIC, wake-ups, losses, and
+//! the proxies of PEs.
+//!
+//! In a session, what this PE batches for the heaps of a node travels to one PE of that node, which
+//! carries it out in the memory that the node shares.
+#![allow(unsafe_code)]
+
+use crate::job::{self, Job};
+use crate::memory::address;
+use crate::net::network::{LIBRARY, is_of_another, launcher_grace};
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::setting::{environment, is_blank};
+use rushmem_transport::{Error, Host, LocalBuf, NicName, Pe, Proxy, Segment};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The time for which a waiting call has to report memory that another thread could not access.
+const CALL_GRACE: Duration = Duration::from_millis(200);
+
+/// The NIC that this PE prefers, if there is a choice.
+static NIC: OnceLock<NicName> = OnceLock::new();
+
+/// Sets the preferred NIC, before a transport is opened.
+pub(crate) fn prefer(nic: NicName) {
+    // A later init would choose the same one.
+    let _ = NIC.set(nic);
+}
+
+/// The interface of this process to a transport.
+pub(crate) struct ProcessHost {
+    me: Pe,
+    /// The transport has been chosen, so that a loss ends the job. Before, while it is tested, the
+    /// caller of the test gets the error.
+    chosen: AtomicBool,
+    /// Dropped with the transport: afterwards no loss ends the job.
+    open: Arc<()>,
+    /// The value of the setting; unused if nothing is opened.
+    host_limit: Duration,
+    callbacks: Callbacks,
+}
+
+/// The functions by which a transport reports to layers above.
+pub(crate) struct Callbacks {
+    /// Wakes threads that wait for this PE's memory to change.
+    pub(crate) arrived: fn(),
+    /// Wakes threads of a PE of this node that wait for its memory to change.
+    pub(crate) arrived_at: fn(Pe),
+    /// The calling thread waits long for operations on these PEs, and how many are in flight.
+    pub(crate) waits: fn(&[Pe], u64),
+    /// That wait has ended.
+    pub(crate) ends_wait: fn(),
+}
+
+impl Default for ProcessHost {
+    fn default() -> ProcessHost {
+        let callbacks =
+            Callbacks { arrived: || (), arrived_at: |_| (), waits: |_, _| (), ends_wait: || () };
+        ProcessHost::with(Pe(0), Duration::ZERO, callbacks)
+    }
+}
+
+impl ProcessHost {
+    /// Creates the interface for opening a transport.
+    pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
+        let (chosen, open) = (AtomicBool::new(false), Arc::default());
+        ProcessHost { me, chosen, open, host_limit, callbacks }
+    }
+
+    /// Records that the transport was chosen.
+    pub(crate) fn set_chosen(&self) {
+        self.chosen.store(true, Ordering::Release);
+    }
+}
+
+impl Host for ProcessHost {
+    fn variable(&self, name: &str) -> Option<String> {
+        // A script may leave a setting empty, which counts as not set. Variables of other
+        // libraries are passed on as they are.
+        environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
+    }
+
+    fn nic(&self) -> Option<NicName> {
+        NIC.get().cloned()
+    }
+
+    fn pairs_of_node(&self) -> u64 {
+        let Some(job) = job::known() else { return 0 };
+        let sizes = (0..job.nodes.n_nodes()).map(|node| job.nodes.size(node));
+        let pairs = sizes.map(|size| u64::from(size) * u64::from(job.n_pes - size));
+        pairs.max().unwrap_or(0)
+    }
+
+    fn host_limit(&self) -> Duration {
+        self.host_limit
+    }
+
+    fn arrived(&self) {
+        (self.callbacks.arrived)();
+    }
+
+    fn arrived_at(&self, place: u8) {
+        if let Some(pe) = pe_at(place) {
+            (self.callbacks.arrived_at)(pe);
+        }
+    }
+
+    fn has_proxies(&self) -> bool {
+        proxies_exist()
+    }
+
+    fn proxy(&self, pe: Pe) -> Proxy {
+        proxy_of(pe)
+    }
+
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        heap_at(place)
+    }
+
+    fn waits(&self, peers: &[Pe], in_flight: u64) {
+        (self.callbacks.waits)(peers, in_flight);
+    }
+
+    fn ends_wait(&self) {
+        (self.callbacks.ends_wait)();
+    }
+
+    fn lost(&self, error: &Error) {
+        // During a test, a PE that can no longer use its network ends the job too: otherwise the
+        // others would wait for it.
+        let lost_peer = is_of_another(error, Some(self.me));
+        if lost_peer && !self.chosen.load(Ordering::Acquire) {
+            return;
+        }
+        let (error, open) = (error.clone(), Arc::downgrade(&self.open));
+        // The launcher may know more about a loss, and a call that has not returned names itself.
+        let wait = if lost_peer { launcher_grace(self.host_limit) } else { CALL_GRACE };
+        let end = move || {
+            std::thread::sleep(wait);
+            if open.upgrade().is_some() {
+                LIBRARY.fail(format_args!("{error}"))
+            }
+        };
+        // Another thread, since that of the transport serves the other peers. If none can be
+        // started, the next call that needs the network reports the error.
+        let _ = std::thread::Builder::new().spawn(end);
+    }
+
+    fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
+        LIBRARY.fail(format_args!("{error}; {why}"))
+    }
+}
+
+/// Nodes of more PEs have none: a place is a byte, and 0 is the proxy itself.
+const MOST: u32 = u8::MAX as u32;
+
+/// Returns true if PEs may have proxies other than themselves.
+fn proxies_exist() -> bool {
+    job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
+}
+
+/// Returns who carries out what this PE batches for the heap of a PE of another node.
+fn proxy_of(pe: Pe) -> Proxy {
+    let proxies = job::known().map(proxies);
+    let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));
+    proxy.copied().unwrap_or(Proxy::itself(pe))
+}
+
+/// Returns the PE of this node that has this place.
+fn pe_at(place: u8) -> Option<Pe> {
+    member(place).map(|(pe, _)| *pe)
+}
+
+/// Returns the heap of a PE of this node.
+fn heap_at(place: u8) -> Option<&'static Segments> {
+    member(place).map(|(_, heap)| heap)
+}
+
+/// Returns the PE of this node that has this place, and its heap.
+fn member(place: u8) -> Option<&'static (Pe, Segments)> {
+    static MEMBERS: OnceLock<Vec<(Pe, Segments)>> = OnceLock::new();
+    let job = job::known()?;
+    let members = MEMBERS.get_or_init(|| {
+        let members = job.nodes.members(job.nodes.node_of(job.me.0)).map(Pe);
+        members.map(|pe| (pe, heap_of(job, pe))).collect()
+    });
+    members.get(usize::from(place).checked_sub(1)?)
+}
+
+fn heap_of(job: &Job, pe: Pe) -> Segments {
+    let segments = Segments::default();
+    if let Some(delta) = address::delta(Segment::Heap, pe.0 as i32) {
+        let base = job.memory.heap().wrapping_byte_offset(delta);
+        let nbytes = job.memory.layout().heap_bytes();
+        // SAFETY: the heap of a PE of this node, which is mapped for the life of the process.
+        let registered = unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes }, ()) };
+        registered.expect("the first of this table");
+    }
+    segments
+}
+
+/// Returns the proxy of each PE. The PEs of a node share the work: each has proxies of its own
+/// place.
+fn proxies(job: &'static Job) -> &'static [Proxy] {
+    static PROXIES: OnceLock<Vec<Proxy>> = OnceLock::new();
+    PROXIES.get_or_init(|| {
+        let (nodes, me) = (&job.nodes, job.me.0);
+        let (own, place) = (nodes.node_of(me), nodes.local_index(me));
+        let mut proxies: Vec<Proxy> = (0..job.n_pes).map(|pe| Proxy::itself(Pe(pe))).collect();
+        let others = (0..nodes.n_nodes()).filter(|&node| node != own && nodes.size(node) <= MOST);
+        for node in others {
+            let members: Vec<u32> = nodes.members(node).collect();
+            let proxy = Pe(members[place as usize % members.len()]);
+            for (pe, place) in members.into_iter().zip(1..).filter(|(pe, _)| *pe != proxy.0) {
+                proxies[pe as usize] = Proxy { pe: proxy, place };
+            }
+        }
+        proxies
+    })
+}

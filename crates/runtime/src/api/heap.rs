@@ -10,8 +10,7 @@ use crate::coll::collectives::barrier_of_blocks;
 use crate::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job};
-use crate::memory::refusal;
-use crate::memory::{address, available, blocks, huge_pages, locked};
+use crate::memory::{address, checks, huge_pages, locked, shortage};
 use crate::net::network;
 use crate::observers::{self, Action, Event};
 use crate::teams::same_collective::CheckedArgument;
@@ -111,7 +110,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let by = call.name();
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
-    blocks::end();
+    checks::forget_blocks();
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
     match moved {
         Some(block) => {
@@ -139,7 +138,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     barrier_of_blocks(call, &[at(call, job, ptr)]);
     require_intact(call, job, ptr);
     let freed = with_allocator(job, |a| a.free(call.name(), ptr.cast()));
-    blocks::end();
+    checks::forget_blocks();
     match freed {
         Ok(nbytes) => {
             report_block(call, ptr, nbytes, false);
@@ -172,7 +171,7 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 /// uses it.
 fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
-    available::warn_of_shortage(end, job.memory.n_local());
+    shortage::warn_of_shortage(end, job.memory.n_local());
     huge_pages::of_block(job, block, nbytes, for_amos);
     network::extend_heap(call, end, |reach, locks| match locks {
         true => locked::prepare(job, reach),
@@ -184,7 +183,7 @@ fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool)
 #[cold]
 fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     let in_use = || with_allocator(job, |a| a.in_use());
-    refusal::record(call, job, (nbytes, alignment), in_use);
+    shortage::refused(call, job, (nbytes, alignment), in_use);
 }
 
 /// Returns the place of a block in the heap, which is the same on all PEs.
@@ -211,7 +210,7 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     if !job.settings.checks() {
         return;
     }
-    blocks::require_guard(call, job, ptr.cast());
+    checks::require_guard(call, job, ptr.cast());
     let block = with_allocator(job, |a| a.block_around(ptr.addr()));
     let end = ptr.addr() + block.map_or(0, |(_, nbytes)| nbytes);
     if let Some(lock) = lock::held_in(ptr.addr()..end) {

@@ -30,7 +30,7 @@ use crate::diagnosis::status::{LongWait, WaitDescription};
 use crate::job::caller;
 use crate::job::{self, Job};
 use crate::memory::address;
-use crate::memory::{range, symmetric_location};
+use crate::memory::{checks, range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::flags;
 use crate::net::{network, order};
@@ -56,7 +56,7 @@ impl<T: LockWord> LockHandle<T> {
         let job = job::require(call);
         caller::check(call, job);
         let range = range::symmetric(call, "lock", word.cast(), size_of::<T>());
-        address::require_aligned(call, "lock", word.addr(), size_of::<T>());
+        checks::require_aligned(call, "lock", word.addr(), size_of::<T>());
         if job.n_pes > T::MAX_PES {
             // Cause: a lock of Fortran is an INTEGER, which is too small for that many PEs.
             fail!(

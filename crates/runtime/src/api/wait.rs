@@ -9,7 +9,7 @@ use crate::constants::{
 };
 use crate::diagnosis::status::WaitDescription;
 use crate::job::{self, Job};
-use crate::memory::address::require_aligned;
+use crate::memory::checks::require_aligned;
 use crate::memory::range::symmetric;
 use crate::memory::symmetric_location;
 use crate::observers::{self, Action, Event};

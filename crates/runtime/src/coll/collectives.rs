@@ -11,7 +11,7 @@ use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::job;
-use crate::memory::blocks;
+use crate::memory::checks;
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::contexts::DefaultContext;
 use crate::net::order;
@@ -53,7 +53,7 @@ fn barrier_by(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut 
     order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
     if job.settings.checks() {
-        blocks::require_some_guards(call, job);
+        checks::require_some_guards(call, job);
         entry.agree(arguments);
     }
     sync(&mut executor);

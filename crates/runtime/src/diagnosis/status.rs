@@ -10,8 +10,8 @@ use crate::call::location;
 use crate::call::warning::warning;
 use crate::diagnosis::finalizing::{PERIOD, PeerCheck};
 use crate::job;
-use crate::memory::allocations;
 use crate::memory::primitive::AtomicU32;
+use crate::memory::symmetric_location;
 use crate::net::flags;
 use crate::net::{endpoints, network};
 use crate::process;
@@ -171,7 +171,7 @@ fn locate(number: u64) {
     let stack = {
         let written = process::lock(&WRITTEN);
         let wait = written.waits.iter().find(|(other, _)| *other == number);
-        wait.and_then(|(_, wait)| allocations::stack_of(wait.subject.block()?))
+        wait.and_then(|(_, wait)| symmetric_location::stack_of(wait.subject.block()?))
     };
     location::find(move |place| {
         let allocated_at = stack.and_then(|stack| location::of_stack(&stack));

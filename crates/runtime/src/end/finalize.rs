@@ -13,7 +13,7 @@ use crate::process;
 use crate::call::warning::warning;
 use crate::coll::{collective_call, collectives, requests};
 use crate::diagnosis::{finalizing, status};
-use crate::memory::{address, blocks};
+use crate::memory::{address, checks};
 use crate::net::{endpoints, network};
 use crate::observers::races;
 use crate::process::stdio;
@@ -55,7 +55,7 @@ pub(crate) fn close(call: Call) {
         leave::ends();
         requests::complete_all(call, job);
         lock::finalize(call);
-        blocks::check_all_guards(call, job);
+        checks::check_all_guards(call, job);
     }
     // For PEs that wait for this one elsewhere.
     status::finalizes(Some(collective_call::entered()));
@@ -89,7 +89,7 @@ pub(crate) fn close(call: Call) {
     team::teams().clear();
     address::close();
     *job.allocator() = None;
-    blocks::end();
+    checks::forget_blocks();
     rushmem_log::debug!("the library is closed");
     process::decrement_inits();
     status::enter(Stage::Finalized);

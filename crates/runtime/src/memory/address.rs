@@ -10,15 +10,9 @@
 //! `net::network` counts them.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
-use crate::job;
-use crate::job::caller;
-use crate::memory::accessible;
-use crate::memory::blocks;
-use crate::memory::refusal;
 use crate::memory::statics;
 use core::ffi::c_int;
-use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
+use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
@@ -275,61 +269,16 @@ pub(crate) fn locate_unchecked(addr: usize, nbytes: usize) -> Option<(Segment, u
     MAP.locate(addr, nbytes)
 }
 
-/// Works as [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
-/// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
-#[inline]
-pub(crate) fn require_place(
-    call: Call,
-    argument: &'static str,
-    addr: usize,
-    nbytes: usize,
-    pe: c_int,
-) -> (Segment, usize) {
-    let (segment, offset) =
-        place_on(addr, nbytes, pe).unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
-    let job = job::require(call);
-    if job.settings.checks() {
-        caller::check(call, job);
-        if segment == Segment::Heap {
-            blocks::require(call, job, argument, addr, nbytes);
-        }
-    }
-    (segment, offset)
-}
-
 /// Works as [`place`]; `None` if there is no PE `pe`, too.
 #[inline(always)]
-fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
+pub(super) fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
     locate(addr, nbytes).filter(|_| is_pe(pe))
 }
 
-/// Ends the job with an error if local bytes begin in the heap and do not lie in one block, or if
-/// the first or last one cannot be accessed.
-#[inline]
-pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
-    if local.nbytes == 0 {
-        return;
-    }
-    let addr = local.base.addr();
-    if OBSERVED.heap.offset(addr, 1).is_some() {
-        blocks::require(call, job::require(call), access.argument(), addr, local.nbytes);
-    } else if !accessible::is_known(access, local) {
-        if let Some(fault) = Fault::at_ends(access, local) {
-            fail!(call, "{fault}");
-        }
-        accessible::remember(access, local);
-    }
-}
-
-/// Returns true if [`check_local`] has found these bytes correct before, or bytes beside them.
+/// Returns true if an address is in the heap, while accesses are observed.
 #[inline(always)]
-pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
-    local.nbytes == 0
-        || if OBSERVED.heap.offset(local.base.addr(), 1).is_some() {
-            blocks::are_known(local.base.addr(), local.nbytes)
-        } else {
-            accessible::is_known(access, local)
-        }
+pub(super) fn is_in_observed_heap(addr: usize) -> bool {
+    OBSERVED.heap.offset(addr, 1).is_some()
 }
 
 /// Works as [`mapped`], also while accesses are observed.
@@ -430,103 +379,14 @@ pub(crate) fn is_aligned<T>(address: *const T) -> bool {
     address.addr().is_multiple_of(size_of::<T>())
 }
 
-/// Ends the job with an error unless the word of `nbytes` bytes at `addr` is naturally aligned.
-#[inline(always)]
-pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
-    if !addr.is_multiple_of(nbytes) {
-        refuse_misaligned(call, argument, addr, nbytes);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) -> ! {
-    // Cause: `(long *)(bytes + 1)` as a word of an atomic operation or a wait. Remedy: align it to
-    // its size.
-    fail!(call, "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type");
-}
-
-/// Returns the bytes of the heap on PE `pe`, for a transport; [`remote`] finds others.
+/// Returns the bytes of the heap on PE `pe`, for a transport; `checks::remote` finds others.
 #[inline(always)]
 pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<RemoteAddr> {
     let offset = MAP.heap.offset(addr, nbytes)? as u64;
     is_pe(pe).then_some(RemoteAddr { segment: Segment::Heap, offset })
 }
 
-/// `nbytes` symmetric bytes at `addr` as segment and offset, for a transport; ends the job with an
-/// error when they are not symmetric or there is no such PE, or none can be reached. `argument` is
-/// the name that the address has in the call.
-#[cold]
-#[inline(never)]
-pub(crate) fn remote(
-    call: Call,
-    argument: &'static str,
-    addr: usize,
-    nbytes: usize,
-    (pe, is_reachable): (c_int, bool),
-) -> RemoteAddr {
-    call.require_no_exit();
-    let found = place_on(addr, nbytes, pe)
-        .filter(|(segment, _)| is_reachable || delta(*segment, pe).is_some());
-    let Some((segment, offset)) = found else { refuse(call, argument, addr, nbytes, pe) };
-    RemoteAddr { segment, offset: offset as u64 }
-}
-
 #[inline(always)]
 fn is_pe(pe: c_int) -> bool {
     (pe as u32 as usize) < MAP.n_pes.load(Relaxed)
-}
-
-/// Says why an access cannot be.
-#[cold]
-#[inline(never)]
-pub(crate) fn refuse(
-    call: Call,
-    argument: &'static str,
-    addr: usize,
-    nbytes: usize,
-    pe: c_int,
-) -> ! {
-    call.require_no_exit();
-    let job = job::require(call);
-    let n_pes = job.n_pes;
-    if pe < 0 || pe as u32 >= n_pes {
-        let (pe, last) = (call.written(pe), n_pes - 1);
-        // Cause: `shmem_int_p(&x, 1, shmem_n_pes())`. Remedy: pass 0 to `shmem_n_pes() - 1`.
-        fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {last}");
-    }
-    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
-    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
-    if addr.wrapping_sub(heap) < heap_bytes {
-        // Cause: the count or the offset is too large. Remedy: check the count, and that the block
-        // is large enough.
-        fail!(
-            call,
-            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
-             ({heap_bytes} bytes at {heap:#x})"
-        );
-    }
-    if statics::own().hold(addr.wrapping_sub(first), 1) {
-        // Cause: the count is larger than the array. Remedy: check the count.
-        fail!(
-            call,
-            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
-             program ({static_bytes} bytes at {first:#x})"
-        );
-    }
-    let declare = match call.is_fortran() {
-        true => "give it the attribute SAVE",
-        false => "declare it static",
-    };
-    // Cause: the address is of the stack, of `malloc` or of a library, or null.
-    fail!(
-        call,
-        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
-        refusal::of_null(addr),
-        match job.equal_heap_addresses {
-            true => "",
-            false =>
-                "; the heap has another address on other PEs, so a pointer from there is not valid here",
-        }
-    );
 }

@@ -8,7 +8,7 @@
 
 use crate::call::warning::warning;
 use crate::job::Job;
-use crate::memory::{available, statics};
+use crate::memory::{shortage, statics};
 use crate::settings::{HugePages, Settings};
 use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
 use rushmem_heap::{Layout, NodeMemory, ReservedPages, Statics};
@@ -100,7 +100,7 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     let is_auto = settings.huge_pages == HugePages::Auto;
     let (limit, part) = if is_auto { (LIMIT, 2) } else { (LIMIT_ON, 1) };
     // All PEs of the node do the same.
-    let most = available::bytes().map(|bytes| bytes / part / u64::from(memory.n_local()));
+    let most = shortage::bytes().map(|bytes| bytes / part / u64::from(memory.n_local()));
     let nbytes = pages.len();
     let (obtained, why) = match most {
         Some(most) if nbytes as u64 > most => {

@@ -4,7 +4,7 @@
 //! What the network's own library locks besides is not known here.
 
 use crate::job::Job;
-use crate::memory::{available, huge_pages, statics};
+use crate::memory::{huge_pages, shortage, statics};
 use rushmem_transport::{Error, Segment};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
@@ -30,10 +30,7 @@ struct MemlockLimits {
 impl MemlockLimits {
     fn of_this_process() -> MemlockLimits {
         let locked = getrlimit(Resource::Memlock).current;
-        MemlockLimits {
-            locked: locked.filter(|_| !may_lock_anything()),
-            memory: available::total(),
-        }
+        MemlockLimits { locked: locked.filter(|_| !may_lock_anything()), memory: shortage::total() }
     }
 }
 

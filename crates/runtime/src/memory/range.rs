@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::memory::address;
+use crate::memory::{address, checks};
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -187,7 +187,7 @@ pub(crate) fn symmetric(
     let addr = address.addr();
     // Every PE has them, also the first one.
     let (segment, offset) = address::locate_unchecked(addr, nbytes)
-        .unwrap_or_else(|| address::require_place(call, argument, addr, nbytes, 0));
+        .unwrap_or_else(|| checks::require_place(call, argument, addr, nbytes, 0));
     // SAFETY: that part of the segment, as was just found.
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }

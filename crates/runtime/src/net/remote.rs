@@ -9,8 +9,8 @@
 
 use crate::call::Call;
 use crate::job::handle::ContextHandle;
-use crate::memory::address;
 use crate::memory::visibility::release;
+use crate::memory::{address, checks};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network};
 use crate::observers::{
@@ -183,7 +183,7 @@ impl Access {
 
     #[inline(always)]
     fn require_aligned(self, addr: usize, width: AmoWidth) {
-        address::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
+        checks::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
     }
 
     /// Puts `nbytes` bytes to `dest`.
@@ -451,7 +451,7 @@ fn resolve_others(
         Some(here) => RemoteBytes::Cpu(here),
         None => {
             let argument = argument.name();
-            RemoteBytes::Network(address::remote(call, argument, addr, nbytes, (pe, is_open)))
+            RemoteBytes::Network(checks::remote(call, argument, addr, nbytes, (pe, is_open)))
         }
     }
 }

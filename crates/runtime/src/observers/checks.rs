@@ -7,7 +7,7 @@ use crate::call::signal_handler::StackPlace;
 use crate::call::{Call, fail};
 use crate::job;
 use crate::job::caller;
-use crate::memory::{address, blocks};
+use crate::memory::checks;
 use core::ffi::c_int;
 use rushmem_transport::{LocalAccess, LocalBuf};
 
@@ -27,7 +27,7 @@ pub(super) fn begin(event: &Event) {
 }
 
 fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
-    address::require_place(call, "sig_addr", signal, 8, pe);
+    checks::require_place(call, "sig_addr", signal, 8, pe);
     if signal.wrapping_sub(remote.addr) < remote.nbytes {
         // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
         fail!(
@@ -53,8 +53,8 @@ fn check(event: &Event, access: AccessEvent) {
     let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
     let place = caller::place();
     // In most loops all of them were found before.
-    if !(blocks::are_known(remote.addr, remote.span())
-        && address::is_known_local(accessed, local)
+    if !(checks::is_known_block(remote.addr, remote.span())
+        && checks::is_known_local(accessed, local)
         && caller::is_known(place))
     {
         let argument = (access.argument.name(), pe);
@@ -74,11 +74,11 @@ fn bytes(
     place: StackPlace,
 ) {
     if local.nbytes > 0 {
-        address::check_local(call, accessed, local);
+        checks::check_local(call, accessed, local);
     }
     // The access itself looks whether there is such a PE.
-    if nbytes > 0 && !blocks::are_known(addr, nbytes) {
-        address::require_place(call, argument, addr, nbytes, pe);
+    if nbytes > 0 && !checks::is_known_block(addr, nbytes) {
+        checks::require_place(call, argument, addr, nbytes, pe);
     }
     caller::check_at(call, job::require(call), place);
 }

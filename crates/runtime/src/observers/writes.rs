@@ -5,7 +5,7 @@
 
 use super::event::{Action, ByteBlocks, Effect, Event};
 use crate::call::{Call, thread};
-use crate::memory::{allocations, symmetric_location};
+use crate::memory::symmetric_location;
 use crate::process::time::coarse_nanoseconds;
 use crate::settings::Settings;
 use core::ffi::c_int;
@@ -39,7 +39,7 @@ pub(crate) fn start(ring: &'static [AtomicU64]) {
 #[inline(always)]
 pub(super) fn begin(event: &Event) {
     if let Action::Block { is_allocated } = event.action {
-        allocations::record(event.remote.addr, is_allocated);
+        symmetric_location::record_allocation(event.remote.addr, is_allocated);
     }
     if let Action::Access(access) = event.action
         && access.effect == Effect::Writes

@@ -1,6 +1,6 @@
 //! Queries what a provider finds on this machine, for `shmem-info --doctor`.
 
-use crate::memory::available;
+use crate::memory::shortage;
 use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
 use rushmem_transport::kit::heap_blocks::FIRST;
@@ -39,7 +39,7 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
 /// Returns what a network registers of a heap within a second, and of no more than half of the
 /// memory that is available, since it may lock it.
 fn registered(provider: &Provider, with: &Open) -> Option<Result<RegisteredBlocks, Error>> {
-    let most = available::bytes().map_or(FIRST, |nbytes| nbytes as usize / 2);
+    let most = shortage::bytes().map_or(FIRST, |nbytes| nbytes as usize / 2);
     let transport = without_signals(|| (provider.open)(with)).ok()?;
     heap_probe::probe(transport, most, Duration::from_secs(1)).transpose()
 }

@@ -19,7 +19,7 @@ use crate::job::in_force::InForce;
 use crate::job::members::Members;
 use crate::memory::address;
 use crate::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
-use crate::memory::{available, huge_pages, statics};
+use crate::memory::{huge_pages, shortage, statics};
 use crate::net::flags::{self, FlagArea};
 use crate::process;
 use crate::process::stdio;
@@ -347,7 +347,7 @@ impl Compatible {
         locality::place_memory(memory, &records[pe.me.0].cpus);
         huge_pages::begin(memory, &pe.settings, pe.me);
         if pe.local == 0 && !memory.has_reserved_pages() {
-            available::record(symmetric_size, n_local);
+            shortage::record(symmetric_size, n_local);
         }
         Mapped { identified: pe, memory, equal_heap_addresses, records }
     }

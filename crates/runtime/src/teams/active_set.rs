@@ -13,7 +13,7 @@ use crate::job::members::Members;
 use crate::job::{self, Job};
 use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::memory::object;
+use crate::memory::statics;
 use crate::sync::team_signals::OngoingCollective;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree_in};
 use crate::teams::same_collective;
@@ -128,7 +128,7 @@ pub(super) fn psync_digest(call: Call, psync: *const c_long) -> u64 {
     if let Some((segment, offset)) = address::locate(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, segment as u64, offset as u64]);
     }
-    let Some(object) = object::holding(psync.cast()) else {
+    let Some(object) = statics::object_holding(psync.cast()) else {
         // Cause: the array is on the stack or from `malloc`. Remedy: make it static, or allocate it
         // with `shmem_malloc`.
         fail!(

@@ -1,6 +1,6 @@
 //! The checks of collectives that are made only with `SHMEM_CHECK`, because they cost time: that
 //! all members of a team are in the same collective with the same arguments, and that arrays do not
-//! overlap. `job::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
+//! overlap. `job::caller` checks the calling thread and `memory::checks` the blocks of the heap.
 //! Errors whose detection costs nothing are always found, elsewhere.
 //!
 //! For the first check, each two PEs exchange messages that do not use the signals of their team.

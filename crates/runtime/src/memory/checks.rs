@@ -1,0 +1,309 @@
+//! The checks of addresses: why an access cannot be made, and what `SHMEM_CHECK` finds of the heap's
+//! blocks, their guards and the pages of private buffers.
+//!
+//! Allocation is symmetric, so the own table describes the blocks of every PE. The kernel is queried
+//! once about a page of a buffer, in whatever order a program passes its parts. A page that the
+//! program unmaps or protects later is not queried again as long as it is remembered; an access to
+//! it is then a fault without a message.
+
+use crate::call::{Call, fail, thread};
+use crate::job::{self, Job, caller};
+use crate::memory::{address, shortage, statics};
+use core::ffi::c_int;
+use rushmem_heap::Overwritten;
+use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Works as [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
+/// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
+#[inline]
+pub(crate) fn require_place(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> (Segment, usize) {
+    let (segment, offset) = address::place_on(addr, nbytes, pe)
+        .unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
+    let job = job::require(call);
+    if job.settings.checks() {
+        caller::check(call, job);
+        if segment == Segment::Heap {
+            require_block(call, job, argument, addr, nbytes);
+        }
+    }
+    (segment, offset)
+}
+
+/// `nbytes` symmetric bytes at `addr` as segment and offset, for a transport; ends the job with an
+/// error when they are not symmetric or there is no such PE, or none can be reached. `argument` is
+/// the name that the address has in the call.
+#[cold]
+#[inline(never)]
+pub(crate) fn remote(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    (pe, is_reachable): (c_int, bool),
+) -> RemoteAddr {
+    call.require_no_exit();
+    let found = address::place_on(addr, nbytes, pe)
+        .filter(|(segment, _)| is_reachable || address::delta(*segment, pe).is_some());
+    let Some((segment, offset)) = found else { refuse(call, argument, addr, nbytes, pe) };
+    RemoteAddr { segment, offset: offset as u64 }
+}
+
+/// Ends the job with an error unless the word of `nbytes` bytes at `addr` is naturally aligned.
+#[inline(always)]
+pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if !addr.is_multiple_of(nbytes) {
+        refuse_misaligned(call, argument, addr, nbytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) -> ! {
+    // Cause: `(long *)(bytes + 1)` as a word of an atomic operation or a wait. Remedy: align it to
+    // its size.
+    fail!(call, "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type");
+}
+
+/// Says why an access cannot be.
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> ! {
+    call.require_no_exit();
+    let job = job::require(call);
+    let n_pes = job.n_pes;
+    if pe < 0 || pe as u32 >= n_pes {
+        let (pe, last) = (call.written(pe), n_pes - 1);
+        // Cause: `shmem_int_p(&x, 1, shmem_n_pes())`. Remedy: pass 0 to `shmem_n_pes() - 1`.
+        fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {last}");
+    }
+    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
+    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
+    if addr.wrapping_sub(heap) < heap_bytes {
+        // Cause: the count or the offset is too large. Remedy: check the count, and that the block
+        // is large enough.
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
+             ({heap_bytes} bytes at {heap:#x})"
+        );
+    }
+    if statics::own().hold(addr.wrapping_sub(first), 1) {
+        // Cause: the count is larger than the array. Remedy: check the count.
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
+             program ({static_bytes} bytes at {first:#x})"
+        );
+    }
+    let declare = match call.is_fortran() {
+        true => "give it the attribute SAVE",
+        false => "declare it static",
+    };
+    // Cause: the address is of the stack, of `malloc` or of a library, or null.
+    fail!(
+        call,
+        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
+        shortage::before_null(addr),
+        match job.equal_heap_addresses {
+            true => "",
+            false =>
+                "; the heap has another address on other PEs, so a pointer from there is not valid here",
+        }
+    );
+}
+
+/// Ends the job with an error if local bytes begin in the heap and do not lie in one block, or if
+/// the first or last one cannot be accessed.
+#[inline]
+pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
+    if local.nbytes == 0 {
+        return;
+    }
+    let addr = local.base.addr();
+    if address::is_in_observed_heap(addr) {
+        require_block(call, job::require(call), access.argument(), addr, local.nbytes);
+    } else if !is_known_accessible(access, local) {
+        if let Some(fault) = Fault::at_ends(access, local) {
+            fail!(call, "{fault}");
+        }
+        remember_accessible(access, local);
+    }
+}
+
+/// Returns true if [`check_local`] has found these bytes correct before, or bytes beside them.
+#[inline(always)]
+pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
+    local.nbytes == 0
+        || if address::is_in_observed_heap(local.base.addr()) {
+            is_known_block(local.base.addr(), local.nbytes)
+        } else {
+            is_known_accessible(access, local)
+        }
+}
+
+/// The number of blocks that were freed or moved.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The last two blocks that this thread found, each as its start and end, and [`ENDED`] then.
+    static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
+}
+
+/// The last two blocks that were found by a thread that was alone, each as its start and end.
+static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
+
+/// Records that a block was freed or moved, or that the allocator is a new one.
+pub(crate) fn forget_blocks() {
+    ENDED.fetch_add(1, Relaxed);
+    KNOWN.as_flattened().iter().for_each(|bound| bound.store(0, Relaxed));
+}
+
+/// Returns true if the calling thread is alone in the library, and `nbytes` bytes at `addr` lie in
+/// one of the last two blocks that were found.
+#[inline(always)]
+pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
+    let is_within = |[start, end]: &[AtomicUsize; 2]| {
+        let (start, end) = (start.load(Relaxed), end.load(Relaxed));
+        addr >= start && addr < end && nbytes <= end - addr
+    };
+    thread::is_alone() && (is_within(&KNOWN[0]) || is_within(&KNOWN[1]))
+}
+
+/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, lie in one
+/// block. `argument` is the name that the address has in the call. If it is one of the last
+/// two blocks, neither the allocator's lock nor its table is needed.
+#[inline(always)]
+pub(crate) fn require_block(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
+    let ended = ENDED.load(Relaxed);
+    let is_within = |(start, end, at): (usize, usize, u64)| {
+        at == ended && addr >= start && addr < end && nbytes <= end - addr
+    };
+    let [newer, older] = LAST.get();
+    if is_within(newer) || is_within(older) {
+        return;
+    }
+    find(call, job, argument, (addr, nbytes), (ended, newer));
+}
+
+/// Works as [`require`], of a block that is neither of the last two, the newer of which is given.
+#[cold]
+#[inline(never)]
+fn find(
+    call: Call,
+    job: &Job,
+    argument: &str,
+    (addr, nbytes): (usize, usize),
+    (ended, newer): (u64, (usize, usize, u64)),
+) {
+    let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
+    match held {
+        // Cause: the access leaves its block, or the block was freed; `SHMEM_CHECK=1` finds it.
+        // Remedy: correct the count, or free the block later.
+        Some(Err(why)) => {
+            fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
+        }
+        Some(Ok(block)) => {
+            LAST.set([(block.start, block.end, ended), newer]);
+            if thread::is_alone() {
+                for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
+                    older.store(newer.load(Relaxed), Relaxed);
+                }
+                KNOWN[0][0].store(block.start, Relaxed);
+                KNOWN[0][1].store(block.end, Relaxed);
+            }
+        }
+        None => {}
+    }
+}
+
+/// Ends the job with an error if a guard was overwritten, of some of the blocks in turn.
+pub(crate) fn require_some_guards(call: Call, job: &Job) {
+    require_guards(call, job, AT_ONCE);
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error if a guard was overwritten.
+pub(crate) fn check_all_guards(call: Call, job: &Job) {
+    if job.settings.checks() {
+        require_guards(call, job, usize::MAX);
+    }
+}
+
+fn require_guards(call: Call, job: &Job, n: usize) {
+    let overwritten = job.allocator().as_mut().and_then(|allocator| allocator.overwritten(n));
+    refuse_guard(call, overwritten);
+}
+
+/// Works as [`require_some_guards`], of the block that starts at an address.
+pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
+    let overwritten = job.allocator().as_ref().and_then(|it| it.overwritten_at(start));
+    refuse_guard(call, overwritten);
+}
+
+fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
+    if let Some(overwritten) = overwritten {
+        // Cause: the program has written outside of a block, as in `block[n] = 0`; `SHMEM_CHECK=1`
+        // finds it.
+        fail!(
+            call,
+            "{overwritten}; run the program with SHMEM_CHECK=1 under valgrind, or compile it with \
+             -fsanitize=address, to see where this is done"
+        );
+    }
+}
+
+/// The blocks whose guards a barrier reads.
+const AT_ONCE: usize = 1024;
+
+/// The size in bytes of the smallest unit in which the kernel protects memory.
+const PAGE: usize = 4096;
+/// The number of pages that are remembered, those of 64 MiB that are contiguous, one place each.
+const REMEMBERED: usize = 1 << 14;
+
+/// The pages, each as its number and 1, with a low bit: 1 if it can be written. They take no memory
+/// before they are used.
+static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
+
+/// Returns whether the pages of the first and the last byte were found accessible before.
+#[inline(always)]
+fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
+    let [first, last] = ends(local);
+    let is_known = |page: usize| {
+        let known = PAGES[page % REMEMBERED].load(Relaxed);
+        known | usize::from(access == LocalAccess::Read) == entry(page, true)
+    };
+    is_known(first) && (first == last || is_known(last))
+}
+
+/// Records that these pages were found accessible.
+fn remember_accessible(access: LocalAccess, local: LocalBuf) {
+    for page in ends(local) {
+        PAGES[page % REMEMBERED].store(entry(page, access == LocalAccess::Write), Relaxed);
+    }
+}
+
+/// Returns the pages of the first and the last byte.
+#[inline(always)]
+fn ends(local: LocalBuf) -> [usize; 2] {
+    let first = local.base.addr();
+    [first, first.wrapping_add(local.nbytes - 1)].map(|byte| byte / PAGE)
+}
+
+/// Returns what is remembered of a page. An empty place holds 0, which is not the page of null.
+#[inline(always)]
+fn entry(page: usize, is_writable: bool) -> usize {
+    (page + 1) << 1 | usize::from(is_writable)
+}

@@ -3,7 +3,6 @@
 //! It chooses no algorithm; the crate of the plans does.
 
 pub mod alltoallv;
-pub(crate) mod collective_call;
 pub mod collectives;
 pub mod combine;
 mod composition;
@@ -14,4 +13,3 @@ pub mod nonblocking;
 pub mod private;
 pub mod requests;
 pub mod step;
-pub mod tuning;

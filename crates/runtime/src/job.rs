@@ -3,21 +3,22 @@
 //! The first init creates it, and it lives as long as the process, since a job can be finalized and
 //! initialized again. It is not on the path of an access; `memory::address` is. It must not know
 //! what the layers above keep for a job: they own their state.
+#![allow(unsafe_code)]
 
 pub(crate) mod caller;
-pub(crate) mod digest;
 pub mod handle;
-pub(crate) mod in_force;
 pub(crate) mod members;
 
 use crate::call::{Call, fail};
-use crate::job::in_force::InForce;
 use crate::process::{inits, is_child, lock};
 use crate::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap};
+use rushmem_collectives::choice::Table;
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
+use std::ptr::from_ref;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The job as one PE sees it.
@@ -47,7 +48,7 @@ pub(crate) struct Job {
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// Which algorithm a collective uses where.
-    pub(crate) algorithms: InForce,
+    pub(crate) algorithms: CurrentTable,
     /// A secret of the PEs of this job.
     pub(crate) secret: [u8; 32],
     /// All PEs reach each other over loopback.
@@ -139,4 +140,48 @@ pub(crate) fn known() -> Option<&'static Job> {
 /// Set by the first init.
 pub(crate) fn set(job: Job) -> &'static Job {
     JOB.get_or_init(|| job)
+}
+
+/// The table of algorithms that collectives use, which lives as long as the process.
+///
+/// It is read on every collective, so it is behind a pointer and not behind a lock. Only a program
+/// that measures algorithms ever replaces it.
+#[derive(Debug)]
+pub(crate) struct CurrentTable(AtomicPtr<Table>);
+
+impl CurrentTable {
+    pub(crate) fn new(table: Table) -> CurrentTable {
+        CurrentTable(AtomicPtr::new(Box::leak(Box::new(table))))
+    }
+
+    #[inline]
+    pub(crate) fn table(&self) -> &'static Table {
+        // SAFETY: it was made of a reference that is valid forever, and nothing is ever written
+        // through it; Acquire makes visible what the maker of the table wrote.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    /// Returns the former one.
+    pub(crate) fn replace(&self, table: &'static Table) -> &'static Table {
+        let former = self.table();
+        self.0.store(from_ref(table).cast_mut(), Ordering::Release);
+        former
+    }
+}
+
+/// Returns a tag or digest of some numbers (FNV-1a over their bytes). It offers no protection
+/// against an attacker who constructs two inputs with the same digest.
+pub(crate) fn digest(numbers: &[u64]) -> u64 {
+    of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
+}
+
+/// Returns a digest of a text, which is not 0.
+pub(crate) fn digest_of_text(text: &str) -> u64 {
+    of_bytes(text.bytes()).max(1)
+}
+
+fn of_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }

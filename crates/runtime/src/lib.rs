@@ -36,11 +36,11 @@ mod start;
 mod sync;
 mod teams;
 
-pub use api::{amo, counters, ctx, heap, local, lock, rma, signal, team, wait};
+pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
 pub use call::thread;
 pub use call::{Call, CallName};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step, tuning};
+pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};
 pub use end::crash;
 pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use net::contexts::{Context, DefaultContext};

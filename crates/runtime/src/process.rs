@@ -2,16 +2,16 @@
 //!
 //! Messages and the end of a job need this before the job is known, and in processes that have left
 //! it. It must know nothing else of the job.
+#![allow(unsafe_code)]
 
-mod not_forked;
 pub mod stdio;
 pub mod time;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod time_stamp;
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The number of this PE, how it ends the job, and its process; set before the job is known.
@@ -77,22 +77,15 @@ pub(crate) fn decrement_inits() {
 /// Sets the number of this PE and how it ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_log::identify(me.0);
-    not_forked::mark();
+    mark_process();
     // A second init of the process has the same one.
     let _ = IDENTITY.set((me, aborter, std::process::id()));
-}
-
-/// Returns true if this process is certainly the PE.
-#[inline(always)]
-pub(crate) fn is_marked() -> bool {
-    not_forked::is_marked()
 }
 
 /// Returns true if this process is the PE, and not a child of it, whose exit does not matter.
 #[inline]
 pub(crate) fn is_this_process() -> bool {
-    not_forked::is_marked()
-        || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
+    is_marked() || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
 /// Returns the handle that ends the job; none before the session is open, and none in a child
@@ -118,4 +111,34 @@ pub(crate) fn pe_for_messages() -> String {
 /// Locks data that no panic can leave inconsistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+const PAGE: usize = 4096;
+
+/// A word that the kernel sets to 0 in a child process, also in one that the bare system call
+/// `fork` makes: to find out which process this is takes a load instead of a system call.
+/// Null if the kernel does not wipe pages on fork (before Linux 4.14).
+static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
+
+/// Marks the calling process.
+fn mark_process() {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe { mmap_anonymous(null_mut(), PAGE, protection, MapFlags::PRIVATE) };
+    let Ok(page) = page else { return };
+    // SAFETY: the new mapping, which nobody else knows.
+    if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
+        // SAFETY: as above.
+        unsafe { page.cast::<u32>().write(1) };
+        WORD.store(page.cast(), Ordering::Relaxed);
+    }
+}
+
+/// Returns whether the calling process is certainly the one that was marked. A child of `vfork`,
+/// which has the memory of its parent, counts as that one.
+#[inline(always)]
+pub(crate) fn is_marked() -> bool {
+    let word = WORD.load(Ordering::Relaxed);
+    // SAFETY: null, or a mapping that lives as long as the process and is accessed atomically.
+    !word.is_null() && unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Relaxed) == 1
 }

@@ -4,6 +4,6 @@
 
 pub(crate) mod active_set;
 pub(crate) mod agreement;
-pub(crate) mod psync;
+pub(crate) mod registry;
 pub(crate) mod same_collective;
 pub(crate) mod team;

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Write;
 
 use rushmem_collectives::choice::{ChoiceFacts, Table};
-use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
+use rushmem_runtime::{TeamHandle, collectives, setup, team};
 
 use crate::args::TuneFlags;
 
@@ -70,7 +70,7 @@ fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
         let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config);
         let team = team.ok_or("no team is left")?;
         if team != TeamHandle::INVALID {
-            let facts = tuning::facts(CALL, team);
+            let facts = collectives::choice_facts(CALL, team);
             for &operation in Table::OPERATIONS {
                 let times = times(flags, &arrays, operation, team, &facts);
                 if !times.is_empty() {
@@ -147,7 +147,7 @@ fn compared(
         for (&(_, table), (_, best)) in usable.iter().zip(&mut best) {
             // No PE is in a collective of the team, and all members use the same table in the next
             // one.
-            let former = tuning::replace(CALL, table);
+            let former = collectives::replace_table(CALL, table);
             // All members see the same times, and so count alike.
             let mut seconds = arrays.time(operation, team, nbytes, count);
             while pass == 0 && seconds < enough {
@@ -155,7 +155,7 @@ fn compared(
                 seconds = arrays.time(operation, team, nbytes, count);
             }
             *best = best.min(seconds / count as f64);
-            tuning::replace(CALL, former);
+            collectives::replace_table(CALL, former);
         }
     }
     best

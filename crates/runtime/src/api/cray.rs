@@ -8,13 +8,14 @@ use crate::call::{Call, fail};
 use crate::coll::collectives;
 use crate::extension_constants::SHMEM_COLOR_UNDEFINED;
 use crate::job;
-use crate::job::digest::digest;
+use crate::job::digest;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::registry::{HeldTeam, find, teams};
 use crate::teams::same_collective::{self, CheckedArgument, CheckedGroup};
-use crate::teams::team::{HeldTeam, NewTeam, Split, Team, TeamConfig, find, teams};
+use crate::teams::team::{NewTeam, Split, Team, TeamConfig};
 use core::ffi::c_int;
 
 /// The purpose of an agreement, in its tag.

@@ -9,7 +9,8 @@ use crate::job::caller;
 use crate::job::handle::{ContextHandle, TeamHandle};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, order};
-use crate::teams::team;
+use crate::observers::counters::{self, ContextCounters};
+use crate::teams::registry;
 use core::ffi::c_long;
 
 /// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any: not
@@ -21,7 +22,7 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     if team == TeamHandle::INVALID || options & !known != 0 {
         return None;
     }
-    let found = team::find(call, "team", team);
+    let found = registry::find(call, "team", team);
     let (root, members) = (found.root(), found.members().clone());
     contexts::add(team, root, members, options, (job.n_pes, job.settings.checks()))
 }
@@ -100,5 +101,44 @@ fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
     if network::is_open() && !job::require(call).settings.aggregate {
         let done = endpoints::on(call, ctx, |endpoint| endpoint.session(is_open));
         network::or_fail(call, done);
+    }
+}
+
+/// Operations of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// Issued so far.
+    pub issued: u64,
+    /// The number of these that are known to be complete.
+    pub completed: u64,
+}
+
+/// Writes and reads of a context so far: puts and atomic operations without a result, and gets and
+/// those with one. All are zero without `SHMEM_STATS`.
+pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
+    job::require(call);
+    contexts::require_for_network(call, ctx);
+    let Some(counters) = counters::get() else { return Default::default() };
+    let counters = counters.context(ctx);
+    let issued = counters.issued();
+    update_completed(call, ctx, counters, issued);
+    let [writes, reads] = counters.completed();
+    [
+        Operations { issued: issued[0], completed: writes },
+        Operations { issued: issued[1], completed: reads },
+    ]
+}
+
+/// Records what is issued as complete if nothing of the context is in flight.
+fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
+    let mut is_quiet = true;
+    if network::is_open() {
+        endpoints::on_used(call, ctx, |endpoint| {
+            is_quiet = endpoint.is_quiet()?;
+            Ok(())
+        });
+    }
+    if is_quiet {
+        counters.complete(issued);
     }
 }

@@ -11,16 +11,21 @@ use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::job;
+use crate::job::handle::TeamHandle;
 use crate::memory::checks;
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::contexts::DefaultContext;
 use crate::net::order;
 use crate::observers::FollowedMembers;
-use crate::teams::psync::PsyncPurpose;
+use crate::teams::active_set::PsyncPurpose;
+use crate::teams::registry;
+use crate::teams::registry::teams;
 use crate::teams::same_collective::CheckedArgument;
-use crate::teams::team::{Team, teams};
+use crate::teams::team::Team;
 use core::ffi::c_int;
-use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
+use rushmem_collectives::choice::{
+    AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm, ChoiceFacts, Table,
+};
 use rushmem_collectives::pairwise;
 
 pub use crate::coll::entry::TeamOrActiveSet;
@@ -410,4 +415,15 @@ pub unsafe fn exscan(
         vectors.dest.clear();
     }
     0
+}
+
+/// Returns what the choices for a team follow from.
+pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
+    CollectiveEntry::new(call, &registry::find(call, "team", team)).1.facts()
+}
+
+/// Uses `table` for all further collectives, which all PEs must do between the same two. Returns
+/// the former.
+pub fn replace_table(call: Call, table: &'static Table) -> &'static Table {
+    job::require(call).algorithms.replace(table)
 }

@@ -3,26 +3,24 @@
 //!
 //! It does not know the routines of the standard: `collectives` does.
 
+use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
-use crate::job::digest::digest;
+use crate::job::digest;
 use crate::job::members::Members;
-use crate::memory::areas::SHORT;
+use crate::memory::areas::{MIN_RECEIVE_BUFFER, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::net::flags;
 use crate::sync::team_signals;
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
+use rushmem_collectives::two_level::{self, NodeLists};
 use rushmem_collectives::{
-    Buffer, Span, Step, binomial, bruck, central, direct, dissemination, rabenseifner,
-    recursive_doubling, ring,
+    Buffer, LINE_BYTES, Span, Step, binomial, bruck, central, direct, dissemination, pairwise,
+    rabenseifner, recursive_doubling, ring,
 };
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-mod in_rounds;
-mod over_nodes;
-mod with_sizes;
 
 impl<'a> Executor<'a> {
     pub(crate) fn members(&self) -> &'a Members {
@@ -320,5 +318,152 @@ impl<'a> Executor<'a> {
             },
             _ => unreachable!("an exchange in lines combines nothing"),
         });
+    }
+}
+
+// The all-to-all of short blocks, which go on together in rounds. Peers write to receive buffers
+// alone, so the source may be the destination.
+impl Executor<'_> {
+    /// Block `l` of `source` of member `k`, of `nbytes` bytes, becomes block `k` of `dest` of
+    /// member `l`.
+    pub(crate) fn all_to_all_in_rounds(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nbytes: usize,
+    ) {
+        let (n, me) = (self.n(), self.me());
+        let (receive_buffers, parity) = match n == self.job.n_pes {
+            true => (ReceiveBuffers::OfJob, self.next_collective_of_job()),
+            false => (ReceiveBuffers::Shared, 0),
+        };
+        if receive_buffers == ReceiveBuffers::Shared {
+            self.execute(&PlanArrays::NONE, bruck::all_to_all_entry(n, me));
+        }
+        let (internal, set) = (flags::area(), self.collective.team.receive_buffers(self.job));
+        let set = set.expect("rounds are chosen where there are receive buffers");
+        let accumulator = internal.range(internal.areas().packed(set), MIN_RECEIVE_BUFFER);
+        let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
+        let arrays = PlanArrays { accumulator, receive_buffers, parity, ..arrays };
+        self.execute(&arrays, bruck::all_to_all(n, me));
+    }
+}
+
+// Collectives by plans of two levels. Leaders are at other distances than members, so these plans
+// use the flags of each two PEs. Where threads of a PE may be in several collectives at once, the
+// world alone uses them.
+impl<'a> Executor<'a> {
+    /// Returns the node of each member.
+    fn levels(&self) -> &'a NodeLists {
+        self.collective.team.levels().expect("two levels are chosen where there are two")
+    }
+
+    fn sync_over_nodes(&mut self) {
+        self.execute(&PlanArrays::NONE, two_level::sync(self.levels()));
+    }
+
+    /// Combines vectors element by element over all members, to all.
+    pub(in crate::coll) fn all_reduce_over_nodes(&mut self, vectors: Vectors) {
+        let (levels, nbytes) = (self.levels(), vectors.nbytes());
+        let Vectors { source, dest, op } = vectors;
+        let whole = PlanArrays::of(source, dest, Parts::Whole(nbytes));
+        let whole = PlanArrays { accumulator: dest, combine: Some(op), ..whole };
+        if nbytes <= SHORT {
+            if !dest.starts_with(source) {
+                source.copy_here(dest);
+            }
+            let plan = two_level::all_reduce_short(levels);
+            self.execute(
+                &PlanArrays { receive_buffers: ReceiveBuffers::BesideFlags, ..whole },
+                plan,
+            );
+        } else if nbytes <= flags::area().areas().receive_buffer_bytes() {
+            let (receive_buffers, parity) = match self.n() == self.job.n_pes {
+                true => (ReceiveBuffers::OfJob, self.next_collective_of_job()),
+                false => (ReceiveBuffers::Shared, 0),
+            };
+            let plan =
+                two_level::all_reduce_piece(levels, receive_buffers == ReceiveBuffers::Shared);
+            self.execute(&PlanArrays { receive_buffers, parity, ..whole }, plan);
+        } else {
+            let parts = vector_parts(nbytes);
+            let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));
+            self.execute(&PlanArrays { parts: Parts::Vector, ..whole }, plan);
+        }
+    }
+}
+
+// Blocks of different sizes, of which the short ones are gathered together with the sizes. Each
+// member fills a slot of a vector. On a node they exchange these in lines. Otherwise the vector is
+// zero elsewhere; the union of all vectors is a reduction, whose messages need no answer before they
+// are sent.
+
+/// Bytes of the size of a block.
+const WORD: usize = size_of::<u64>();
+/// Most bytes of a slot: a size, and a block that the packets of a network can hold.
+const SLOT: usize = WORD + 512;
+
+/// The sizes of all members' blocks, and the blocks that fit a slot.
+pub(crate) struct GatheredSlots {
+    slots: SymmetricRange,
+    slot: usize,
+}
+
+impl GatheredSlots {
+    /// Returns what the members gave as sizes.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        let starts = (0..self.slots.nbytes()).step_by(self.slot);
+        starts.map(|at| self.slots.part(at, WORD).first_word()).collect()
+    }
+
+    /// Returns the longest block that fits.
+    pub(crate) fn max_block(&self) -> usize {
+        self.slot - WORD
+    }
+
+    /// Returns the block of a member, of `nbytes` bytes.
+    pub(crate) fn block(&self, member: usize, nbytes: usize) -> SymmetricRange {
+        self.slots.part(member * self.slot + WORD, nbytes)
+    }
+}
+
+impl Executor<'_> {
+    /// Gathers a `size` of each member, and the blocks `source` that fit. `None` if members share
+    /// memory but have no lines, or if there is no room for sizes and blocks.
+    pub(crate) fn gather_slots(
+        &mut self,
+        size: u64,
+        source: SymmetricRange,
+    ) -> Option<GatheredSlots> {
+        static UNION: Combine = Combine::or::<u64>();
+        let (n, me) = (self.n() as usize, self.me() as usize);
+        let facts = self.facts();
+        let slot = match facts.lines {
+            true => LINE_BYTES,
+            false => SLOT.min(MIN_RECEIVE_BUFFER / n) / WORD * WORD,
+        };
+        if facts.one_node() && !facts.lines || !facts.has_receive_buffers() || slot <= WORD {
+            return None;
+        }
+        let internal = flags::area();
+        let set =
+            self.collective.team.receive_buffers(self.job).expect("there are receive buffers");
+        let slots = internal.range(internal.areas().packed(set), n * slot);
+        if !facts.lines {
+            slots.clear();
+        }
+        let own = slots.part(me * slot, slot);
+        own.part(0, WORD).write(&size.to_ne_bytes());
+        let gathered = GatheredSlots { slots, slot };
+        if source.nbytes() <= gathered.max_block() {
+            source.copy_here(gathered.block(me, source.nbytes()));
+        }
+        if facts.lines {
+            let plan = pairwise::all_gather_in_lines(self.n(), self.me());
+            self.exchange_in_lines((own, slots), slot, plan);
+        } else {
+            self.all_reduce_by_doubling(Vectors { source: slots, dest: slots, op: &UNION });
+        }
+        Some(gathered)
     }
 }

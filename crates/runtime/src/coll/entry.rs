@@ -3,8 +3,8 @@
 //! An [`Executor`] then carries out the plans; it knows neither.
 
 use crate::call::{Call, fail};
-use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
+use crate::coll::executor::CollectiveCall;
 use crate::coll::executor::{Executor, Vectors};
 use crate::coll::requests;
 use crate::job::caller::{self, warn_once};
@@ -14,9 +14,10 @@ use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::{endpoints, network};
 use crate::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use crate::teams::active_set;
-use crate::teams::psync::{PsyncPurpose, PsyncUse};
+use crate::teams::active_set::{PsyncPurpose, PsyncUse};
+use crate::teams::registry::{self, HeldTeam};
 use crate::teams::same_collective::{self, CheckedArgument};
-use crate::teams::team::{self, HeldTeam, Team};
+use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,10 +57,10 @@ impl TeamOrActiveSet {
     /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync so.
     pub(crate) fn find_for(self, call: Call, use_of_psync: PsyncPurpose) -> Participants {
         match self {
-            TeamOrActiveSet::Team(handle) => Participants::of(team::find(call, "team", handle)),
+            TeamOrActiveSet::Team(handle) => Participants::of(registry::find(call, "team", handle)),
             TeamOrActiveSet::OfRequest(handle) => Participants {
                 in_request: true,
-                ..Participants::of(team::find(call, "team", handle))
+                ..Participants::of(registry::find(call, "team", handle))
             },
             TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
                 let triplet = [start, log_stride, size];
@@ -166,7 +167,8 @@ impl<'a> CollectiveEntry<'a> {
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;
-            let (members, number, group) = (team.members(), team.handle().0 as u64, team.checked());
+            let (members, number, group) =
+                (team.members(), team.handle().0 as u64, registry::checked_group(team));
             same_collective::require(&self.collective, self.job, members, number, group, arguments);
         }
     }

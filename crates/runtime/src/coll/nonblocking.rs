@@ -10,7 +10,7 @@ use crate::job;
 use crate::job::caller;
 use crate::job::handle::{RequestHandle, TeamHandle};
 use crate::memory::range::symmetric;
-use crate::teams::team;
+use crate::teams::registry;
 use core::ffi::c_int;
 
 /// A collective that does not block, and its arguments besides the vectors.
@@ -77,7 +77,7 @@ pub unsafe fn start(
     source: *const u8,
     n: usize,
 ) -> RequestHandle {
-    let team = team::find(call, "team", handle);
+    let team = registry::find(call, "team", handle);
     caller::check(call, job::require(call));
     // The thread checks all arguments, but messages of this one name the place of the call.
     let nbytes = collective.nbytes(n);

@@ -14,7 +14,7 @@ use crate::coll::executor::{Executor, ReceiveBuffers, Vectors};
 use crate::job::handle::TeamHandle;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
-use crate::teams::team;
+use crate::teams::registry;
 use core::mem::MaybeUninit;
 use rushmem_collectives::central;
 use rushmem_collectives::choice::AllReduceAlgorithm;
@@ -45,7 +45,7 @@ pub fn combine(
     op: &'static Combine,
     kind: ReductionKind,
 ) {
-    let team = team::find(call, "team", team);
+    let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     entry.agree(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
     let is_first = executor.me() == 0;
@@ -57,7 +57,7 @@ pub fn combine(
 
 /// Broadcasts `memory` of member `root` to that of all members.
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
-    let team = team::find(call, "team", team);
+    let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     let (n, me) = (executor.n(), executor.me());
     if root >= n {

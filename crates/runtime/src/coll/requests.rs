@@ -12,7 +12,7 @@
 use crate::call::thread;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
-use crate::coll::collective_call::CollectiveCall;
+use crate::coll::executor::CollectiveCall;
 use crate::job::caller;
 use crate::job::handle::{RequestHandle, TeamHandle};
 use crate::job::{self, Job};
@@ -22,7 +22,8 @@ use crate::observers::{Action, ObservedCall};
 use crate::process::lock;
 use crate::sync::backoff;
 use crate::sync::team_signals::OngoingCollective;
-use crate::teams::team::{HeldTeam, Team};
+use crate::teams::registry::HeldTeam;
+use crate::teams::team::Team;
 use rushmem_transport::thread::{refused, spawn_service};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -11,7 +11,7 @@ use crate::job::caller;
 use crate::process;
 
 use crate::call::warning::warning;
-use crate::coll::{collective_call, collectives, requests};
+use crate::coll::{collectives, requests};
 use crate::diagnosis::{finalizing, status};
 use crate::memory::{address, checks};
 use crate::net::{endpoints, network};
@@ -19,7 +19,7 @@ use crate::observers::races;
 use crate::process::stdio;
 use crate::process::time::nanoseconds;
 use crate::teams::active_set;
-use crate::teams::team;
+use crate::teams::registry;
 use core::ffi::c_int;
 use rushmem_explain::status::{Stage, Subject};
 
@@ -58,7 +58,7 @@ pub(crate) fn close(call: Call) {
         checks::check_all_guards(call, job);
     }
     // For PEs that wait for this one elsewhere.
-    status::finalizes(Some(collective_call::entered()));
+    status::finalizes(Some(registry::entered_collectives()));
     finalizing::enter(job);
     // Other PEs may leave by another routine.
     collectives::finalize(call!("shmem_finalize"));
@@ -86,7 +86,7 @@ pub(crate) fn close(call: Call) {
         endpoints::close();
     }
     active_set::clear();
-    team::teams().clear();
+    registry::teams().clear();
     address::close();
     *job.allocator() = None;
     checks::forget_blocks();

@@ -10,7 +10,7 @@ use crate::observers::trace::{self, Ring};
 use crate::observers::{self, Subscriber};
 use crate::process::time::nanoseconds;
 use crate::sync::backoff;
-use crate::teams::team::teams;
+use crate::teams::registry::teams;
 use rushmem_trace::chrome;
 use rushmem_trace::job::{FILE, JobTrace};
 use rushmem_trace::layout::{RECORD_WORDS, WORD, file_name};

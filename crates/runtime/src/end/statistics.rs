@@ -10,7 +10,7 @@ use crate::net::{flags, network};
 use crate::observers::counters::{self, ContextCounters, Counters, Tally};
 use crate::observers::{self, AccessKind, CallKind, Subscriber};
 use crate::settings::Statistics;
-use crate::teams::team;
+use crate::teams::registry;
 use rushmem_trace::units::{size, time};
 use rushmem_transport::{NetworkActivity, Pe, activity};
 use rushmem_wire::STATISTICS;
@@ -79,7 +79,7 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];
     }
-    let lengths = collectives::words(call, team::teams().world(), own.len() as u64);
+    let lengths = collectives::words(call, registry::teams().world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let area = flags::area();
     let receive_buffer = area.range(area.areas().packed(0), MIN_RECEIVE_BUFFER);

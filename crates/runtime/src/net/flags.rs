@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::warning;
-use crate::job::digest;
+use crate::job::digest_of_text;
 use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::primitive::AtomicU32;
@@ -43,7 +43,7 @@ pub(crate) fn set(area: FlagArea) {
 fn is_first_warning(text: &str) -> bool {
     let area = area();
     let n_pes = area.areas.n_pes() as u32;
-    area.is_first_digest(area.first_of_node(n_pes), area.areas.warnings(), digest::of_text(text))
+    area.is_first_digest(area.first_of_node(n_pes), area.areas.warnings(), digest_of_text(text))
 }
 
 /// Wakes sleepers of this PE: a transport has changed its memory.

@@ -1,11 +1,21 @@
-//! Reports the events of this PE to the race detector of `SHMEM_CHECK=races`, a separate library.
-
-pub(crate) mod detector;
+//! Reports the events of this PE to the race detector of `SHMEM_CHECK=races`: a library of its own,
+//! which this file opens, and memory that the detectors of all PEs share.
+#![allow(unsafe_code)]
 
 use super::event::{AccessEvent, AccessKind, Action, Effect, Event, Membership};
+use crate::call::{Call, fail};
+use crate::job::Job;
+use crate::memory::{address, statics};
+use core::ffi::{CStr, c_int, c_void};
+use libloading::Library;
+use rushmem_explain::process::pid_namespace;
 use rushmem_race_interface::{
-    AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,
+    AccessOperation, CheckedAccess, CollectiveEvent, Detector, DetectorOpening, LIBRARY, Order,
+    SYMBOL, Text, VERSION,
 };
+use rushmem_transport::Segment;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 static DETECTOR: OnceLock<&'static Detector> = OnceLock::new();
@@ -13,12 +23,6 @@ static DETECTOR: OnceLock<&'static Detector> = OnceLock::new();
 /// Returns the detector, if there is one.
 pub(crate) fn detector() -> Option<&'static Detector> {
     DETECTOR.get().copied()
-}
-
-/// Uses this detector from now on.
-pub(crate) fn use_detector(detector: &'static Detector) {
-    // A later init of the process has the same one.
-    let _ = DETECTOR.set(detector);
 }
 
 /// Closes the detector when the library is finalized.
@@ -108,4 +112,136 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
     let Membership { team, nth, n, me, follows: (follows, member) } = membership;
     let (call, source, dest) = (Text::new(event.call.name()), event.local, event.remote);
     CollectiveEvent { call, team, nth, n, me, follows, member, source, dest }
+}
+
+/// Opens the library, and attaches to the memory that PE 0 makes. Ends the job with an error if
+/// the PEs are not all on one machine, or the library is not installed.
+pub(crate) fn open(call: Call, job: &Job) {
+    let n_machines = job.session().nodes().n_nodes();
+    if n_machines > 1 {
+        // Cause: `SHMEM_CHECK=races` or `oshcc --race` with PEs on several hosts.
+        fail!(
+            call,
+            "SHMEM_CHECK=races needs all PEs on one machine, since they share the record of their accesses, and \
+             this job has {n_machines} machines; run it on one with more PEs than cores, or split that into nodes with \
+             SHMEM_VIRTUAL_NODES"
+        );
+    }
+    if statics::own().of_static_program() {
+        // Cause: a program that was linked with `-static` or `-static-pie`.
+        fail!(
+            call,
+            "SHMEM_CHECK is races, but a statically linked program cannot open {LIBRARY}, which finds them; link the \
+             program dynamically"
+        );
+    }
+    let detector = detector().unwrap_or_else(|| load(call));
+    let (heap, n) = (job.memory.heap().addr(), job.n_pes);
+    let of = |segment, own: usize| {
+        let delta = move |pe: u32| address::delta(segment, pe as c_int);
+        (0..n).map(|pe| delta(pe).map_or(0, |delta| own.wrapping_add_signed(delta))).collect()
+    };
+    let heaps: Vec<usize> = of(Segment::Heap, heap);
+    let statics: Vec<usize> = of(Segment::Static, statics::own().start());
+    let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
+        std::fs::read_to_string(path).unwrap_or_else(|error| {
+            // Cause: the file does not exist on this host. Remedy: name one that does.
+            fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}")
+        })
+    });
+    let json = job.settings.races_json.clone().unwrap_or_default();
+    let opening = DetectorOpening {
+        pe: job.me().0,
+        n_pes: n,
+        heap_bytes: job.memory.layout().heap_bytes(),
+        static_bytes: statics::own().nbytes(),
+        heaps: heaps.as_ptr(),
+        statics: statics.as_ptr(),
+        json: Text::new(json.leak()),
+        suppressions: Text::new(suppressions.leak()),
+        status: job.settings.races_status.into(),
+    };
+    let namespace = pid_namespace().unwrap_or(0);
+    let own = match job.me().0 {
+        0 => [
+            &std::process::id().to_le_bytes()[..],
+            &(detector.create)(&opening).to_le_bytes(),
+            &namespace.to_le_bytes(),
+        ]
+        .concat(),
+        _ => Vec::new(),
+    };
+    let records = match job.session().exchange(&own) {
+        Ok(records) => records,
+        Err(error) => fail!(call, "{error}"),
+    };
+    if namespace == 0 || records[0].get(8..) != Some(&namespace.to_le_bytes()[..]) {
+        // Cause: each PE is in a container of its own, or /proc shows another container.
+        fail!(
+            call,
+            "the race detector of SHMEM_CHECK=races finds its memory in PE 0's process, which this PE does not see in /proc; \
+             start all PEs in one PID namespace, with its /proc"
+        );
+    }
+    let number = |at: usize| records[0].get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    let (pid, fd) = (u32::from_le_bytes(number(0).unwrap_or([0; 4])), number(4).unwrap_or([0; 4]));
+    let fd = c_int::from_le_bytes(fd);
+    let error = if fd < 0 { -fd } else { (detector.attach)(&opening, pid, fd) };
+    if error != 0 {
+        let why = std::io::Error::from_raw_os_error(error);
+        // Cause: a limit on memory or address space, or PEs that may not see PE 0's process.
+        fail!(
+            call,
+            "the race detector of SHMEM_CHECK=races gets no memory that all PEs share: {why}; it takes 9 times the \
+             address space of all heaps: set a smaller SHMEM_SYMMETRIC_SIZE"
+        );
+    }
+    // A later init of the process has the same one.
+    let _ = DETECTOR.set(detector);
+}
+
+/// Returns the functions of the library, which stays loaded.
+fn load(call: Call) -> &'static Detector {
+    let beside = beside_this_code().map(|dir| dir.join(LIBRARY));
+    let found = beside.filter(|path| path.exists());
+    let name = found.unwrap_or_else(|| PathBuf::from(LIBRARY));
+    // SAFETY: a library of this project, whose initialization needs nothing.
+    let library = unsafe { Library::new(&name) };
+    let library = match library {
+        Ok(library) => ManuallyDrop::new(library),
+        // Cause: an incomplete installation.
+        Err(error) => fail!(
+            call,
+            "SHMEM_CHECK=races needs {LIBRARY}, which cannot be opened: {error}; install it beside librushmem.so, or \
+             name its directory in LD_LIBRARY_PATH"
+        ),
+    };
+    // SAFETY: a value of this type has that name.
+    let detector = unsafe { library.get::<*const Detector>(SYMBOL) };
+    // SAFETY: the library stays loaded, and nothing changes the value.
+    let detector = detector.ok().and_then(|detector| unsafe { detector.as_ref() });
+    match detector {
+        Some(detector) if detector.version == VERSION => detector,
+        // Cause: files of two versions are mixed.
+        _ => fail!(
+            call,
+            "{LIBRARY} is of another version than this library; install both from one build"
+        ),
+    }
+}
+
+/// Returns the directory of the file that this code is in.
+fn beside_this_code() -> Option<PathBuf> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let here = beside_this_code as *const c_void;
+    // SAFETY: fills in the structure.
+    let found = unsafe { libc::dladdr(here, info.as_mut_ptr()) };
+    // SAFETY: zero, or filled in.
+    let info = unsafe { info.assume_init() };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: a string of the loader.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(Path::new(name.to_str().ok()?).canonicalize().ok()?.parent()?.to_owned())
 }

@@ -6,11 +6,7 @@ use super::event::{AccessKind, Action, Event};
 use crate::call::{Call, location, stack, thread};
 use crate::job::handle::ContextHandle;
 use crate::memory::symmetric_location;
-use crate::process::time::nanoseconds;
-#[cfg(not(target_arch = "x86_64"))]
-use crate::process::time::nanoseconds as fast_nanoseconds;
-#[cfg(target_arch = "x86_64")]
-use crate::process::time_stamp::fast_nanoseconds;
+use crate::process::time::{fast_nanoseconds, nanoseconds};
 use core::ffi::c_int;
 use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,

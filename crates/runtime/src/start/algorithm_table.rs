@@ -1,7 +1,7 @@
 //! The table of algorithms of a job: what the environment forces, then the rows of the file that it
 //! names, then what is built in. Digests of the first two show whether all PEs have the same.
 
-use crate::job::digest::digest;
+use crate::job::digest;
 use crate::settings::Settings;
 use rushmem_collectives::choice::{ChoiceFacts, RowOrigin, Table};
 use std::fs::File;

@@ -11,7 +11,7 @@ use crate::job::caller;
 use crate::job::{self, Job};
 use crate::memory::address;
 use crate::net::flags;
-use crate::observers::races::detector;
+use crate::observers::races;
 use crate::observers::{self, Subscriber, writes};
 use crate::process;
 use crate::settings::{Checks, Statistics};
@@ -69,7 +69,8 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         observers::add(Subscriber::Checks);
     }
     if job.settings.check == Checks::Races {
-        detector::open(call, job);
+        races::open(call, job);
+        observers::add(Subscriber::Races);
     }
     let traced = job.settings.trace.is_some();
     if writes::are_wanted(&job.settings) {

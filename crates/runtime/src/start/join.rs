@@ -13,9 +13,9 @@ use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::diagnosis::status;
 use crate::end::leave;
+use crate::job::CurrentTable;
 use crate::job::Job;
-use crate::job::digest::digest;
-use crate::job::in_force::InForce;
+use crate::job::digest;
 use crate::job::members::Members;
 use crate::memory::address;
 use crate::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
@@ -24,7 +24,7 @@ use crate::net::flags::{self, FlagArea};
 use crate::process;
 use crate::process::stdio;
 use crate::settings::{Settings, Statistics, VirtualNodes};
-use crate::teams::team::{self, Teams};
+use crate::teams::registry::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
@@ -437,7 +437,7 @@ impl Published {
             algorithm_table::show(&pe.algorithms, &facts);
         }
         let predefined = [world, beside(&pe.nodes, me), beside(&pe.machines, me)];
-        team::set(Teams::new(me, &pe.nodes, predefined));
+        registry::set(Teams::new(me, &pe.nodes, predefined));
         let stack = records[me.0].stack;
         Job {
             me,
@@ -456,7 +456,7 @@ impl Published {
             secret: records[0].secret.unwrap_or_default(),
             one_stack: records.position(|record| record.stack != stack).is_none(),
             settings: pe.settings,
-            algorithms: InForce::new(pe.algorithms),
+            algorithms: CurrentTable::new(pe.algorithms),
             session: Mutex::new(pe.session),
         }
     }

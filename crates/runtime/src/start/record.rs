@@ -5,7 +5,7 @@
 //! needs it.
 
 use super::cpus::Cpus;
-use crate::job::digest::digest;
+use crate::job::digest;
 use core::ffi::c_int;
 use rushmem_heap::ReservedAt;
 use rushmem_wire::{Error, RECORD};

@@ -5,22 +5,29 @@
 //! Two PEs make the calls in which both take part in the same order, so pSync need not distinguish
 //! them, unless several threads of a PE may be in the library at once: then there is no such order,
 //! and each pSync has a team. pSync itself is neither read nor written, here or remotely: it is
-//! unchanged when the call returns, as the standard requires, and it may be static.
+//! unchanged when the call returns, as the standard requires, and it may be static. With `SHMEM_CHECK`
+//! its use is checked: a mistake works here and is a warning, since with other libraries the program
+//! hangs or gets wrong data.
 
 use crate::call::{Call, fail};
-use crate::job::digest::digest;
+use crate::constants::SHMEM_SYNC_VALUE;
+use crate::job::caller::{self, warn_once};
+use crate::job::digest;
 use crate::job::members::Members;
 use crate::job::{self, Job};
 use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
+use crate::memory::range;
 use crate::memory::statics;
+use crate::process;
 use crate::sync::team_signals::OngoingCollective;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree_in};
+use crate::teams::registry::{self, HeldTeam, teams};
 use crate::teams::same_collective;
-use crate::teams::team::{self, HeldTeam, Name, NewTeam, Team, TeamConfig, teams};
+use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 /// The purpose of an agreement, in its tag.
 const ACTIVE_SET: u64 = 3;
@@ -65,7 +72,14 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, psync]);
     let new = NewTeam { call, name, members: &members, tag };
     if job.settings.checks() {
-        same_collective::require(&new, job, &members, tag, team::active_set(key.triplet), &[]);
+        same_collective::require(
+            &new,
+            job,
+            &members,
+            tag,
+            registry::checked_active_set(key.triplet),
+            &[],
+        );
     }
     let keeps = kept().len() < MAX_KEPT;
     let request = AgreementRequest { tag, arguments: 0, able: true, keeps, count: 1 };
@@ -124,7 +138,7 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
 }
 
 /// Returns a digest of the location of a pSync that is the same on every PE.
-pub(super) fn psync_digest(call: Call, psync: *const c_long) -> u64 {
+fn psync_digest(call: Call, psync: *const c_long) -> u64 {
     if let Some((segment, offset)) = address::locate(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, segment as u64, offset as u64]);
     }
@@ -138,4 +152,87 @@ pub(super) fn psync_digest(call: Call, psync: *const c_long) -> u64 {
     };
     let name = object.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
     digest(&[1, digest(&name), object.offset as u64])
+}
+
+/// The purpose for which a call uses a pSync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PsyncPurpose {
+    /// A barrier or a sync: on one set, these may use a pSync in turn.
+    Sync,
+    /// A collective that moves data.
+    Data,
+}
+
+/// The data that distinguish the uses of a pSync.
+#[derive(Clone, Copy, Debug)]
+struct PsyncRecord {
+    psync: usize,
+    triplet: [c_int; 3],
+    used_for: PsyncPurpose,
+    /// The number of checked calls of this PE when it ended.
+    end: u64,
+}
+
+/// The use that ended last.
+static LAST: Mutex<Option<PsyncRecord>> = Mutex::new(None);
+
+/// The use of a pSync by a call on an active set, until the call ends.
+#[derive(Debug)]
+pub(crate) struct PsyncUse(PsyncRecord);
+
+impl PsyncUse {
+    /// Warns unless pSync has its first value, which the standard requires before each use, and if
+    /// the last call of this PE used it: then this PE cannot know whether others have left that.
+    /// Ends the job with an error if it is not symmetric. `None` without `SHMEM_CHECK`.
+    pub(crate) fn begin(
+        call: Call,
+        triplet: [c_int; 3],
+        psync: *const c_long,
+        used_for: PsyncPurpose,
+    ) -> Option<PsyncUse> {
+        let job = job::require(call);
+        if !job.settings.checks() {
+            return None;
+        }
+        psync_digest(call, psync);
+        let new = PsyncRecord { psync: psync.addr(), triplet, used_for, end: 0 };
+        let last = process::lock(&LAST).take();
+        if last.is_some_and(|last| new.follows_at_once(last)) {
+            // Cause: two collectives one after the other with one pSync.
+            warn_once(
+                call,
+                "argument pSync was used by the last collective of this PE, in which other PEs may still be; it works \
+                 here, but with other implementations use another pSync, or a barrier between the calls",
+            );
+        }
+        let nbytes = size_of::<c_long>();
+        let is_symmetric = address::locate(new.psync, nbytes).is_some();
+        let word = || range::symmetric(call, "pSync", psync.cast(), nbytes).first_word();
+        if is_symmetric && word() != SHMEM_SYNC_VALUE as u64 {
+            // Cause: the array was not initialized, or is used for something else.
+            warn_once(
+                call,
+                "argument pSync does not have the value SHMEM_SYNC_VALUE; it works here, but with other \
+                 implementations set all of its elements to that on all PEs before the first use",
+            );
+        }
+        Some(PsyncUse(new))
+    }
+}
+
+impl PsyncRecord {
+    /// Returns true if this PE has called nothing since from which it knows that others have left
+    /// that use.
+    fn follows_at_once(self, last: PsyncRecord) -> bool {
+        let in_turn = [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2]
+            && self.triplet == last.triplet;
+        let is_alone = last.triplet[2] == 1;
+        self.psync == last.psync && last.end == caller::calls() && !in_turn && !is_alone
+    }
+}
+
+impl Drop for PsyncUse {
+    fn drop(&mut self) {
+        *process::lock(&LAST) = Some(PsyncRecord { end: caller::calls(), ..self.0 });
+    }
 }

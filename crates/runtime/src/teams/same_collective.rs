@@ -11,7 +11,7 @@
 
 use crate::call::{Call, fail};
 use crate::job::Job;
-use crate::job::digest::digest;
+use crate::job::digest;
 use crate::job::members::Members;
 use crate::sync::backoff;
 use crate::sync::mailbox::{self, MailboxMessage, mailboxes, of_message};

@@ -1,7 +1,7 @@
 //! Sandia's performance counters of a context.
 
 use rushmem_runtime::ContextHandle;
-use rushmem_runtime::counters::of_context;
+use rushmem_runtime::ctx::operations;
 
 /// `shmemx_pcntr_t`: writes and reads that were issued, which SOS calls pending, and completed.
 #[repr(C)]
@@ -18,18 +18,18 @@ const TARGET: u64 = 0;
 
 export! {
     [shmemx_pcntr_get_issued_write](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(of_context(call, ctx)[0].issued);
+        = |call| cntr_value.write(operations(call, ctx)[0].issued);
     [shmemx_pcntr_get_issued_read](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(of_context(call, ctx)[1].issued);
+        = |call| cntr_value.write(operations(call, ctx)[1].issued);
     [shmemx_pcntr_get_completed_write](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(of_context(call, ctx)[0].completed);
+        = |call| cntr_value.write(operations(call, ctx)[0].completed);
     [shmemx_pcntr_get_completed_read](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(of_context(call, ctx)[1].completed);
+        = |call| cntr_value.write(operations(call, ctx)[1].completed);
     [shmemx_pcntr_get_completed_target](cntr_value: *mut u64)
         = |_call| cntr_value.write(TARGET);
 
     [shmemx_pcntr_get_all](ctx: ContextHandle, pcntr: *mut PerformanceCounters) = |call| {
-        let [writes, reads] = of_context(call, ctx);
+        let [writes, reads] = operations(call, ctx);
         pcntr.write(PerformanceCounters {
             pending_put: writes.issued,
             pending_get: reads.issued,

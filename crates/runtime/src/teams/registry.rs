@@ -1,0 +1,206 @@
+//! The teams that this PE is a member of, by their handles.
+//!
+//! `api::team` and `api::cray` create and destroy them.
+
+use crate::call::{Call, fail};
+use crate::job;
+use crate::job::handle::TeamHandle;
+use crate::job::members::Members;
+use crate::net::flags;
+use crate::teams::agreement::{PREDEFINED, Slot};
+use crate::teams::same_collective::CheckedGroup;
+use crate::teams::team::{Name, Team, TeamConfig};
+use core::ffi::c_int;
+use core::ops::Deref;
+use rushmem_bootstrap::NodeMap;
+use rushmem_explain::status::{Finalizing, MAX_LISTED};
+use rushmem_transport::Pe;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// A team that a call uses: the world is there as long as the process, others as long as some call
+/// holds them, and that of an active set which is not kept ends with the call.
+#[derive(Debug)]
+pub(crate) enum HeldTeam {
+    Lasting(&'static Team),
+    Counted(Arc<Team>),
+    OfCall(Box<Team>),
+}
+
+impl Deref for HeldTeam {
+    type Target = Team;
+
+    #[inline]
+    fn deref(&self) -> &Team {
+        match self {
+            HeldTeam::Lasting(team) => team,
+            HeldTeam::Counted(team) => team,
+            HeldTeam::OfCall(team) => team,
+        }
+    }
+}
+
+impl Drop for HeldTeam {
+    fn drop(&mut self) {
+        if let HeldTeam::OfCall(team) = self {
+            team.retire();
+        }
+    }
+}
+
+/// The teams that this PE is a member of.
+pub(crate) struct Teams {
+    world: Arc<Team>,
+    finalize: Team,
+    by_slot: RwLock<Vec<Option<Arc<Team>>>>,
+}
+
+static TEAMS: OnceLock<Teams> = OnceLock::new();
+
+/// Returns the teams of this PE; they are there from the first init on.
+pub(crate) fn teams() -> &'static Teams {
+    TEAMS.get().expect("the first init sets them before it communicates")
+}
+
+/// Set by the first init.
+pub(crate) fn set(teams: Teams) {
+    // A later init of the process has the same predefined ones.
+    let _ = TEAMS.set(teams);
+}
+
+impl Teams {
+    /// Returns the predefined teams: the world, the PEs that share memory with this one, those of
+    /// its machine.
+    pub(crate) fn new(
+        me: Pe,
+        nodes: &NodeMap,
+        predefined: [Members; PREDEFINED as usize],
+    ) -> Teams {
+        let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
+        let n_sets = flags::area().areas().receive_buffer_sets();
+        let team = |(number, (members, name)): (u8, (Members, &'static str))| {
+            let receive_buffers = (usize::from(number) < n_sets).then_some(number);
+            let slot = Slot { number: number.into(), receive_buffers };
+            Some(Arc::new(Team::new(
+                Name::Fixed(name),
+                slot,
+                0,
+                members,
+                me,
+                nodes,
+                TeamConfig::default(),
+            )))
+        };
+        let teams: Vec<Option<Arc<Team>>> =
+            (0..).zip(predefined.into_iter().zip(names)).map(team).collect();
+        let world = teams[0].clone().expect("the world was just made");
+        Teams { world, finalize: Team::of_finalize(me, nodes), by_slot: RwLock::new(teams) }
+    }
+
+    pub(crate) fn world(&self) -> &Team {
+        &self.world
+    }
+
+    /// Returns the team that meets in finalize alone.
+    pub(crate) fn finalize(&self) -> &Team {
+        &self.finalize
+    }
+
+    /// Returns the teams that the program may use.
+    pub(crate) fn all(&self) -> Vec<Arc<Team>> {
+        let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
+        teams.iter().flatten().cloned().collect()
+    }
+
+    pub(crate) fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {
+        let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
+        let team = teams.get(handle.slot()?)?.as_ref()?;
+        (team.handle == handle).then(|| team.clone())
+    }
+
+    /// Returns what messages call the team of a handle.
+    pub(crate) fn name(&self, handle: TeamHandle) -> String {
+        let team = self.get(handle);
+        team.map_or_else(|| "that was destroyed".into(), |team| team.name.to_string())
+    }
+
+    pub(crate) fn insert(&self, team: Team) -> TeamHandle {
+        let handle = team.handle;
+        let slot = team.slot.number as usize;
+        team.report();
+        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        if teams.len() <= slot {
+            teams.resize_with(slot + 1, || None);
+        }
+        teams[slot] = Some(Arc::new(team));
+        handle
+    }
+
+    pub(crate) fn remove(&self, handle: TeamHandle) {
+        let slot = handle.slot().expect("the handle of a team");
+        rushmem_log::debug!(team = handle.0, "destroyed a team");
+        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        teams[slot] = None;
+    }
+
+    /// Forgets every team but the predefined ones, those of active sets too, and returns their
+    /// slots.
+    pub(crate) fn clear(&self) {
+        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
+    }
+}
+
+/// Returns a team or active set as collectives are compared.
+pub(crate) fn checked_group(team: &Team) -> CheckedGroup {
+    match team.name {
+        Name::ActiveSet(triplet) => checked_active_set(triplet),
+        _ => CheckedGroup {
+            words: [team.handle.0 as u64, 0, 0],
+            name: |[handle, ..]| teams().name(TeamHandle(handle as usize)),
+        },
+    }
+}
+
+/// Returns an active set as collectives are compared.
+pub(crate) fn checked_active_set(triplet: [c_int; 3]) -> CheckedGroup {
+    CheckedGroup {
+        words: triplet.map(|number| number as u64),
+        name: |words| Name::ActiveSet(words.map(|word| word as c_int)).to_string(),
+    }
+}
+
+/// Returns the team of a handle; ends the job with an error when there is none. `argument` is the
+/// handle's name in the call.
+pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
+    job::require(call);
+    if handle == TeamHandle::WORLD {
+        return HeldTeam::Lasting(teams().world());
+    }
+    match teams().get(handle) {
+        Some(team) => HeldTeam::Counted(team),
+        None if handle == TeamHandle::INVALID => {
+            // Cause: a PE that is not in the new team uses it, or the split failed. Remedy: compare
+            // the handle first.
+            fail!(call, "argument {argument} is SHMEM_TEAM_INVALID")
+        }
+        // Cause: the team was destroyed, or the handle never set. Remedy: use teams from their
+        // split to their destruction.
+        None => fail!(
+            call,
+            "argument {argument} is not a team of this PE: was it destroyed, or never initialized?"
+        ),
+    }
+}
+
+/// Returns what this PE says in finalize: how many collectives it has entered.
+pub(crate) fn entered_collectives() -> Finalizing {
+    let mut entered = Vec::new();
+    // A team that another thread uses is left out.
+    for team in &teams().all() {
+        if let Ok(signals) = team.signals.try_lock() {
+            entered.push((team.number(), signals.entered()));
+        }
+    }
+    entered.truncate(MAX_LISTED);
+    Finalizing { entered }
+}

@@ -2,15 +2,12 @@
 //! with all PEs and maps the memory of the node, [`connect`] opens a transport to the PEs of other
 //! nodes.
 
-mod addresses;
 mod algorithm_table;
 mod child;
 pub(crate) mod connect;
-mod cpus;
 pub(crate) mod diagnose;
 pub(crate) mod init;
 mod join;
 mod locality;
 mod mistakes;
 mod record;
-mod warnings;

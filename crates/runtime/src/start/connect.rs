@@ -5,13 +5,11 @@
 //! its result, so that no PE continues alone.
 #![allow(unsafe_code)]
 
-pub(crate) mod amos;
 pub(crate) mod path;
 mod probe;
 mod transport_choice;
 
-use amos::{AmoPath, ways};
-use path::Chosen;
+use path::{AmoPath, Chosen, ways};
 use transport_choice::{Availability, Offer, Selection, agree, complaint};
 
 use crate::call::warning::warning;

@@ -7,7 +7,7 @@
 //! `connect`, because a PE that initializes the library again also connects again.
 
 use super::record::{self, StartupRecord};
-use super::{addresses, algorithm_table, child, cpus, locality, warnings};
+use super::{algorithm_table, child, locality, mistakes};
 use crate::api::lock;
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_MULTIPLE;
@@ -96,7 +96,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     if me == Pe(0) {
-        warnings::print(&settings, providers);
+        mistakes::print_lines(&settings, providers);
     }
     let algorithms =
         algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
@@ -155,11 +155,11 @@ impl Identified {
             tuned: algorithm_table::tuned(&self.algorithms),
             stack: record::stack(),
             secret: (self.me == Pe(0)).then_some(secret),
-            cpus: cpus::usable(),
+            cpus: locality::usable_cpus(),
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
             statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
-            statics_start: addresses::are_shown().then(|| statics::own().start()),
+            statics_start: record::are_addresses_shown().then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
         };
@@ -209,7 +209,7 @@ impl Identified {
 
     /// Returns how many CPUs the PEs of a machine may use together.
     fn usable_cpus(&self, machine: u32, records: &Records<StartupRecord>) -> usize {
-        cpus::of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
+        locality::cpus_of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
 
     /// Returns the share of each of them, or 0 if they outnumber these CPUs.
@@ -296,9 +296,9 @@ impl Exchanged {
                  start all PEs with the same executable"
             );
         }
-        let heap_address = addresses::of_heap(&records);
-        let reserved = addresses::keep(reserved, heap_address);
-        addresses::report(me, &records, heap_address);
+        let heap_address = record::common_heap_address(&records);
+        let reserved = record::keep_reservation(reserved, heap_address);
+        record::report_addresses(me, &records, heap_address);
         let equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
         Compatible { identified, reserved, pages, equal_heap_addresses, records }
     }

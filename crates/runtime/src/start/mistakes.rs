@@ -1,13 +1,15 @@
-//! Warnings about variables that have no effect: their names are misspelled, or they name what this
-//! machine does not have.
+//! The lines that PE 0 prints at an initialization: warnings about variables that have no effect,
+//! since their names are misspelled or they name what this machine does not have, and the settings.
 //!
-//! PE 0 prints them once for the job. A name that is not ours is only mentioned if it is nearly one
+//! A name that is not ours is only mentioned if it is nearly one
 //! of ours, since programs and other OpenSHMEM libraries have variables of the same form.
 
-use crate::settings;
+use crate::call::warning::warning;
+use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use crate::settings::{self, Settings};
 use rushmem_bootstrap::env;
 use rushmem_transport::setting::{ValueSource, is_blank};
-use rushmem_transport::{NicName, Setting};
+use rushmem_transport::{NicName, Provider, Setting};
 use std::path::Path;
 
 /// The prefixes of our variables, the present and the deprecated one.
@@ -19,8 +21,31 @@ const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 /// The interfaces that sockets may use.
 const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
+/// Prints a warning of each setting without effect and of an MPI that cannot start any more, and on
+/// request the settings.
+pub(super) fn print_lines(chosen: &Settings, providers: &[Provider]) {
+    let of_providers = providers.iter().flat_map(|provider| provider.settings);
+    for warning in found(of_providers.clone()) {
+        warning!("{warning}");
+    }
+    if rushmem_bootstrap::is_open_mpi_shut_out() {
+        // Cause: `shmem_init` comes before `MPI_Init`.
+        warning!(
+            "this program has Open MPI 5, whose MPI_Init fails after shmem_init; call MPI_Init first"
+        );
+    }
+    if chosen.version {
+        println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
+    }
+    if chosen.info {
+        for row in settings::ALL.iter().chain(of_providers) {
+            println!("{}: {}; now {}", row.names(), row.description(), settings::state(row));
+        }
+    }
+}
+
 /// Returns a warning for each mistake among the variables of this process.
-pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
+fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
     let rows = || runtime.clone().chain(providers.iter().copied());
     let known: Vec<&str> = rows()

@@ -154,5 +154,4 @@ macro_rules! fail {
         $call.fail(format_args!($($why)*))
     };
 }
-// Cause: `main` returns while a thread still calls.
 pub(crate) use {call, fail};

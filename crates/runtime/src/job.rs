@@ -86,10 +86,8 @@ pub(crate) fn require(call: Call) -> &'static Job {
 fn not_initialized(call: Call) -> ! {
     match JOB.get() {
         _ if is_child() => refuse_child(call),
-        // Cause: the first call is not an initialization.
         None => fail!(call, "called before shmem_init; call shmem_init first"),
-        // Cause: a call after `shmem_finalize`, perhaps by an exit handler. Remedy: finalize last.
-        Some(_) => fail!(call, "called after the last shmem_finalize"),
+        Some(_) => fail!(call, "called after the last shmem_finalize; call shmem_finalize last"),
     }
 }
 
@@ -113,7 +111,6 @@ fn inherited(call: Call) -> &'static Job {
 /// Ends a child process that called the library; the job continues.
 #[cold]
 pub(crate) fn refuse_child(call: Call) -> ! {
-    // Cause: a child of `fork` calls. Remedy: exchange data in the parent.
     fail!(
         call,
         "only the process that called shmem_init may call the library, not a process that it forked"
@@ -125,8 +122,6 @@ pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job 
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {
         let (pe, last) = (call.written(pe), job.n_pes - 1);
-        // Cause: the number of the PE is negative or too large, as in `shmem_ptr(x, n_pes)`.
-        // Remedy: pass 0 to `shmem_n_pes() - 1`.
         fail!(call, "argument {argument}: PE {pe}, but PEs are numbered 0 to {last}");
     }
     job

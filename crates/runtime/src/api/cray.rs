@@ -47,7 +47,6 @@ pub fn split_strided_by_members(
 
 fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     if handle == TeamHandle::INVALID {
-        // Cause: a PE outside a team splits it. Remedy: call it on members of the parent alone.
         fail!(
             call,
             "argument parent_team is SHMEM_TEAM_NULL: a PE that is not in a team takes no part in its \
@@ -62,14 +61,10 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     let n = parent.n;
     if size < 1 {
         let size = call.written(size);
-        // Cause: the new team is empty or larger than its parent. Remedy: pass a number of PEs of
-        // the parent.
         fail!(call, "argument PE_size is {size}, but a team has 1 to {n} PEs");
     }
     if stride < 1 && size > 1 {
         let stride = call.written(stride);
-        // Cause: the stride is 0 or negative, as in `shmemx_team_split_strided(team, 3, -1, 4,
-        // &new)`. Remedy: begin at the lowest PE.
         fail!(
             call,
             "argument PE_stride is {stride}, but PE_start is the lowest PE of the team: strides are \
@@ -79,8 +74,6 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     }
     let Some(members) = parent.subset(start, stride, size) else {
         let [start, stride, size] = [start, stride, size].map(|argument| call.written(argument));
-        // Cause: the last PE of the triplet is beyond the parent team. Remedy: make the start,
-        // stride or size smaller.
         fail!(
             call,
             "the triplet PE_start {start}, PE_stride {stride}, PE_size {size} does not lie within the \
@@ -129,8 +122,6 @@ pub fn split_grid<const D: usize>(
         Ok(range) => range,
         Err(_) => {
             let range = call.written(range);
-            // Cause: a size of the grid is negative or too large. Remedy: pass the extent of each
-            // axis.
             fail!(call, "argument {argument} is {range}, but a range is from 0 to {}", c_int::MAX)
         }
     });
@@ -156,11 +147,9 @@ pub fn split_grid<const D: usize>(
             })
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
-        // Cause: the PEs of the parent pass other sizes of the grid. Remedy: pass the same ones on
-        // all of them.
         Agreed::Unlike => fail!(
             call,
-            "{} differ between the PEs of the parent team; here they are {sizes:?}",
+            "{} differ between the PEs of the parent team; here they are {sizes:?}; pass the same on all of them",
             ranges.map(|(argument, _)| argument).join(", ")
         ),
         Agreed::Refused => exhausted(call),
@@ -172,7 +161,6 @@ pub fn split_grid<const D: usize>(
 /// `SHMEM_COLOR_UNDEFINED`.
 pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
     if color < 0 && color != SHMEM_COLOR_UNDEFINED {
-        // Cause: a negative color that is not SHMEM_COLOR_UNDEFINED. Remedy: number colors from 0.
         fail!(
             call,
             "argument color is {color}, but a color is not negative, or SHMEM_COLOR_UNDEFINED \
@@ -195,7 +183,6 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
 }
 
 fn exhausted(call: Call) -> ! {
-    // Cause: the program makes teams and does not destroy them.
     fail!(
         call,
         "no team is left: {TEAM_SLOTS} can exist at once on a PE; destroy those that are done with"

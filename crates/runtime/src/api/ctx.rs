@@ -35,8 +35,6 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
         return;
     }
     if ctx == ContextHandle::DEFAULT {
-        // Cause: `shmem_ctx_destroy(SHMEM_CTX_DEFAULT)`. Remedy: destroy contexts of
-        // `shmem_ctx_create` alone.
         fail!(call, "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed");
     }
     contexts::require(call, ctx);
@@ -50,8 +48,6 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
     for (ctx, is_private) in contexts::of_team(team) {
         if is_private && job::require(call).settings.checks() {
-            // Cause: a team or the library ends before a context with SHMEM_CTX_PRIVATE. Remedy:
-            // call `shmem_ctx_destroy` in its thread.
             fail!(
                 call,
                 "a private context is left, which the thread that created it must destroy first"

@@ -44,7 +44,6 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() && job.settings.checks() {
-        // Cause: `shmem_align(24, size)`. Remedy: pass a power of two.
         fail!(call, "argument alignment is {alignment}, which is not a power of two");
     }
     if nbytes == 0 || !alignment.is_power_of_two() {
@@ -214,7 +213,6 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     let block = with_allocator(job, |a| a.block_around(ptr.addr()));
     let end = ptr.addr() + block.map_or(0, |(_, nbytes)| nbytes);
     if let Some(lock) = lock::held_in(ptr.addr()..end) {
-        // Cause: `shmem_set_lock(&block->lock); shmem_free(block)`.
         fail!(
             call,
             "argument ptr: this PE holds the lock at {lock:#x}, which is in the block at {ptr:p}; call \
@@ -262,7 +260,6 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         } else {
             "is not in the symmetric heap"
         };
-        // Cause: the pointer comes from `malloc` or is a variable.
         fail!(
             call,
             "argument ptr: {ptr:p} {what}; only a block that was returned by shmem_malloc or a similar routine can \
@@ -270,20 +267,17 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         );
     }
     if let AddressKind::Inside(block) = with_allocator(job, |a| a.kind(ptr.cast())) {
-        // Cause: `shmem_free(block + 1)`. Remedy: pass the pointer that the allocation returned.
         fail!(
             call,
             "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"
         );
     }
     if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.hold(ptr.addr(), 1)) {
-        // Cause: a block is freed twice, which `SHMEM_CHECK=1` reports. Remedy: free it once.
         fail!(call, "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already");
     }
-    // Cause: a block is freed twice, or the pointer was changed. Remedy: `SHMEM_CHECK=1` says
-    // which.
     fail!(
         call,
-        "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already"
+        "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already; \
+         SHMEM_CHECK=1 says which"
     )
 }

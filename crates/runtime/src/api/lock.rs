@@ -58,7 +58,6 @@ impl<T: LockWord> LockHandle<T> {
         let range = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         checks::require_aligned(call, "lock", word.addr(), size_of::<T>());
         if job.n_pes > T::MAX_PES {
-            // Cause: a lock of Fortran is an INTEGER, which is too small for that many PEs.
             fail!(
                 call,
                 "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
@@ -172,7 +171,6 @@ impl<T: LockWord> LockHandle<T> {
     /// Ends the job, since the word on `pe` has a value that no routine writes.
     #[cold]
     fn damaged(&self, pe: Pe) -> ! {
-        // Cause: the lock was not set to zero first, or was written to.
         fail!(
             self.call,
             "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
@@ -212,12 +210,10 @@ impl<T: LockWord> LockHandle<T> {
     fn complain(&self) {
         let (call, address) = (self.call, self.address());
         match self.next() {
-            // Cause: `shmem_finalize` without `shmem_clear_lock`.
             None => warning!(
                 each: "{call}: this PE still holds the lock {}; call shmem_clear_lock first",
                 symmetric_location::on_all_pes(address)
             ),
-            // Cause: the same, and another PE is in `shmem_set_lock`.
             Some(next) => fail!(
                 call,
                 "this PE still holds the lock at {address:#x}, for which PE {next} waits; call \
@@ -235,7 +231,6 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
-        // Cause: `shmem_set_lock(&lock); shmem_set_lock(&lock)`.
         fail!(
             call,
             "argument lock: this PE holds the lock already and would wait for itself; call \
@@ -272,7 +267,6 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
-        // Cause: `shmem_clear_lock` without `shmem_set_lock`, or twice.
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \

@@ -329,8 +329,6 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
 fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
     let one = |name: &str, stride: isize| {
         if stride < 1 || (stride as usize) < bsize {
-            // Cause: `shmem_int_iput(dest, source, 0, 1, n, pe)`. Remedy: pass a stride of at least
-            // a block.
             fail!(call, "argument {name} is {stride}, but a stride is at least {bsize} here");
         }
         (stride as usize)

@@ -141,8 +141,6 @@ fn operation(call: Call, sig_op: c_int) -> AmoOp {
     match sig_op {
         SHMEM_SIGNAL_SET => AmoOp::Set,
         SHMEM_SIGNAL_ADD => AmoOp::Add,
-        // Cause: another number is passed as the operation of a signal. Remedy: pass one of the
-        // two.
         _ => fail!(
             call,
             "argument sig_op is {sig_op}, neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD"

@@ -61,8 +61,6 @@ pub fn destroy(call: Call, team: TeamHandle) {
     match team {
         TeamHandle::INVALID => return,
         TeamHandle::WORLD | TeamHandle::SHARED | TeamHandle::NODE => {
-            // Cause: `shmem_team_destroy(SHMEM_TEAM_WORLD)`. Remedy: destroy teams that were split
-            // alone.
             fail!(call, "argument team is a predefined team, which cannot be destroyed")
         }
         _ => {}
@@ -78,7 +76,6 @@ pub fn destroy(call: Call, team: TeamHandle) {
 /// `shmemx_team_destroy`: as `shmem_team_destroy`, but the handle is that of a team.
 pub fn destroy_member(call: Call, handle: TeamHandle) {
     if handle == TeamHandle::INVALID {
-        // Cause: a PE that is not in a team destroys it. Remedy: call it on members.
         fail!(call, "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it");
     }
     destroy(call, handle);
@@ -124,11 +121,10 @@ pub fn split_strided(
         }
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
-        // Cause: the PEs of the parent pass other triplets. Remedy: pass the same on all of them.
         Agreed::Unlike => fail!(
             call,
             "start, stride or size differ between the PEs of the parent team; here they are \
-             {start}, {stride} and {size}"
+             {start}, {stride} and {size}; pass the same on all of them"
         ),
     }
 }
@@ -137,8 +133,6 @@ pub fn split_strided(
 fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
     let number = config.num_contexts;
     if number < 0 && job::require(call).settings.checks() {
-        // Cause: `config.num_contexts` is negative, or was never set. Remedy: set the fields that
-        // the mask names.
         fail!(
             call,
             "argument {argument}: num_contexts is {number}, but a number of contexts is not negative"
@@ -181,9 +175,10 @@ pub fn split_2d(
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Unlike => {
-            // Cause: the PEs of the parent pass other numbers. Remedy: pass the same on all of
-            // them.
-            fail!(call, "xrange differs between the PEs of the parent team; here it is {xrange}")
+            fail!(
+                call,
+                "xrange differs between the PEs of the parent team; here it is {xrange}; pass the same on all of them"
+            )
         }
     }
 }

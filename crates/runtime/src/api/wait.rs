@@ -58,8 +58,6 @@ fn holds<T: WaitWord>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
 #[cold]
 #[inline(never)]
 fn unknown_comparison(call: Call, cmp: c_int) -> ! {
-    // Cause: another number is passed as the comparison. Remedy: pass SHMEM_CMP_EQ or another of
-    // them.
     fail!(call, "argument cmp is {cmp}, which is none of the SHMEM_CMP_ constants")
 }
 
@@ -178,7 +176,6 @@ impl<T: WaitWord> WaitSet<T> {
         };
         if let Some((argument, _)) = others.iter().chain(&values).find(|(_, at)| at.is_null()) {
             let nelems = self.nelems;
-            // Cause: `shmem_wait_until_some(ivars, n, NULL, ...)`. Remedy: pass an array.
             fail!(
                 self.call,
                 "argument {argument} is a null pointer, but it must have room for {nelems} elements"

@@ -33,7 +33,6 @@ static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
 /// The function can be called by any thread that calls the library, as long as the process lives.
 pub unsafe fn register(call: Call, function: GetThread) {
     if process::inits() > 0 {
-        // Cause: `shmemx_register_gettid` after `shmem_init`.
         fail!(
             call,
             "called after the initialization of the library, which knows the program's threads by other numbers; call it \

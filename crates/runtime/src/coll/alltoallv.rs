@@ -98,7 +98,6 @@ pub unsafe fn alltoallv_packed(
     });
     let starts: Vec<u64> = starts.collect();
     if total > target_len as u64 {
-        // Cause: the other members send more than there is room for.
         fail!(
             call,
             "argument target_len is {target_len}, but {total} bytes are sent to this PE; make target \
@@ -161,7 +160,6 @@ fn deliver(
         let offset = dest_offsets[member] as usize;
         if offset.checked_add(nbytes).is_none_or(|end| end > target.nbytes) {
             let len = target.nbytes;
-            // Cause: an offset and a size reach beyond the target.
             fail!(
                 call,
                 "argument target has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \

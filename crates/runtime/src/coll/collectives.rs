@@ -42,7 +42,6 @@ pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
     barrier_by(call, arguments, |executor| {
         let (name, value) = arguments[0];
         if let Some((pe, other)) = executor.sync_comparing(value) {
-            // Cause: `shmem_malloc(shmem_my_pe() * 8)`. Remedy: pass the largest size on all PEs.
             fail!(
                 call,
                 "argument {name} is {value}, but {other} on PE {pe}; all PEs must pass the same, or their blocks are at \
@@ -121,8 +120,6 @@ pub unsafe fn broadcast(
     let (n, me) = (executor.n(), executor.me());
     if root < 0 || root as u32 >= n {
         let (root, last) = (call.written(root), n - 1);
-        // Cause: `shmem_broadcast(team, dest, source, n, n_pes)`. Remedy: pass the index of a
-        // member of the team.
         fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {last}");
     }
     let dest = symmetric(call, "dest", dest, nbytes);
@@ -198,7 +195,6 @@ pub unsafe fn collect_within(
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     if total > max_bytes {
-        // Cause: the blocks of all members are larger than the array.
         fail!(
             call,
             "argument dest has {max_bytes} bytes, but the members collect {total}; make it larger on all of them"
@@ -333,7 +329,6 @@ pub unsafe fn alltoalls(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
-            // Cause: `shmem_alltoalls` with a stride of 0 or less. Remedy: pass 1 or more.
             fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
         }
         let elements = nelems.saturating_mul(executor.n() as usize);

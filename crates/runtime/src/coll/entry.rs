@@ -148,7 +148,6 @@ impl<'a> CollectiveEntry<'a> {
             Err(TryLockError::WouldBlock) => {
                 // The other one may be the same, interrupted by a signal handler.
                 caller::check(call, job);
-                // Cause: two threads are in collectives that use the same signals.
                 fail!(
                     call,
                     "another thread of this PE is in a collective on the same team or active set; threads that are in \
@@ -244,7 +243,6 @@ pub(crate) fn require_disjoint(
     dest: SymmetricRange,
 ) {
     if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
-        // Cause: `shmem_int_sum_reduce(team, x, x + 1, 2)`; `SHMEM_CHECK=1` finds it.
         fail!(
             call,
             "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
@@ -267,7 +265,6 @@ pub(crate) fn require_disjoint_or_in_place(
     }
     require_disjoint(call, job, source, dest);
     if source.overlaps(dest) && is_first {
-        // Cause: `shmem_int_collect(team, x, x, 1)`. Remedy: use two arrays.
         warn_once(
             call,
             "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \

@@ -61,7 +61,6 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     let (n, me) = (executor.n(), executor.me());
     if root >= n {
-        // Cause: the root is not a member. Remedy: pass the index of a member of the team.
         fail!(call, "argument root is {root}, but the members are numbered 0 to {}", n - 1);
     }
     entry.agree(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);

@@ -101,7 +101,6 @@ pub(crate) fn queue(
     let queue = requests.by_team.entry(handle).or_insert_with(|| {
         let (tasks, queued) = channel();
         if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
-            // Cause: a limit on the threads of the user or of a control group. Remedy: raise it.
             fail!(call, "non-blocking collectives need a thread, but {}", refused(&error));
         }
         TeamQueue { tasks, last: request.clone() }
@@ -117,7 +116,6 @@ pub(crate) fn queue(
 fn entered(call: Call, team: &Team) -> u64 {
     match team.signals.try_lock() {
         Ok(signals) => signals.entered(),
-        // Cause: two threads call collectives of one team at once.
         Err(_) => fail!(
             call,
             "another thread of this PE is in a collective on the same team; threads that call collectives at once need a \
@@ -178,8 +176,6 @@ fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     }
     let request = lock(&REQUESTS).held.get(&handle.0).cloned();
     if request.is_none() {
-        // Cause: a request variable that was never set, or a copy of one that was waited for.
-        // Remedy: set it to SHMEMX_REQ_NULL first, and wait once.
         fail!(
             call,
             "argument req is not an unfinished request of this PE: was a copy of it waited for, or was it never \
@@ -256,9 +252,9 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
     }
     if let Some(first) = held.values().next().filter(|_| job.settings.checks()) {
         let (n, first) = (held.len(), first.call);
-        // Cause: a request that the program forgot. Remedy: call `shmemx_req_wait` for each.
         warning!(
-            each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}"
+            each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
+             call shmemx_req_wait for each"
         );
     }
 }

@@ -153,8 +153,6 @@ fn nobody_writes(job: &Job) -> bool {
 /// Ends the job: these members are in finalize.
 fn elsewhere(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
     let (me, team) = (job.me(), &collective.team);
-    // Cause: `if (me == 0) shmem_barrier_all();`, or a PE leaves early, as by an exception that
-    // nobody handles. Remedy: call the collectives on all PEs before `shmem_finalize`.
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective: PE {me} in {call}; {} in \
@@ -175,23 +173,18 @@ fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
             pes.dedup();
             elsewhere(call, job, collective, &pes)
         }
-        // Cause: a PE finalizes between `shmem_set_lock` and `shmem_clear_lock`. Remedy: clear the
-        // lock first.
         Subject::Lock { behind: Some(pe), .. } => fail!(
             call,
-            "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before"
+            "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before that"
         ),
-        // Cause: a PE leaves before all members have made the team. Remedy: call the split on all
-        // of them before `shmem_finalize`.
         Subject::Message { from } => fail!(
             call,
-            "PE {from} is in shmem_finalize; all members of a new team must make it before"
+            "PE {from} is in shmem_finalize; all members of a new team must make it before that"
         ),
-        // Cause: the put or the signal was forgotten, or went to another PE or element. Remedy:
-        // look at the writers of that word.
         _ => fail!(
             call,
-            "all other PEs are in shmem_finalize, and none of them has written what this PE waits for"
+            "all other PEs are in shmem_finalize, and none of them has written what this PE waits for; look for \
+             the put or signal that is missing, or went to another PE or element"
         ),
     }
 }

@@ -319,7 +319,6 @@ fn print_line(call: impl FnOnce() -> Call) {
         false => "set SHMEM_WATCHDOG=30s to see who waits for whom",
     };
     let (me, call, limit) = (job.me(), call(), REPORTED.as_secs());
-    // Cause: a deadlock, or a PE that computes for long. Remedy: the message ends with it.
     warning!("PE {me} has waited {limit} s in {call}; {how}");
 }
 

@@ -174,8 +174,6 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
     let is_first =
         REPORTER.get().is_some() || warning::is_first_of_launcher(crash.launcher, &message);
     if is_first {
-        // Cause: an invalid pointer, an array that is too short, a failed assertion, a block that
-        // is freed twice. Remedy: the message ends with ways to find it.
         warning::print(format_args!("{}{message}", process::pe_for_messages()));
         if REPORTER.get().is_none() {
             // Other PEs find the claim meanwhile.
@@ -193,7 +191,6 @@ fn print_short(crash: &Crash) {
         let _ = write!(message, "PE {pe}: ");
     }
     // Text that does not fit is left out.
-    // Cause: the crash has damaged what is needed to find the place. Remedy: as the message says.
     let _ = writeln!(
         message,
         "{}: its place in the program cannot be found; to find the cause, run oshrun --gdb",

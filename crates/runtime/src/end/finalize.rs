@@ -28,7 +28,6 @@ use rushmem_explain::status::{Stage, Subject};
 /// programs that do this run with other libraries.
 pub fn finalize(call: Call) {
     if process::inits() == 0 && !process::is_child() {
-        // Cause: `shmem_finalize` is called twice. Remedy: call it once for each initialization.
         warning!(each: "{call}: called more often than shmem_init; the call has no effect");
         return;
     }

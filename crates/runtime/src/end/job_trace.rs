@@ -39,7 +39,6 @@ pub(crate) fn start(call: Call, job: &Job) {
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
         let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
         make(Path::new(directory), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
-            // Cause: the directory cannot be made or written to, or its disk is full.
             fail!(
                 call,
                 "SHMEM_TRACE: {directory} cannot be used: {error}; name a directory that each PE can \

@@ -187,7 +187,6 @@ fn end_unfinalized(job: &Job) {
     process::end_job();
     endpoints::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
-        // Cause: the program ends without `shmem_finalize`.
         warning!("no PE called shmem_finalize; call it before the program ends");
     }
     // A launcher that is gone needs no report.

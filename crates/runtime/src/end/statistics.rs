@@ -31,7 +31,6 @@ pub(crate) fn start(call: Call, job: &Job) {
         Statistics::No => return,
         Statistics::Json(file) if job.me == Pe(0) => {
             if let Err(error) = File::create(file) {
-                // Cause: the directory does not exist or may not be written to.
                 fail!(call, "SHMEM_STATS: {file} cannot be written: {error}; name another file");
             }
         }

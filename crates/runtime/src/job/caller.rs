@@ -86,7 +86,6 @@ fn count() {
 fn check_thread(call: Call, job: &Job) -> bool {
     if signal_handler::calls() {
         signal_handler::ends_in_time(call, job.me());
-        // Cause: a handler that `signal` or `sigaction` set calls the library.
         fail!(
             call,
             "called by a signal handler, which may have interrupted another call of the library; set a flag \
@@ -96,7 +95,6 @@ fn check_thread(call: Call, job: &Job) -> bool {
     let is_of_program = thread::carries_out().is_none();
     let is_other = is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main();
     if is_other {
-        // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
         warn_once(
             call,
             "called by another thread than the one that initialized the library, but the thread level is below \
@@ -118,8 +116,6 @@ pub(crate) fn calls() -> u64 {
 /// Ends the job with an error if another thread finalizes than the one that initialized.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.checks() && !is_main() {
-        // Cause: `shmem_finalize` in another thread than `shmem_init`. Remedy: finalize in that
-        // thread.
         fail!(
             call,
             "called by another thread than the one that initialized the library, which must finalize it"

@@ -67,9 +67,10 @@ pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, n
 #[cold]
 #[inline(never)]
 fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) -> ! {
-    // Cause: `(long *)(bytes + 1)` as a word of an atomic operation or a wait. Remedy: align it to
-    // its size.
-    fail!(call, "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type");
+    fail!(
+        call,
+        "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type; align it to its size"
+    );
 }
 
 /// Says why an access cannot be.
@@ -87,33 +88,28 @@ pub(crate) fn refuse(
     let n_pes = job.n_pes;
     if pe < 0 || pe as u32 >= n_pes {
         let (pe, last) = (call.written(pe), n_pes - 1);
-        // Cause: `shmem_int_p(&x, 1, shmem_n_pes())`. Remedy: pass 0 to `shmem_n_pes() - 1`.
         fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {last}");
     }
     let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
     let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
     if addr.wrapping_sub(heap) < heap_bytes {
-        // Cause: the count or the offset is too large. Remedy: check the count, and that the block
-        // is large enough.
         fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
-             ({heap_bytes} bytes at {heap:#x})"
+             ({heap_bytes} bytes at {heap:#x}); check the count and the offset"
         );
     }
     if statics::own().hold(addr.wrapping_sub(first), 1) {
-        // Cause: the count is larger than the array. Remedy: check the count.
         fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
-             program ({static_bytes} bytes at {first:#x})"
+             program ({static_bytes} bytes at {first:#x}); check the count"
         );
     }
     let declare = match call.is_fortran() {
         true => "give it the attribute SAVE",
         false => "declare it static",
     };
-    // Cause: the address is of the stack, of `malloc` or of a library, or null.
     fail!(
         call,
         "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
@@ -211,8 +207,6 @@ fn find(
 ) {
     let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
     match held {
-        // Cause: the access leaves its block, or the block was freed; `SHMEM_CHECK=1` finds it.
-        // Remedy: correct the count, or free the block later.
         Some(Err(why)) => {
             fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
         }
@@ -255,8 +249,6 @@ pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
 
 fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
     if let Some(overwritten) = overwritten {
-        // Cause: the program has written outside of a block, as in `block[n] = 0`; `SHMEM_CHECK=1`
-        // finds it.
         fail!(
             call,
             "{overwritten}; run the program with SHMEM_CHECK=1 under valgrind, or compile it with \

@@ -62,7 +62,6 @@ pub(crate) fn reserve(
     rushmem_log::debug!(n_local, ?why, "reserves huge pages for the heaps of this node");
     if let (Some(why), HugePages::Reserved(size)) = (why, settings.huge_pages) {
         let page = size.nbytes();
-        // Cause: the administrator has reserved too few pages of this size.
         warning!(
             "SHMEM_HUGE_PAGES={}: {n_local} heaps of {} bytes are refused reserved pages: {why}; have the \
              administrator reserve {} (`echo N > /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages`); \
@@ -116,7 +115,6 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // Cause: the kernel has too few free huge pages, or makes none of this memory.
             warning!(
                 "SHMEM_HUGE_PAGES={}: {obtained} of {nbytes} bytes on PE 0 have huge pages: {why}; have the \
                  administrator reserve some (`sysctl vm.nr_hugepages=N`) and set SHMEM_HUGE_PAGES=2m, or set it to auto",

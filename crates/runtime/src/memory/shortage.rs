@@ -32,11 +32,10 @@ pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
     let available = AVAILABLE.load(Ordering::Relaxed);
     if allocated > available {
         AVAILABLE.store(u64::MAX, Ordering::Relaxed);
-        // Cause: the allocations of all PEs of the host are larger than its free memory. Remedy:
-        // allocate less, or use fewer PEs for each host.
         warning!(
             each: "the {n_local} PEs of this node have allocated {allocated} bytes of their symmetric heaps, but \
-             {available} bytes of memory were available at init; a program that touches more will be killed"
+             {available} bytes of memory were available at init; a program that touches more will be killed: \
+             allocate less, or use fewer PEs for each host"
         );
     }
 }
@@ -93,8 +92,6 @@ pub(crate) fn refused(
         )
     };
     if !job.session().refused(&what) && job.me() == Pe(0) {
-        // Cause: an allocation found no room in the symmetric heap and returned null. Remedy: the
-        // message ends with it.
         warning!("PE 0 was refused {what}");
     }
     // Only the first refusal counts.

@@ -169,7 +169,6 @@ fn number_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let members = require(call, handle);
     if pe as u32 >= members.n {
         let (pe, n) = (call.written(pe), members.n);
-        // Cause: the PE is not a member of the context's team. Remedy: pass an index in that team.
         fail!(call, "argument pe is {pe}, but the context's team has {n} PEs");
     }
     members.world_pe(pe as u32).0 as c_int
@@ -225,18 +224,12 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
 /// and with `SHMEM_CHECK` if it belongs to another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
-        // Cause: `shmem_ctx_create` failed, and its result was not checked. Remedy: check for a
-        // result other than 0.
-        fail!(call, "argument ctx is SHMEM_CTX_INVALID");
+        fail!(call, "argument ctx is SHMEM_CTX_INVALID; check the result of shmem_ctx_create");
     }
     let Some(entry) = with_registry(|registry| registry.alive.get(&handle).cloned()) else {
-        // Cause: the handle was destroyed or never set. Remedy: use contexts from their creation to
-        // their destruction.
         fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
     };
     if entry.user.is_some_and(|user| user != thread::current()) {
-        // Cause: a thread uses a context with SHMEM_CTX_PRIVATE of another one. Remedy: give each
-        // thread a context.
         fail!(
             call,
             "argument ctx is a private context of another thread: SHMEM_CTX_PRIVATE allows the thread \

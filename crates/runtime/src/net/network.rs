@@ -124,9 +124,10 @@ pub(crate) fn or_fail<R>(call: Call, done: Result<R, Error>) -> R {
 #[inline(never)]
 pub(crate) fn refuse(call: Call) -> ! {
     call.require_no_exit();
-    // Cause: a thread calls while another one finalizes. Remedy: join threads before
-    // `shmem_finalize`.
-    fail!(call, "called without a transport")
+    fail!(
+        call,
+        "called without a transport; join all threads that call the library before shmem_finalize"
+    )
 }
 
 /// Ends the job because the network has failed. If another PE died, the launcher knows the reason

@@ -29,7 +29,6 @@ pub(super) fn begin(event: &Event) {
 fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
     checks::require_place(call, "sig_addr", signal, 8, pe);
     if signal.wrapping_sub(remote.addr) < remote.nbytes {
-        // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
         fail!(
             call,
             "argument sig_addr: the signal at {:#x} lies in the {} bytes of dest at {:#x}; use a word \

@@ -119,7 +119,6 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
 pub(crate) fn open(call: Call, job: &Job) {
     let n_machines = job.session().nodes().n_nodes();
     if n_machines > 1 {
-        // Cause: `SHMEM_CHECK=races` or `oshcc --race` with PEs on several hosts.
         fail!(
             call,
             "SHMEM_CHECK=races needs all PEs on one machine, since they share the record of their accesses, and \
@@ -128,7 +127,6 @@ pub(crate) fn open(call: Call, job: &Job) {
         );
     }
     if statics::own().of_static_program() {
-        // Cause: a program that was linked with `-static` or `-static-pie`.
         fail!(
             call,
             "SHMEM_CHECK is races, but a statically linked program cannot open {LIBRARY}, which finds them; link the \
@@ -145,8 +143,7 @@ pub(crate) fn open(call: Call, job: &Job) {
     let statics: Vec<usize> = of(Segment::Static, statics::own().start());
     let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
         std::fs::read_to_string(path).unwrap_or_else(|error| {
-            // Cause: the file does not exist on this host. Remedy: name one that does.
-            fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}")
+            fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}; name a file that this host has")
         })
     });
     let json = job.settings.races_json.clone().unwrap_or_default();
@@ -176,7 +173,6 @@ pub(crate) fn open(call: Call, job: &Job) {
         Err(error) => fail!(call, "{error}"),
     };
     if namespace == 0 || records[0].get(8..) != Some(&namespace.to_le_bytes()[..]) {
-        // Cause: each PE is in a container of its own, or /proc shows another container.
         fail!(
             call,
             "the race detector of SHMEM_CHECK=races finds its memory in PE 0's process, which this PE does not see in /proc; \
@@ -189,7 +185,6 @@ pub(crate) fn open(call: Call, job: &Job) {
     let error = if fd < 0 { -fd } else { (detector.attach)(&opening, pid, fd) };
     if error != 0 {
         let why = std::io::Error::from_raw_os_error(error);
-        // Cause: a limit on memory or address space, or PEs that may not see PE 0's process.
         fail!(
             call,
             "the race detector of SHMEM_CHECK=races gets no memory that all PEs share: {why}; it takes 9 times the \
@@ -209,7 +204,6 @@ fn load(call: Call) -> &'static Detector {
     let library = unsafe { Library::new(&name) };
     let library = match library {
         Ok(library) => ManuallyDrop::new(library),
-        // Cause: an incomplete installation.
         Err(error) => fail!(
             call,
             "SHMEM_CHECK=races needs {LIBRARY}, which cannot be opened: {error}; install it beside librushmem.so, or \
@@ -222,7 +216,6 @@ fn load(call: Call) -> &'static Detector {
     let detector = detector.ok().and_then(|detector| unsafe { detector.as_ref() });
     match detector {
         Some(detector) if detector.version == VERSION => detector,
-        // Cause: files of two versions are mixed.
         _ => fail!(
             call,
             "{LIBRARY} is of another version than this library; install both from one build"

@@ -21,7 +21,6 @@ pub(super) fn watch(call: Call) {
     }
     // SAFETY: a function that lives as long as the process, since the library is never unloaded.
     if unsafe { libc::pthread_atfork(None, None, Some(in_child)) } != 0 {
-        // Cause: the process is out of memory. Remedy: give the job more memory.
         fail!(call, "no memory to register a handler for fork");
     }
 }

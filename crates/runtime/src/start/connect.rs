@@ -77,8 +77,6 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             true => "a statically linked program, which cannot open libraries,",
             false => "this build",
         };
-        // Cause: the variable names a transport that this build or program does not have. Remedy:
-        // set one of those that are listed.
         fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
     }
     address::atomics_by_network(false);
@@ -109,7 +107,6 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 report(job, &providers, provider, &passed_over);
                 return;
             }
-            // Cause: the requested transport cannot start, for the reason in parentheses.
             Err(why) if requested.is_some() => call.fail(format_args!(
                 "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
@@ -120,8 +117,6 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     }
     let whys = passed_over.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
-    // Cause: each transport has failed, for the reasons listed. Remedy: `oshrun --doctor` examines
-    // all hosts.
     call.fail(format_args!(
         "PEs that share no memory need a transport, and none works: {}",
         whys.join("; ")
@@ -194,8 +189,6 @@ fn exchange<T: Serialize + DeserializeOwned>(
 fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
     match records.try_map(|bytes| decode(format, &bytes)) {
         Ok(records) => records,
-        // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
-        // installation.
         Err((pe, error)) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
     }
 }
@@ -242,9 +235,6 @@ fn first_that_works(
         match with_first_way(call, job, (provider, part.as_deref()), ways) {
             Ok(tried) => {
                 for why in failures.iter().filter(|_| job.me == Pe(0)).map(failure) {
-                    // Cause: a part of a transport, such as a provider of libfabric, failed when it
-                    // was tried, and the next one is used. Remedy: correct the reason given, or
-                    // select the one that works.
                     warning!("of the transport {}, {why}; the next one is used", provider.name);
                 }
                 return Ok(tried);
@@ -488,8 +478,6 @@ fn probe_limit(job: &Job) -> Duration {
 fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     for (place, why) in tried.iter().filter(|_| job.me == Pe(0)) {
         let name = providers[*place].name;
-        // Cause: a faster transport failed when it was tried, and the next one is used. Remedy:
-        // correct the reason given, or set SHMEM_TRANSPORT to the one that is used.
         warning!("the transport {name} does not work here and is passed over: {why}");
     }
 }
@@ -512,7 +500,6 @@ fn warn_of_unused_devices(
     }
     let whys = not_tried.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
-    // Cause: an RDMA device is not used by the chosen transport.
     warning!(
         "the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
         providers[chosen].name,

@@ -81,7 +81,6 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
     if !session.is_launched() && statics::were_offered_a_place() {
-        // Cause: the environment was cleared, or two copies of the library are in one process.
         fail!(
             call,
             "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
@@ -138,7 +137,6 @@ impl Identified {
         let call = self.call;
         let mut secret = [0; 32];
         if let Err(error) = getrandom::fill(&mut secret) {
-            // Cause: `getrandom` is not allowed. Remedy: allow it in the container.
             fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
         }
         let place = (self.n_local, self.local);
@@ -169,8 +167,6 @@ impl Identified {
         };
         let records = match records.try_map(|bytes| StartupRecord::decode(&bytes)) {
             Ok(records) => records,
-            // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
-            // installation.
             Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         };
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
@@ -268,28 +264,24 @@ impl Exchanged {
             let there = equal_settings(&records[pe]);
             let mut pairs = here.iter().zip(&there);
             let ((name, here), (_, there)) = pairs.find(|(a, b)| a != b).expect("one differs");
-            // Cause: the launcher does not pass the variable to all PEs.
             fail!(call, "{name} is {here} here and {there} on PE {pe}; it must be the same on all");
         }
         let differing = |digest: fn(&StartupRecord) -> u64| {
             records.position(|record| digest(record) != digest(own))
         };
         if let Some(pe) = differing(|record| record.forced) {
-            // Cause: the launcher does not pass the variables to all PEs.
             fail!(
                 call,
                 "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
             );
         }
         if let Some(pe) = differing(|record| record.tuned) {
-            // Cause: hosts have other files of this name.
             fail!(
                 call,
                 "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
             );
         }
         if let Some(pe) = differing(|record| record.statics) {
-            // Cause: hosts have other builds of the program.
             fail!(
                 call,
                 "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
@@ -336,8 +328,6 @@ impl Compatible {
         };
         let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
             Ok(memory) => Box::leak(Box::new(memory)),
-            // Cause: there is no room for the heaps of the host's PEs. Remedy: the message ends
-            // with it.
             Err(error) => fail!(
                 pe.call,
                 "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: {error}; {}",
@@ -476,8 +466,6 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
         false => vec![1; n_pes as usize],
         true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
         true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
-            // Cause: the variable asks for more nodes than PEs, or for another number of PEs.
-            // Remedy: make the numbers fit.
             fail!(
                 call,
                 "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
@@ -486,7 +474,6 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
         }),
     };
     if settings.onnode && machines.n_nodes() > 1 {
-        // Cause: the variable is set for a job on several hosts. Remedy: unset it.
         fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
     }
     let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));

@@ -29,7 +29,6 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider]) {
         warning!("{warning}");
     }
     if rushmem_bootstrap::is_open_mpi_shut_out() {
-        // Cause: `shmem_init` comes before `MPI_Init`.
         warning!(
             "this program has Open MPI 5, whose MPI_Init fails after shmem_init; call MPI_Init first"
         );
@@ -88,7 +87,6 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.sort_unstable();
     let warning = |name: String| {
         let likely = likely(rest(&name)?, known.iter().copied(), |known| rest(known))?;
-        // Cause: the name of a variable is misspelled. Remedy: set the one that the message names.
         Some(format!("{name} is set, but there is no such setting; did you mean {likely}?"))
     };
     unknown.into_iter().filter_map(warning).collect()
@@ -103,8 +101,6 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     let likely = likely(named, there.iter().map(String::as_str), Some);
     let likely = likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"));
     let there = there.join(", ");
-    // Cause: an interface or a NIC is misspelled, or only other hosts have it. Remedy: set one of
-    // those that it has.
     Some(format!(
         "{variable} names {named}, which the host of PE 0 does not have: it has {there}{likely}"
     ))

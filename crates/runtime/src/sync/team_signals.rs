@@ -372,7 +372,6 @@ impl TeamSignals {
             },
         );
         if count(flag) == count(value) && flag != value {
-            // Cause: PEs make collectives of several teams in different orders.
             fail!(
                 by.call(),
                 "PE {} is in a collective with this PE on another team: PEs that have several teams in common use \

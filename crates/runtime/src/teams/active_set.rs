@@ -96,7 +96,6 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
             kept().insert(key, team.clone());
             HeldTeam::Counted(team)
         }
-        // Cause: PEs pass other triplets, or use active sets and teams in different orders.
         Agreed::Elsewhere(peer) => fail!(
             call,
             "PE {} is in a collective with this PE on another active set or team: all members of an active set \
@@ -104,7 +103,6 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
              in common use them in the same order; SHMEM_CHECK=1 shows which PE is where",
             peer.0
         ),
-        // Cause: the program uses more active sets and teams than there is room for.
         Agreed::Refused | Agreed::Unlike => fail!(
             call,
             "no team is left for this active set: {TEAM_SLOTS} teams can exist at once on a PE, and a call on \
@@ -117,7 +115,6 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
     let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
     let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
     let Some(members) = members else {
-        // Cause: the last PE of the set is beyond the job. Remedy: check the three numbers.
         fail!(
             call,
             "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size} does not \
@@ -126,12 +123,10 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
         );
     };
     if members.team_pe(job.me()).is_none() {
-        // Cause: all PEs call, though the set has some of them. Remedy: call it on members of the
-        // set alone.
         fail!(
             call,
             "called by a PE outside of the active set PE_start {start}, logPE_stride {log_stride}, \
-             PE_size {size}"
+             PE_size {size}; call it on members of the set alone"
         );
     }
     members
@@ -143,11 +138,10 @@ fn psync_digest(call: Call, psync: *const c_long) -> u64 {
         return digest(&[0, segment as u64, offset as u64]);
     }
     let Some(object) = statics::object_holding(psync.cast()) else {
-        // Cause: the array is on the stack or from `malloc`. Remedy: make it static, or allocate it
-        // with `shmem_malloc`.
         fail!(
             call,
-            "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"
+            "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable; declare it static, or \
+             allocate it with shmem_malloc"
         );
     };
     let name = object.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
@@ -198,7 +192,6 @@ impl PsyncUse {
         let new = PsyncRecord { psync: psync.addr(), triplet, used_for, end: 0 };
         let last = process::lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
-            // Cause: two collectives one after the other with one pSync.
             warn_once(
                 call,
                 "argument pSync was used by the last collective of this PE, in which other PEs may still be; it works \
@@ -209,7 +202,6 @@ impl PsyncUse {
         let is_symmetric = address::locate(new.psync, nbytes).is_some();
         let word = || range::symmetric(call, "pSync", psync.cast(), nbytes).first_word();
         if is_symmetric && word() != SHMEM_SYNC_VALUE as u64 {
-            // Cause: the array was not initialized, or is used for something else.
             warn_once(
                 call,
                 "argument pSync does not have the value SHMEM_SYNC_VALUE; it works here, but with other \

@@ -322,8 +322,6 @@ fn receive_buffer_of(span: Span) -> u8 {
 
 /// Ends the job: the calling PE and `peer` make different teams of each other.
 pub(crate) fn elsewhere(call: Call, peer: Pe) -> ! {
-    // Cause: PEs split teams in different orders. Remedy: make the same splits in the same order on
-    // all.
     fail!(
         call,
         "PE {} is making another team with this PE, so both would wait forever: all members of a team \

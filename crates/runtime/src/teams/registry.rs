@@ -179,12 +179,11 @@ pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     match teams().get(handle) {
         Some(team) => HeldTeam::Counted(team),
         None if handle == TeamHandle::INVALID => {
-            // Cause: a PE that is not in the new team uses it, or the split failed. Remedy: compare
-            // the handle first.
-            fail!(call, "argument {argument} is SHMEM_TEAM_INVALID")
+            fail!(
+                call,
+                "argument {argument} is SHMEM_TEAM_INVALID; compare the handle before it is used"
+            )
         }
-        // Cause: the team was destroyed, or the handle never set. Remedy: use teams from their
-        // split to their destruction.
         None => fail!(
             call,
             "argument {argument} is not a team of this PE: was it destroyed, or never initialized?"

@@ -91,9 +91,6 @@ pub(crate) fn require(
         },
     );
     if let Some((pe, message)) = unlike {
-        // Cause: a member calls `shmemx_long_sum_reduce_nb` and others call
-        // `shmem_long_sum_reduce`; `SHMEM_CHECK=1` finds it. Remedy: call one of the two on all
-        // members.
         fail!(
             call,
             "the PEs of the team are not all in the same collective: PE {} in {call}; PE {pe} in {}; \
@@ -114,8 +111,6 @@ pub(crate) fn require(
         thread::sleep(Duration::from_millis(1));
     }
     others.retain(|other| other.said.is_some());
-    // Cause: PEs are in different calls or pass different arguments, as in `shmem_malloc(me)`;
-    // `SHMEM_CHECK=1` finds it. Remedy: make the same calls on all of them.
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",

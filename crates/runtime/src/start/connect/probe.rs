@@ -41,7 +41,6 @@ pub(super) fn limited(
                 format!("a transfer to try it out is not over after {} s", limit.as_secs_f64());
             transport.lose(pe, &why);
             if sleeps(limit, &is_over) {
-                // Cause: the library of a network hangs during the test at the start.
                 call.fail(format_args!(
                     "{why}: this PE has given PE {pe} up, but its network library does not \
                      return; choose another one by SHMEM_TRANSPORT"

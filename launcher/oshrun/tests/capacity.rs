@@ -5,6 +5,7 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use support::{Outcome, TestAgent, TestJob, oshrun, pe};
@@ -14,7 +15,7 @@ use testkit::absent;
 /// job before would count until they are reaped.
 fn new_user() -> String {
     static N_USERS: AtomicU32 = AtomicU32::new(0);
-    let user = std::process::id() * 131 + N_USERS.fetch_add(1, Ordering::Relaxed);
+    let user = process::id() * 131 + N_USERS.fetch_add(1, Ordering::Relaxed);
     (20_000 + user % 40_000).to_string()
 }
 
@@ -25,7 +26,14 @@ fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
     let mut command = vec![limit.as_str()];
     let user = new_user();
     if rustix::process::getuid().is_root() {
-        command.extend(["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"]);
+        let as_user = ["--reuid", &user, "--regid", &user, "--clear-groups"];
+        // Agents start oshrun by its path. The home directory of root is closed to other users.
+        let finds = Command::new("setpriv").args(as_user).args(["test", "-x", oshrun]).status();
+        if !finds.is_ok_and(|status| status.success()) {
+            absent(format!("an ordinary user may not run {oshrun}, where this checkout is"));
+        }
+        command.push("setpriv");
+        command.extend(as_user);
     }
     TestJob::by("prlimit", &[&command[..], &[oshrun], words].concat())
 }
@@ -79,7 +87,7 @@ struct Group(PathBuf);
 impl Group {
     /// `None` if this machine or user cannot create one.
     fn with_processes(limit: u32) -> Option<Group> {
-        let name = format!("oshrun-test-{}-{limit}", std::process::id());
+        let name = format!("oshrun-test-{}-{limit}", process::id());
         let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
         roots.iter().find_map(|root| {
             let group = Group(Path::new(root).join(&name));

@@ -5,8 +5,9 @@
 //! of the code and not of the memory.
 #![allow(unsafe_code)]
 
-use rushmem_transport::kit::batch::{append_update, carry_out};
-use rushmem_transport::kit::{segments::Segments, stream::Update};
+use rushmem_transport::engine::batch::{append_update, carry_out};
+use rushmem_transport::engine::message::Update;
+use rushmem_transport::segments::Segments;
 use rushmem_transport::{AmoOp, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

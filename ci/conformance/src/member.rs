@@ -6,8 +6,8 @@ use super::memory::PeMemory;
 use super::pattern::bytes;
 use super::side::Side;
 use super::verbs;
-use rushmem_transport::kit::heap_blocks;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
+use rushmem_transport::segments::heap_blocks;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
     Host, LocalBuf, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate,

@@ -4,14 +4,12 @@
 #![allow(unsafe_code)]
 
 use libfuzzer_sys::fuzz_target;
-use rushmem_transport::Pe;
-use rushmem_transport::kit::acks::Acks;
-use rushmem_transport::kit::batch;
-use rushmem_transport::kit::carried_out::ArrivalOrder;
-use rushmem_transport::kit::message::{REPLY, REQUEST, Reply, Request};
-use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::streams::Streams;
-use rushmem_transport::{Host, LocalBuf, Segment};
+use rushmem_transport::engine::acks::Acks;
+use rushmem_transport::engine::batch;
+use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
+use rushmem_transport::engine::target::{ArrivalOrder, Streams};
+use rushmem_transport::segments::Segments;
+use rushmem_transport::{Host, LocalBuf, Pe, Segment};
 
 /// A node whose first PE is a proxy for another one with this heap.
 struct Node(Segments);

@@ -1,8 +1,8 @@
 //! The memory order that Rushmem promises, tried in every execution that the memory model allows.
 //!
 //! Loom cannot see memory shared between processes, so the runtime's files about waiting and
-//! ordering, and the kit's about the service thread, are compiled here with loom's atomics in the
-//! place of the standard library's. They are the same files: what passes here is what runs.
+//! ordering, and that of `transport` about the service thread, are compiled here with loom's atomics
+//! in the place of the standard library's. They are the same files: what passes here is what runs.
 #![cfg(test)]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ mod primitive {
 mod doorbell;
 #[path = "../../../crates/runtime/src/memory/visibility.rs"]
 mod visibility;
-#[path = "../../../crates/transport/src/kit/wakeup.rs"]
+#[path = "../../../crates/transport/src/progress/wakeup.rs"]
 mod wakeup;
 
 mod litmus;

@@ -115,7 +115,7 @@ mod tests {
         let filter = Filter::parse("transport=debug,runtime::start=trace").expect("valid");
         let targets = filter.targets();
         for (module, level, passes) in [
-            ("rushmem_transport::kit::loss", Level::DEBUG, true),
+            ("rushmem_transport::peers::loss", Level::DEBUG, true),
             ("rushmem_transport_ucx::shared", Level::DEBUG, true),
             ("rushmem_transport_ucx::shared", Level::TRACE, false),
             ("rushmem_runtime::start::join", Level::TRACE, true),

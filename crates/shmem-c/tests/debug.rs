@@ -38,8 +38,8 @@ fn reports(transport: &str, provider: &[&[&str]]) {
                 "pe=0",
             ],
             &[&chosen, "chosen, and every PE moved data over it"],
-            &["transport::kit::peers: a peer is used for the first time", "pe=0", "peer=1"],
-            &["transport::kit::peers: a peer is used for the first time", "pe=1", "peer=2"],
+            &["transport::peers: a peer is used for the first time", "pe=0", "peer=1"],
+            &["transport::peers: a peer is used for the first time", "pe=1", "peer=2"],
             &["runtime::end::finalize: the library is closed", "pe=1"],
         ],
     );
@@ -68,7 +68,7 @@ fn jobs_over_ucx_name_its_transports() {
         &[
             &["DEBUG transport_ucx::transport: UCX may use ", "pe=0"],
             &["DEBUG transport_ucx::wire::establish: made an endpoint to it", "pe=0", "peer=1"],
-            &["DEBUG transport::origin::issuer: an endpoint uses an issuer"],
+            &["DEBUG transport::engine::issuer: an endpoint uses an issuer"],
         ],
     );
 }

@@ -7,7 +7,8 @@ use crate::quirks::{self, Quirk};
 use crate::settings::{DOMAIN, FABRIC, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::{Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict, device};
+use rushmem_transport::machine::devices;
+use rushmem_transport::{Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict};
 
 /// Providers of the list that are layers above others, or only log their calls.
 const LAYERS: &str = "ofi_";
@@ -155,7 +156,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
     let version = library.version();
     let version = format!("libfabric {}.{}", version >> 16, version & 0xFFFF);
-    let devices = device::active();
+    let devices = devices::active();
     let fitting = match devices.is_empty() {
         true => Vec::new(),
         false => some_fitting(library, &Request::of(host, Amos::Software, false))?,

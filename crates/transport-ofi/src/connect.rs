@@ -4,7 +4,7 @@ use crate::fabric::Fabric;
 use crate::probe;
 use crate::raw::RawKey;
 use libfabric_sys as fi;
-use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
+use rushmem_transport::segments::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 

@@ -8,7 +8,7 @@ use crate::quirks;
 use crate::raw::{MappedKeys, RawKey};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::kit::lock::lock;
+use rushmem_transport::thread::lock;
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};

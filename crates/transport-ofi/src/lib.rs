@@ -8,7 +8,7 @@
 //! of them are operations of libfabric.
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`;
-//! - `progress` is the driver of the kit's progress engine; `service` serves peers;
+//! - `progress` is the driver of the service thread; `service` serves peers;
 //! - `shared` has the peers and the first loss, `connect` the addresses and keys that PEs exchange,
 //!   `probe` finds out whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its operations in flight, limited by `permits`;

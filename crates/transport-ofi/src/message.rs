@@ -1,10 +1,10 @@
 //! The messages between PEs over libfabric: a head of fixed length, which is a request or a reply,
-//! and a body of bytes, of which the kit knows what they mean. Every message carries the job's tag;
-//! one without it is not meant for this job.
+//! and a body of bytes, which the engine interprets. Every message carries the job's tag; one without
+//! it is not meant for this job.
 
 use rushmem_transport::Pe;
-use rushmem_transport::kit::message::{self, Reply, Request};
-use rushmem_transport::kit::violation::{RefusedMessage, Violation};
+use rushmem_transport::engine::message::{self, Reply, Request};
+use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 
 /// The offset at which a message says what it is.
 const KIND: usize = 8;
@@ -78,8 +78,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::kit::acks::Ack;
-    use rushmem_transport::kit::stream::{Stream, StreamPosition};
+    use rushmem_transport::engine::message::{Ack, Stream, StreamPosition};
     use rushmem_transport::{RemoteAddr, Segment};
 
     #[test]

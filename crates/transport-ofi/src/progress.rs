@@ -1,5 +1,5 @@
 //! Makes progress on this PE's endpoints: by a thread that waits in the library, or by the service
-//! thread (`kit::engine`).
+//! thread (`progress::service_thread`).
 //!
 //! The service thread blocks in the kernel until its completion queue has an event or the flush
 //! timer expires. If the provider has no wait object, it sleeps for short intervals instead.
@@ -8,12 +8,13 @@ use crate::fabric::WaitObject;
 use crate::settings::{self, LIMITS};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
-use rushmem_transport::Amos;
-use rushmem_transport::Error;
-use rushmem_transport::descriptors::DescriptorWatch;
-use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
-use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::origin::{Issuers, Issuing, PollingThread};
+use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
+use rushmem_transport::machine::descriptors::DescriptorWatch;
+use rushmem_transport::progress::service_thread::{
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
+};
+use rushmem_transport::progress::state::ProgressState;
+use rushmem_transport::{Amos, Error};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

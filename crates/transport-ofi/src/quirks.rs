@@ -3,8 +3,8 @@
 //! listed here: its [`FiInfo`](crate::info::FiInfo) says so.
 
 use Quirk::*;
-use rushmem_transport::kit::variables;
-use rushmem_transport::{Amos, device};
+use rushmem_transport::machine::devices;
+use rushmem_transport::{Amos, setting};
 use std::ffi::{CStr, CString};
 
 /// A property of a provider.
@@ -104,8 +104,8 @@ const WITHOUT_NIC: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=128", c"FI_UNIVERSE_SI
 
 /// Sets the variables that are missing.
 pub(crate) fn set_variables() {
-    variables::set(&VARIABLES);
-    variables::set(if device::any() { &WITH_NIC } else { &WITHOUT_NIC });
+    setting::set_defaults(&VARIABLES);
+    setting::set_defaults(if devices::any() { &WITH_NIC } else { &WITHOUT_NIC });
 }
 
 /// Returns the quirks of a provider, by the name that libfabric composes of its layers.

@@ -5,7 +5,7 @@
 
 use crate::fid::{Fid, succeeded};
 use libfabric_sys as fi;
-use rushmem_transport::kit::lock::lock;
+use rushmem_transport::thread::lock;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 

@@ -8,12 +8,11 @@ use crate::connect::Peer;
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
 use crate::settings::Tuning;
-use rushmem_transport::kit::message::{Body, Reply, Request};
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
-use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::origin::ReplyTable;
+use rushmem_transport::engine::message::{Reply, Request};
+use rushmem_transport::engine::target::{Body, Incoming, IncomingData, RequestTarget, Serving};
+use rushmem_transport::engine::{NetworkPe, ReplyTable};
+use rushmem_transport::peers::Peers;
+use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::{Error, LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -252,7 +251,7 @@ fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::kit::acks::Ack;
+    use rushmem_transport::engine::message::Ack;
 
     #[test]
     fn a_message_that_is_too_long_is_refused_if_it_is_of_this_job() {

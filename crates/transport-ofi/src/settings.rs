@@ -3,8 +3,8 @@
 
 use crate::info::FiInfo;
 use crate::message::HEAD;
-use rushmem_transport::descriptors::{PerEndpoint, PerPeer};
-use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
+use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 

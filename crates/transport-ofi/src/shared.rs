@@ -13,22 +13,20 @@ use crate::probe;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{self, LIMITS, Tuning};
 use libfabric_sys as fi;
-use rushmem_transport::descriptors::is_exhausted;
-use rushmem_transport::kit::engine::Served;
-use rushmem_transport::kit::heap_blocks::{Covered, OwnHeap};
-use rushmem_transport::kit::lock::{lock, try_lock};
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::timer::sleep_on;
-use rushmem_transport::origin::{ReplyTable, WireNetwork};
+use rushmem_transport::engine::{NetworkPe, ReplyTable, WireNetwork};
+use rushmem_transport::machine::descriptors::is_exhausted;
+use rushmem_transport::peers::Peers;
+use rushmem_transport::progress::service_thread::Served;
+use rushmem_transport::progress::state::sleep_on;
+use rushmem_transport::segments::heap_blocks::{Covered, OwnHeap};
+use rushmem_transport::thread::{lock, try_lock};
 use rushmem_transport::{Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 /// One PE's share in the fabric. Registrations and eps are dropped before the fabric.
 pub(crate) struct SharedState {

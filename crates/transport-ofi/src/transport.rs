@@ -15,10 +15,10 @@ use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, OF_ENDPOINT, Tuni
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use libfabric_sys as fi;
-use rushmem_transport::kit::engine::ServiceThread;
-use rushmem_transport::kit::host_name;
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::origin::{Issuing, Origin, WireEndpoint, WireNetwork};
+use rushmem_transport::engine::{Issuing, Origin, WireEndpoint, WireNetwork};
+use rushmem_transport::machine::host_name;
+use rushmem_transport::progress::service_thread::ServiceThread;
+use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
     Transport,

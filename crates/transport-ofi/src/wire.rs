@@ -4,13 +4,13 @@
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
 use crate::message::Message;
 use crate::shared::SharedState;
-use rushmem_transport::kit::batch::MAX_NBYTES;
-use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::kit::message::Request;
-use rushmem_transport::origin::{
+use rushmem_transport::engine::batch::MAX_NBYTES;
+use rushmem_transport::engine::message::Request;
+use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
     WireNetwork, WriteEnd,
 };
+use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
 };

@@ -5,7 +5,7 @@
 //! other memory. A thread borrows a buffer while it receives, so there are as many as threads that
 //! receive at once.
 
-use rushmem_transport::kit::lock::lock;
+use rushmem_transport::thread::lock;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 

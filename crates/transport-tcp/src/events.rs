@@ -1,8 +1,7 @@
 //! Wakes threads of this PE that sleep until something arrives, if another thread received it: the
 //! kernel does not wake them then.
 
-use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::kit::timer::sleep_on;
+use rushmem_transport::progress::state::{ProgressState, sleep_on};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -4,7 +4,7 @@ use crate::no_address;
 use crate::proto::MAX_ADDRESSES;
 use if_addrs::Interface;
 use rushmem_transport::Error;
-use rushmem_transport::descriptors::ran_out;
+use rushmem_transport::machine::descriptors::ran_out;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// Returns the addresses to listen on: loopback alone for a job on one machine, else those of the

@@ -11,7 +11,7 @@ use crate::proto::{
 };
 use crate::receiving::ReceivingPe;
 use crate::target::Target;
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, Segment};
 
 /// Words of the segment, and on either side of it.

@@ -6,7 +6,7 @@
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`, whose engine (`origin`)
 //!   orders, batches and completes what contexts issue;
-//! - `progress` is the driver of the kit's progress engine; `service` serves peers, and `expected`
+//! - `progress` is the driver of the service thread; `service` serves peers, and `expected`
 //!   predicts which of them sends next; `events` wakes threads that sleep;
 //! - `network` is what wires share: `shared`, with the peers and the connections to them, and the
 //!   service; `connect` makes connections, and `establishment` ensures that two PEs have only one;

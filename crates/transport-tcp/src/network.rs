@@ -2,9 +2,8 @@
 
 use crate::service::Service;
 use crate::shared::SharedState;
-use rushmem_transport::kit::lock::try_lock;
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::origin::WireNetwork;
+use rushmem_transport::engine::{NetworkPe, WireNetwork};
+use rushmem_transport::thread::try_lock;
 use rushmem_transport::{Error, Pe, Segment};
 use std::sync::Mutex;
 

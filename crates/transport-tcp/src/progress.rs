@@ -1,14 +1,14 @@
 //! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the
-//! service thread (`kit::engine`).
+//! service thread (`progress::service_thread`).
 
 use crate::network::Network;
 use crate::wire::TcpWire;
 use rushmem_transport::Error;
-use rushmem_transport::kit::backoff::FLUSH_DELAY;
-use rushmem_transport::kit::engine::{Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
-use rushmem_transport::kit::lock::try_lock;
-use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::origin::{Issuers, Issuing, PollingThread};
+use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
+use rushmem_transport::progress::backoff::FLUSH_DELAY;
+use rushmem_transport::progress::service_thread::{Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
+use rushmem_transport::progress::state::ProgressState;
+use rushmem_transport::thread::try_lock;
 use std::os::fd::AsFd;
 use std::time::Instant;
 

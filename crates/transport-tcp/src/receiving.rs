@@ -2,8 +2,7 @@
 
 use crate::bounce::BounceBuffers;
 use crate::settings::LIMITS;
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::origin::ReplyTable;
+use rushmem_transport::engine::{NetworkPe, ReplyTable};
 use rushmem_transport::{Amos, Open};
 use std::io;
 

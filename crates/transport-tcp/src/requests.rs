@@ -7,9 +7,9 @@ use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
-use rushmem_transport::kit::message::{REPLY, REQUEST, Reply, Request};
-use rushmem_transport::kit::violation::Violation;
-use rushmem_transport::origin::Payload;
+use rushmem_transport::engine::Payload;
+use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
+use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr, mem};
 
 /// The maximum number of unanswered batches that request answers. It keeps the answers that wait at

@@ -3,8 +3,8 @@
 
 use crate::proto::MAX_DATA;
 use rushmem_transport::Setting;
-use rushmem_transport::descriptors::PerPeer;
-use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::machine::descriptors::PerPeer;
+use rushmem_transport::progress::backoff::WaitLimits;
 use std::time::Duration;
 
 /// The variable that names the network interfaces.

@@ -5,13 +5,12 @@ use crate::proto::{ReplyFrame, RequestFrame};
 use crate::send_queue::SendQueue;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
-use rushmem_transport::kit::acks::Ack;
-use rushmem_transport::kit::message::{Body, REPLY, REQUEST, Reply, Request};
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::stream::MAX_ORIGINS;
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::engine::NetworkPe;
+use rushmem_transport::engine::message::{Ack, MAX_ORIGINS, REPLY, REQUEST, Reply, Request};
+use rushmem_transport::engine::target::Body;
 use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
+use rushmem_transport::peers::loss::Violation;
+use rushmem_transport::segments::Segments;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 

@@ -9,11 +9,11 @@ use crate::service::Service;
 use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
 use crate::shared::{Peer, PeerLink, SharedState, address_of};
 use crate::wire::TcpWire;
-use rushmem_transport::kit::engine::ServiceThread;
-use rushmem_transport::kit::host_name;
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::stream::MAX_ORIGINS;
-use rushmem_transport::origin::{Issuers, Issuing, Origin, WireEndpoint};
+use rushmem_transport::engine::message::MAX_ORIGINS;
+use rushmem_transport::engine::{Issuers, Issuing, Origin, WireEndpoint};
+use rushmem_transport::machine::host_name;
+use rushmem_transport::progress::service_thread::ServiceThread;
+use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };

@@ -4,13 +4,12 @@
 
 use crate::network::Network;
 use crate::proto::MAX_BODY;
-use rushmem_transport::kit::message::Request;
-use rushmem_transport::kit::pe_map::PeMap;
-use rushmem_transport::origin::{
+use rushmem_transport::engine::message::Request;
+use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
     WireNetwork, WriteEnd,
 };
-use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{Error, LocalBuf, Pe, PeMap, RemoteAddr};
 use std::sync::Arc;
 use std::time::Duration;
 

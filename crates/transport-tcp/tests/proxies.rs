@@ -2,7 +2,7 @@
 //! that nothing else can reach its heap.
 #![allow(unsafe_code)]
 
-use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::segments::Segments;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Completion, Directory, Endpoint, Follows, Get, Host,
     LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr, Segment, SignalUpdate,

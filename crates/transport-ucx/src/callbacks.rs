@@ -6,9 +6,9 @@
 #![allow(unsafe_code)]
 
 use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
-use rushmem_transport::kit::message::{REQUEST, Reply};
-use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::origin::TakeReply;
+use rushmem_transport::engine::TakeReply;
+use rushmem_transport::engine::message::{REQUEST, Reply};
+use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::{AmoWidth, LocalBuf};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;

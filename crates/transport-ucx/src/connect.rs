@@ -1,7 +1,7 @@
 //! The data that PEs exchange once, before they connect, and a peer as the origins that use it see
 //! it. What it published is decoded when it is needed.
 
-use rushmem_transport::kit::peers::check_range;
+use rushmem_transport::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
 use rushmem_wire::{UCX_ADDRESS, UCX_KEY, decode, encode};
 

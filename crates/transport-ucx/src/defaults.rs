@@ -4,7 +4,7 @@
 //! instead of ending the process, and those of crashes, for which it prints a backtrace of its own.
 //! Signals belong to the program.
 
-use rushmem_transport::kit::variables;
+use rushmem_transport::setting;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use ucx_sys::Ucp;
@@ -16,7 +16,7 @@ const OURS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
 pub(crate) fn library() -> Result<&'static Ucp, String> {
     static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
     let open = || {
-        variables::set(&OURS);
+        setting::set_defaults(&OURS);
         ucx_sys::open()
     };
     LIBRARY.get_or_init(open).clone()

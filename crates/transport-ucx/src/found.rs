@@ -4,7 +4,8 @@
 use crate::defaults::library;
 use crate::settings::TLS;
 use crate::ucp::{UcpContext, Worker};
-use rushmem_transport::{Found, Host, NicName, device};
+use rushmem_transport::machine::devices;
+use rushmem_transport::{Found, Host, NicName};
 use std::sync::Arc;
 
 /// The families of UCX's transports that read and write a target's memory without its CPU: reliable
@@ -26,7 +27,7 @@ const IMITATIONS: [&str; 1] = ["hfi1"];
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let (major, minor, release) = ucx_sys::version(library()?);
     let version = format!("UCX {major}.{minor}.{release}");
-    let devices = device::active();
+    let devices = devices::active();
     if devices.is_empty() {
         return Ok(decide(&version, &[], &[], &devices));
     }
@@ -62,7 +63,7 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, 
         .filter(|names| !names.is_empty());
     let sockets = chosen.or_else(|| loopback.then(|| "lo".to_owned()));
     let with_ports = |sockets| {
-        let mut devices = device::active_ports();
+        let mut devices = devices::active_ports();
         devices.push(sockets);
         devices.join(",")
     };

@@ -7,7 +7,7 @@
 //! with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, they are UCX's.
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`;
-//! - `progress` is the driver of the kit's progress engine; `service` is the worker that serves
+//! - `progress` is the driver of the service thread; `service` is the worker that serves
 //!   peers;
 //! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
 //! - `wire` is a worker by which contexts issue, and `callbacks` is the part of it that UCX's

@@ -1,15 +1,17 @@
 //! Makes progress on the workers of this PE: by threads that wait in the library, or by the service
-//! thread (`kit::engine`).
+//! thread (`progress::service_thread`).
 
 use crate::settings::WORKERS;
 use crate::shared::SharedState;
 use crate::wire::UcxWire;
 use rushmem_transport::Error;
-use rushmem_transport::kit::backoff::{FLUSH_DELAY, WaitLimits};
-use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::origin::{Issuer, Issuers, Issuing, Origin, PollingThread};
+use rushmem_transport::engine::{Issuer, Issuers, Issuing, Origin, PollingThread};
+use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
+use rushmem_transport::progress::service_thread::{
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
+};
+use rushmem_transport::progress::state::ProgressState;
+use rushmem_transport::thread::lock;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The worker to which this PE's peers send requests. While it is polled, UCX carries out their
-//! puts and gets, and this module their messages (`kit::target`).
+//! puts and gets, and this module their messages (`engine::target`).
 //!
 //! One thread at a time does so. This module does not know which thread polls. A message that
 //! cannot be carried out is the loss of the peer that sent it.
@@ -8,10 +8,10 @@
 use crate::ucp::{
     ReceivedData, ReceivedMessage, UcpContext, Worker, callback, plain, started, status_string,
 };
-use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
-use rushmem_transport::kit::violation::{RefusedMessage, Violation};
+use rushmem_transport::engine::NetworkPe;
+use rushmem_transport::engine::message::{REPLY, Reply, Request};
+use rushmem_transport::engine::target::{Body, Incoming, IncomingData, RequestTarget, Serving};
+use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::{LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;

@@ -1,9 +1,9 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
-use rushmem_transport::descriptors::{PerEndpoint, PerPeer};
-use rushmem_transport::kit::backoff::WaitLimits;
-use rushmem_transport::kit::stream::MAX_IN_FLIGHT;
+use rushmem_transport::engine::message::MAX_IN_FLIGHT;
+use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
+use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 

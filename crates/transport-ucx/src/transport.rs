@@ -1,21 +1,19 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::abort;
 use crate::connect::{self, Address, MemoryKey, Peer};
-use crate::diagnosis;
 use crate::probe::probe;
 use crate::progress::Progress;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, OF_WORKER, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::UcpMemory;
-use rushmem_transport::kit::engine::ServiceThread;
-use rushmem_transport::kit::heap_blocks::OwnHeap;
-use rushmem_transport::kit::host_name;
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::origin::{Issuing, WireEndpoint};
+use crate::{abort, diagnosis};
+use rushmem_transport::engine::{Issuing, NetworkPe, WireEndpoint};
+use rushmem_transport::machine::host_name;
+use rushmem_transport::progress::service_thread::ServiceThread;
+use rushmem_transport::segments::heap_blocks::OwnHeap;
+use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
     Transport,

@@ -13,16 +13,15 @@ use crate::ucp::{
     UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, started, status_string,
 };
 use route::{OpenRoute, PeRoute};
-use rushmem_transport::kit::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::kit::message::{REQUEST, Request};
-use rushmem_transport::kit::pe_map::PeMap;
-use rushmem_transport::kit::peers::damaged;
-use rushmem_transport::origin::{
+use rushmem_transport::engine::message::{REQUEST, Request};
+use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd,
 };
+use rushmem_transport::peers::damaged;
+use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment,
 };
 use std::os::fd::OwnedFd;
 use std::rc::Rc;

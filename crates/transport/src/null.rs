@@ -9,7 +9,8 @@ use crate::{
     Transport,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The template's entry for a list of providers.
 pub const PROVIDER: Provider = Provider {

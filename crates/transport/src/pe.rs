@@ -1,6 +1,12 @@
-//! Numbers of PEs, as types that cannot be swapped for each other.
+//! Numbers of PEs, as types that cannot be swapped for each other, and tables with an entry for each
+//! PE. A table takes memory only for PEs that were used.
+#![allow(unsafe_code)]
 
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A PE's number in the world: 0 to `shmem_n_pes() - 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,5 +41,219 @@ impl fmt::Display for Pe {
 impl fmt::Display for TeamPe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// A table that holds the default value for each PE until that entry is first changed.
+#[derive(Debug)]
+pub struct PeMap<T> {
+    /// For each PE the place of its entry. Zeros, which take no memory before they are written,
+    /// stand for the default value in the first place.
+    places: Vec<u32>,
+    made: Vec<(Pe, T)>,
+}
+
+impl<T: Default> PeMap<T> {
+    /// Returns the table of a job of `n_pes` PEs.
+    pub fn new(n_pes: usize) -> PeMap<T> {
+        PeMap { places: vec![0; n_pes], made: vec![(Pe(u32::MAX), T::default())] }
+    }
+
+    /// Returns how many PEs the job has.
+    pub fn n_pes(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Returns the entry of a PE, if it was made.
+    #[inline]
+    pub fn get(&self, pe: Pe) -> Option<&T> {
+        let place = *self.places.get(pe.index())?;
+        (place != 0).then(|| &self.made[place as usize].1)
+    }
+
+    /// Returns the entry of a PE, if it was made, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, pe: Pe) -> Option<&mut T> {
+        let place = *self.places.get(pe.index())?;
+        (place != 0).then(|| &mut self.made[place as usize].1)
+    }
+
+    /// Returns the entry of a PE of the job, made by `make` if this is its first use.
+    #[inline]
+    pub fn get_or_insert_with(&mut self, pe: Pe, make: impl FnOnce() -> T) -> &mut T {
+        let place = &mut self.places[pe.index()];
+        if *place == 0 {
+            *place = self.made.len() as u32;
+            self.made.push((pe, make()));
+        }
+        &mut self.made[*place as usize].1
+    }
+
+    /// Returns the entries that were made.
+    pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
+        self.made[1..].iter().map(|(pe, entry)| (*pe, entry))
+    }
+
+    /// Returns the entries that were made, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.made[1..].iter_mut().map(|(_, entry)| entry)
+    }
+}
+
+impl<T: Default> Index<Pe> for PeMap<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, pe: Pe) -> &T {
+        &self.made[self.places[pe.index()] as usize].1
+    }
+}
+
+impl<T: Default> IndexMut<Pe> for PeMap<T> {
+    #[inline]
+    fn index_mut(&mut self, pe: Pe) -> &mut T {
+        self.get_or_insert_with(pe, T::default)
+    }
+}
+
+/// A table that makes the entries of `BLOCK` neighbors together, so that small ones share an
+/// allocation.
+pub struct SharedPeMap<T, const BLOCK: usize> {
+    /// One pointer for each block, null at first, in zeroed memory that takes none until it is
+    /// written.
+    blocks: NonNull<AtomicPtr<[T; BLOCK]>>,
+    n_pes: usize,
+}
+
+// SAFETY: it owns the entries, which may be sent and shared.
+unsafe impl<T: Send + Sync, const BLOCK: usize> Send for SharedPeMap<T, BLOCK> {}
+// SAFETY: threads share the entries, which may be sent and shared, and the pointers are atomic.
+unsafe impl<T: Send + Sync, const BLOCK: usize> Sync for SharedPeMap<T, BLOCK> {}
+
+impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
+    /// Returns the table of a job of `n_pes` PEs.
+    pub fn new(n_pes: usize) -> SharedPeMap<T, BLOCK> {
+        let layout = Self::layout(n_pes);
+        // SAFETY: the size is at least that of one pointer.
+        let blocks = unsafe { alloc_zeroed(layout) }.cast();
+        let blocks = NonNull::new(blocks).unwrap_or_else(|| handle_alloc_error(layout));
+        SharedPeMap { blocks, n_pes }
+    }
+
+    fn layout(n_pes: usize) -> Layout {
+        let n_blocks = n_pes.div_ceil(BLOCK).max(1);
+        Layout::array::<AtomicPtr<[T; BLOCK]>>(n_blocks).expect("a job has fewer than 2^32 PEs")
+    }
+
+    /// Returns how many PEs the job has.
+    pub fn n_pes(&self) -> usize {
+        self.n_pes
+    }
+
+    #[inline]
+    fn block(&self, pe: Pe) -> Option<&AtomicPtr<[T; BLOCK]>> {
+        if pe.index() >= self.n_pes {
+            return None;
+        }
+        // SAFETY: one of the pointers that `new` allocated.
+        let block = unsafe { self.blocks.add(pe.index() / BLOCK) };
+        // SAFETY: null since it was allocated, which is a valid pointer, and alive as long as this.
+        Some(unsafe { block.as_ref() })
+    }
+
+    /// Returns the entry of a PE, if it was made.
+    #[inline]
+    pub fn get(&self, pe: Pe) -> Option<&T> {
+        let block = self.block(pe)?.load(Ordering::Acquire);
+        // SAFETY: null, or a box of `insert`, which lives as long as this.
+        unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
+    }
+
+    /// Returns the entry of a PE, whose block is `made` unless another thread has made it. `None`
+    /// if there is no such PE.
+    pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
+        let block = self.block(pe)?;
+        let made = Box::into_raw(Box::new(made));
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        if block.compare_exchange(null_mut(), made, new, old).is_err() {
+            // SAFETY: made above, and not in the table.
+            drop(unsafe { Box::from_raw(made) });
+        }
+        self.get(pe)
+    }
+
+    /// Returns the entries that were made.
+    pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
+        (0..self.n_pes as u32).map(Pe).filter_map(|pe| Some((pe, self.get(pe)?)))
+    }
+}
+
+impl<T: Default, const BLOCK: usize> SharedPeMap<T, BLOCK> {
+    /// Returns the entry of a PE, by default if it is new. `None` if there is no such PE.
+    #[inline]
+    pub fn get_or_default(&self, pe: Pe) -> Option<&T> {
+        match self.get(pe) {
+            Some(entry) => Some(entry),
+            None => self.insert(pe, std::array::from_fn(|_| T::default())),
+        }
+    }
+}
+
+impl<T: fmt::Debug, const BLOCK: usize> fmt::Debug for SharedPeMap<T, BLOCK> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<T, const BLOCK: usize> Drop for SharedPeMap<T, BLOCK> {
+    fn drop(&mut self) {
+        for pe in (0..self.n_pes).step_by(BLOCK) {
+            let block = self.block(Pe(pe as u32)).map(|block| block.load(Ordering::Acquire));
+            if let Some(block) = block.filter(|block| !block.is_null()) {
+                // SAFETY: a box of `insert`, whose references have ended with the borrow of the
+                // table.
+                drop(unsafe { Box::from_raw(block) });
+            }
+        }
+        // SAFETY: allocated by `new` with this layout, and freed once.
+        unsafe { dealloc(self.blocks.as_ptr().cast(), Self::layout(self.n_pes)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn an_entry_is_made_when_it_is_changed() {
+        let mut map: PeMap<u8> = PeMap::new(5);
+        assert_eq!((map[Pe(4)], map.iter().count(), map.n_pes()), (0, 0, 5));
+        map[Pe(3)] = 7;
+        *map.get_or_insert_with(Pe(1), || 8) += 1;
+        assert_eq!(*map.get_or_insert_with(Pe(3), || 6), 7);
+        assert_eq!([0, 1, 2, 3].map(|pe| map[Pe(pe)]), [0, 9, 0, 7]);
+        assert_eq!([0, 1, 7].map(|pe| map.get(Pe(pe)).copied()), [None, Some(9), None]);
+        map.iter_mut().for_each(|entry| *entry += 1);
+        assert!(map.iter().eq([(Pe(3), &8), (Pe(1), &10)]));
+        assert_eq!(map[Pe(0)], 0, "the default value stays");
+    }
+
+    #[test]
+    fn entries_are_made_once_and_by_blocks() {
+        let map: SharedPeMap<Arc<u8>, 2> = SharedPeMap::new(5);
+        let blocks = [3, 4].map(|value| [Arc::new(value), Arc::new(value + 10)]);
+        let counted = blocks[0][0].clone();
+        for block in blocks {
+            assert_eq!(map.insert(Pe(3), block).map(|entry| **entry), Some(13), "the first one");
+        }
+        assert_eq!(map.get(Pe(2)).map(|entry| **entry), Some(3), "a neighbor");
+        assert_eq!(map.get_or_default(Pe(4)).map(|entry| **entry), Some(0));
+        assert!(map.get(Pe(0)).is_none() && map.get(Pe(5)).is_none());
+        assert!(map.get_or_default(Pe(5)).is_none(), "no such PE, although its block has room");
+        assert!(map.iter().map(|(pe, _)| pe.0).eq([2, 3, 4]));
+        assert_eq!(Arc::strong_count(&counted), 2);
+        drop(map);
+        assert_eq!(Arc::strong_count(&counted), 1);
     }
 }

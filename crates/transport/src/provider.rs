@@ -4,12 +4,8 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
-use crate::kit::heap_blocks;
-use crate::kit::segments::Segments;
-use crate::{
-    Amos, Diagnosis, Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment,
-    Setting,
-};
+use crate::segments::{Segments, heap_blocks};
+use crate::{Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +25,7 @@ pub struct Provider {
     pub network_amos: bool,
     /// The function that returns what the provider finds on this machine, given the variables of
     /// the host. It is fast and prints nothing. It may open libraries, but opens devices only if
-    /// [`device::active`](crate::device::active) finds some.
+    /// [`devices::active`](crate::machine::devices::active) finds some.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
@@ -331,4 +327,110 @@ pub trait Transport: Send + Sync {
     /// Gives a PE up that has not answered for too long, as `why` says: every call that waits
     /// returns this loss, whichever thread made it, and so does every later one.
     fn lose(&self, pe: Pe, why: &str);
+}
+
+/// The party that carries out atomic operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amos {
+    /// The target's CPU, on request by messages. They are atomic with respect to the operations of
+    /// PEs that share the target's memory.
+    Software,
+    /// The network.
+    Network,
+}
+
+impl Amos {
+    /// Returns the way of a name, which is a value of `SHMEM_AMOS`.
+    pub fn named(name: &str) -> Option<Amos> {
+        [Amos::Software, Amos::Network].into_iter().find(|amos| amos.name() == name)
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Amos::Software => "software",
+            Amos::Network => "network",
+        }
+    }
+}
+
+impl fmt::Display for Amos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The verdict on whether a job can use something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can.
+    Usable,
+    /// It is there, and a setting or a better part is preferred to it.
+    Unused,
+    /// It is there, and no job can use it.
+    Refused,
+    /// It is not there.
+    Absent,
+}
+
+/// The report of a provider on one of its parts: a library, one of its own providers, an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The part, such as `tcp;ofi_rxm` or `eth0`.
+    pub name: String,
+    /// The verdict on whether a job can use the part.
+    pub verdict: Verdict,
+    /// Why; of a usable part, what it is.
+    pub reason: String,
+    /// The advice to the user, if there is any.
+    pub remedy: Option<String>,
+    /// A job whose nodes would connect many pairs of PEs ([`MANY_PAIRS`](crate::MANY_PAIRS)) uses
+    /// it before others, since it needs no connections.
+    pub is_for_many_pairs: bool,
+}
+
+impl Diagnosis {
+    /// Returns a diagnosis without a remedy.
+    pub fn new(name: impl Into<String>, verdict: Verdict, reason: impl Into<String>) -> Diagnosis {
+        let (name, reason) = (name.into(), reason.into());
+        Diagnosis { name, verdict, reason, remedy: None, is_for_many_pairs: false }
+    }
+
+    /// Returns the diagnosis with this remedy.
+    pub fn remedy(self, remedy: impl Into<String>) -> Diagnosis {
+        Diagnosis { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Usable => "usable",
+            Verdict::Unused => "unused",
+            Verdict::Refused => "refused",
+            Verdict::Absent => "absent",
+        })
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_follows_the_reason() {
+        let diagnosis = Diagnosis::new("tcp", Verdict::Refused, "it offers FI_EP_MSG");
+        assert_eq!(diagnosis.to_string(), "tcp: it offers FI_EP_MSG");
+        assert_eq!(
+            diagnosis.remedy("use tcp;ofi_rxm").to_string(),
+            "tcp: it offers FI_EP_MSG; use tcp;ofi_rxm"
+        );
+    }
 }

@@ -1,10 +1,12 @@
-//! Threads of the library. They block all signals, because signals belong to the program.
+//! Threads of the library, and locks. The threads block all signals, because signals belong to the
+//! program.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
 
 /// Calls `act` with all signals blocked in this thread. Threads that it starts inherit this.
@@ -59,4 +61,18 @@ pub fn spawn_service(
             body();
         })
     })
+}
+
+/// Waits for the lock.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the lock, if it is free.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }

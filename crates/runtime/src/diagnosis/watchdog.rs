@@ -14,7 +14,7 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_explain::collect::{Collector, LocalPe, PAUSE, SharedMemory};
 use rushmem_explain::explain;
 use rushmem_heap::NodeMemory;
-use rushmem_transport::kit::host_name;
+use rushmem_transport::machine::host_name;
 use rushmem_transport::mem;
 use rushmem_transport::thread::spawn_service;
 use std::io::Write;

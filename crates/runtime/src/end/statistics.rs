@@ -12,7 +12,8 @@ use crate::observers::{self, AccessKind, CallKind, Subscriber};
 use crate::settings::Statistics;
 use crate::teams::registry;
 use rushmem_trace::units::{size, time};
-use rushmem_transport::{NetworkActivity, Pe, activity};
+use rushmem_transport::progress::state::count_operations_in_flight;
+use rushmem_transport::{NetworkActivity, Pe};
 use rushmem_wire::STATISTICS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub(crate) fn start(call: Call, job: &Job) {
         }
         Statistics::Json(_) | Statistics::Table => {}
     }
-    activity::enable();
+    count_operations_in_flight();
     let own = job.nodes.node_of(job.me.0);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
     observers::add(Subscriber::Counters);

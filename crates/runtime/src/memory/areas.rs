@@ -19,7 +19,7 @@ use rushmem_collectives::{Edge, receive_buffer};
 use rushmem_explain::status::STATUS_BYTES;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
-use rushmem_transport::kit::heap_blocks;
+use rushmem_transport::segments::heap_blocks;
 
 /// A cache line.
 const LINE: usize = 64;

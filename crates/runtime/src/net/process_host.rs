@@ -8,7 +8,7 @@
 use crate::job::{self, Job};
 use crate::memory::address;
 use crate::net::network::{LIBRARY, is_of_another, launcher_grace};
-use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::segments::Segments;
 use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{Error, Host, LocalBuf, NicName, Pe, Proxy, Segment};
 use std::sync::atomic::{AtomicBool, Ordering};

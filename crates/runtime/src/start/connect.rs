@@ -25,10 +25,10 @@ use crate::net::network;
 use crate::net::process_host::{Callbacks, ProcessHost};
 use crate::settings::Settings;
 use rushmem_bootstrap::Records;
+use rushmem_transport::machine::devices;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
-    device,
 };
 use rushmem_wire::{ANNOUNCED, Format, OFFER, PARTS, STEP, decode, encode};
 use serde::de::DeserializeOwned;
@@ -151,7 +151,7 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     let amos = settings.amos.map_or("", Amos::name).to_owned();
     let mut offer = Offer { requested, amos, ..Offer::default() };
     let host = ProcessHost::default();
-    let any_device = !device::active().is_empty();
+    let any_device = !devices::active().is_empty();
     for provider in providers {
         if !offer.requested.is_empty() && offer.requested != provider.name {
             continue;
@@ -494,7 +494,7 @@ fn warn_of_unused_devices(
     let has = |offer: &Offer, place: usize| offer.seen.get(place) == Some(&Availability::Rdma);
     let is_used = offers.iter().all(|offer| offer.seen.is_empty() || has(offer, chosen));
     let is_missed = || not_tried.iter().any(|(place, _)| offers.iter().any(|of| has(of, *place)));
-    let is_idle = || !not_tried.is_empty() && !device::active().is_empty();
+    let is_idle = || !not_tried.is_empty() && !devices::active().is_empty();
     if job.me != Pe(0) || is_used || !is_missed() && !is_idle() {
         return;
     }
@@ -513,7 +513,7 @@ fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[
         return;
     }
     let host = ProcessHost::default();
-    let any_device = !device::active().is_empty();
+    let any_device = !devices::active().is_empty();
     for (place, provider) in providers.iter().enumerate() {
         let opened = any_device || !provider.opens_libraries || provider.name == chosen.name;
         let found = match opened {

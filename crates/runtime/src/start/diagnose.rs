@@ -3,8 +3,8 @@
 use crate::memory::shortage;
 use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
-use rushmem_transport::kit::heap_blocks::FIRST;
-use rushmem_transport::kit::heap_probe::{self, RegisteredBlocks};
+use rushmem_transport::segments::heap_blocks::FIRST;
+use rushmem_transport::segments::heap_probe::{self, RegisteredBlocks};
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{Amos, Diagnosis, Error, Open, Pe, Provider};
 use std::sync::Arc;

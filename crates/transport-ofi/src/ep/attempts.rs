@@ -1,7 +1,7 @@
 //! Attempts to reach PEs that the provider has refused: for which codes, and how long.
 
 use libfabric_sys as fi;
-use rushmem_transport::kit::attempts::Attempts;
+use rushmem_transport::peers::Attempts;
 use std::time::{Duration, Instant};
 
 /// The codes of a connection that was not made.

@@ -6,9 +6,8 @@ use crate::ep::{PostStatus, Remote};
 use crate::message::{HEAD, Message};
 use crate::permits::MAX_AT_ONCE;
 use conformance::{LIMIT, verbs};
-use rushmem_transport::kit::acks::Ack;
-use rushmem_transport::kit::message::{REQUEST, Reply, Request};
-use rushmem_transport::kit::stream::{Stream, StreamPosition};
+use rushmem_transport::engine::message::Ack;
+use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, StreamPosition};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
     RemoteAddr, SignalUpdate,

@@ -3,10 +3,9 @@
 
 use super::*;
 use conformance::Random;
-use rushmem_transport::kit::acks::Ack;
-use rushmem_transport::kit::batch::append_update;
-use rushmem_transport::kit::message::{REPLY, Reply, Request};
-use rushmem_transport::kit::stream::{Stream, StreamPosition, Update};
+use rushmem_transport::engine::batch::append_update;
+use rushmem_transport::engine::message::Ack;
+use rushmem_transport::engine::message::{REPLY, Reply, Request, Stream, StreamPosition, Update};
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 
 /// Returns a batch of updates; one of 8 is damaged.

@@ -1,8 +1,8 @@
 //! The heads of frames.
 
-use rushmem_transport::kit::batch::MAX_ANSWERS;
-use rushmem_transport::kit::message::{REPLY, REQUEST};
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::engine::batch::MAX_ANSWERS;
+use rushmem_transport::engine::message::{REPLY, REQUEST};
+use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{RemoteAddr, Segment};
 
 /// Bytes of every head.
@@ -19,7 +19,7 @@ pub(crate) enum RequestFrame {
     Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
     /// Answer with `nbytes` bytes; with `in_parts`, their words may be read in parts.
     Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
-    /// Carry out the request that the body begins with (`kit::message`); the rest are its data, or
+    /// Carry out the request that the body begins with (`engine::message`); the rest are its data, or
     /// a batch. Answer if it asks, or if it returns anything.
     Message { nbytes: u32, is_batch: bool },
     /// Answer when everything before is done.
@@ -33,7 +33,7 @@ pub(crate) enum RequestFrame {
 pub(crate) enum ReplyFrame {
     /// The body is what request number `seq` is for.
     Data { seq: u64, nbytes: u32 },
-    /// The body is a reply (`kit::message`), with what a batch returns.
+    /// The body is a reply (`engine::message`), with what a batch returns.
     Message { nbytes: u32 },
     /// Everything up to request number `seq` is done.
     Ack { seq: u64 },

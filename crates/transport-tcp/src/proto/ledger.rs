@@ -1,7 +1,7 @@
 //! The requests of an origin and the answers to them, on one connection.
 
 use super::frame::ReplyFrame;
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::peers::loss::Violation;
 use std::collections::VecDeque;
 
 /// The answer that a request expects.

@@ -1,7 +1,7 @@
 //! From a stream of bytes, however it was cut, to frames.
 
 use super::frame::{Frame, HEAD};
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::peers::loss::Violation;
 
 /// A body up to this size is handed over whole, so that a word in it is never seen half-written.
 const SMALL: usize = 128;

@@ -8,9 +8,8 @@ use crate::settings::{LIMITS, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::{UcpContext, UcpMemory};
 use crate::wire::UcxWire;
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::network_pe::NetworkPe;
-use rushmem_transport::origin::{Issuer, WireEndpoint};
+use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint};
+use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
     RemoteAddr, Segment,

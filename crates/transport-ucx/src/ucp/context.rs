@@ -4,7 +4,7 @@
 use super::request::fine;
 use crate::defaults::library;
 use crate::sys;
-use rushmem_transport::kit::variables;
+use rushmem_transport::setting;
 use rushmem_transport::setting::environment;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
@@ -149,7 +149,7 @@ impl UcpContext {
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
         context.worker_variables = worker_variables(&resources);
-        variables::set(&context.worker_variables);
+        setting::set_defaults(&context.worker_variables);
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
         if context.copies && context.worker_variables.contains(&SOCKETS[0]) {
             context.longest_put = PIECE;

@@ -5,10 +5,9 @@ use super::context::UcpContext;
 use super::request::{UcpRequest, fine, plain, started, status_string};
 use crate::abort::within;
 use crate::sys;
-use rushmem_transport::Segment;
-use rushmem_transport::kit::heap_blocks::HeapBlocks;
-use rushmem_transport::kit::variables;
+use rushmem_transport::segments::heap_blocks::HeapBlocks;
 use rushmem_transport::thread::without_signals;
+use rushmem_transport::{Segment, setting};
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
@@ -55,7 +54,7 @@ impl Worker {
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         };
         // Each worker reads the variables; the program may have removed them.
-        variables::set(&context.worker_variables);
+        setting::set_defaults(&context.worker_variables);
         // The first worker starts a thread of UCX's own, which is to take no signals either.
         let status = without_signals(create);
         fine(ucp, status).map_err(|why| {

@@ -3,7 +3,7 @@
 
 use crate::callbacks::ConnectionState;
 use crate::ucp::{UcpEndpoint, UcpRequest};
-use rushmem_transport::kit::attempts::Attempts;
+use rushmem_transport::peers::Attempts;
 use std::rc::Rc;
 
 /// The way to one PE.

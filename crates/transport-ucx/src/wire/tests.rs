@@ -4,9 +4,9 @@
 
 use super::*;
 use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
-use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::stream::{Stream, StreamPosition, Update};
-use rushmem_transport::kit::violation::RefusedMessage;
+use rushmem_transport::engine::message::{Stream, StreamPosition, Update};
+use rushmem_transport::peers::loss::RefusedMessage;
+use rushmem_transport::thread::lock;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 use testkit::eventually;

@@ -8,7 +8,7 @@ use std::path::Path;
 use rushmem_runtime::constants::SHMEM_VENDOR_STRING;
 use rushmem_runtime::setup::make_huge_page;
 use rushmem_topology::{GroupLimit, Level, NicKind, Topology, cpus_at_once};
-use rushmem_transport::device;
+use rushmem_transport::machine::devices;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, statvfs};
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
@@ -104,7 +104,7 @@ fn load() -> Option<Finding> {
 
 /// Reports the NICs of a fabric, with the CPUs near them.
 fn nics(topology: &Topology) -> Vec<Finding> {
-    let active = device::active();
+    let active = devices::active();
     let fabric = topology.nics.iter().filter(|nic| nic.kind == NicKind::Fabric);
     fabric
         .map(|nic| {
@@ -158,7 +158,7 @@ fn locked() -> Finding {
     let name = "locked memory (RLIMIT_MEMLOCK)";
     match getrlimit(Resource::Memlock).current {
         None => Finding::ok(name, "unlimited"),
-        Some(limit) if device::any() => {
+        Some(limit) if devices::any() => {
             let text = format!("{}, and NICs lock the symmetric memory of a PE", size(limit));
             Finding::new(name, Grade::Warning, text)
                 .remedy("raise it with `ulimit -l unlimited` or the limits of the resource manager")

@@ -2,7 +2,7 @@
 
 use crate::proto::{ExpectedReply, Ledger, ReplyFrame};
 use proptest::prelude::*;
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::peers::loss::Violation;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -4,8 +4,8 @@
 use crate::proto::frame::HEAD;
 use crate::proto::{Address, Frame, MAX_BODY, MAX_DATA, Piece, Reader, ReplyFrame, RequestFrame};
 use proptest::prelude::*;
-use rushmem_transport::kit::message::REQUEST;
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::engine::message::REQUEST;
+use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
 

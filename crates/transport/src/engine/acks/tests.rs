@@ -1,0 +1,199 @@
+//! Unit tests of requests: an origin and a target between which messages overtake each other.
+
+use super::*;
+use crate::engine::acks::Acks;
+use crate::engine::message::Ack;
+use crate::engine::message::MAX_IN_FLIGHT;
+use crate::engine::target::{ArrivalOrder, CarriedOut};
+use crate::peers::loss::Violation;
+use std::collections::VecDeque;
+
+const HERE: Pe = Pe(0);
+const THERE: Pe = Pe(1);
+
+/// Numbers that look random.
+fn next(random: &mut u64) -> usize {
+    *random =
+        random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*random >> 33) as usize
+}
+
+struct Wire {
+    issued: IssuedRequests,
+    carried: CarriedOut<(StreamPosition, u64)>,
+    /// On its way, with the number of fences before it.
+    requests: VecDeque<(StreamPosition, u64)>,
+    acks: VecDeque<u32>,
+    /// Fences before the requests that were carried out.
+    done: Vec<u64>,
+    /// Acknowledgments that were messages of their own.
+    sent_alone: usize,
+}
+
+impl Wire {
+    fn new(acks: &Acks, start: u32, window: u32) -> Wire {
+        let (origin, counts) = acks.origin();
+        counts.start_at(THERE, start);
+        Wire {
+            issued: IssuedRequests::new(origin, counts, 2, window),
+            carried: CarriedOut::start_at(start),
+            requests: VecDeque::new(),
+            acks: VecDeque::new(),
+            done: Vec::new(),
+            sent_alone: 0,
+        }
+    }
+
+    fn ask(&mut self, ordered: bool, asks: bool) {
+        let place = self.issued.issue(THERE, (ordered, asks));
+        self.requests.push_back((place, self.issued.fences()));
+    }
+
+    fn arrives(&mut self, (place, fences): (StreamPosition, u64)) {
+        match self.carried.arrival_order(place).expect("it was just issued") {
+            ArrivalOrder::Next => self.carry_out(place, fences),
+            ArrivalOrder::Early => self.carried.keep(place, (place, fences)),
+        }
+        while let Some((place, fences)) = self.carried.take_ready() {
+            self.carry_out(place, fences);
+        }
+    }
+
+    fn carry_out(&mut self, place: StreamPosition, fences: u64) {
+        self.carried.carried_out(place.number);
+        self.done.push(fences);
+        if place.asks {
+            assert!(
+                has_reached(self.carried.count(), place.number),
+                "an acknowledgment is about all before"
+            );
+            self.acks.push_back(self.carried.count());
+            self.sent_alone += 1;
+        }
+    }
+
+    /// Some message arrives, whichever.
+    fn deliver(&mut self, random: &mut u64) {
+        if next(random).is_multiple_of(2) && !self.acks.is_empty() {
+            let which = next(random) % self.acks.len();
+            if let Some(count) = self.acks.remove(which) {
+                self.issued.acks.acknowledge(THERE, count).expect("a PE");
+            }
+        } else if !self.requests.is_empty() {
+            let which = next(random) % self.requests.len();
+            if let Some(request) = self.requests.remove(which) {
+                self.arrives(request);
+            }
+        }
+    }
+}
+
+#[test]
+fn fences_hold_and_every_wait_ends_whatever_overtakes() {
+    for start in [0, u32::MAX - 100] {
+        for window in [1, 2, 3, 64] {
+            let (acks, mut random) = (Acks::new(2), u64::from(window));
+            let mut wire = Wire::new(&acks, start, window);
+            for _ in 0..3000 {
+                while wire.issued.is_full(THERE) {
+                    assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits forever");
+                    wire.deliver(&mut random);
+                }
+                if next(&mut random).is_multiple_of(3) {
+                    wire.issued.fence();
+                }
+                wire.ask(next(&mut random).is_multiple_of(5), false);
+                if next(&mut random).is_multiple_of(2) {
+                    wire.deliver(&mut random);
+                }
+            }
+            // A quiet.
+            if wire.issued.must_ask(THERE) {
+                wire.ask(true, true);
+            }
+            assert!(!wire.issued.must_ask(THERE));
+            while wire.issued.unacked(THERE) > 0 {
+                assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits forever");
+                wire.deliver(&mut random);
+            }
+            assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
+            assert!(wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack() == [THERE]);
+            wire.issued.mark_acked(THERE);
+            assert!(!wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack().is_empty());
+            assert!(
+                wire.done.is_sorted(),
+                "what followed a fence was carried out before what came ahead of it"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_window_takes_two_acknowledgments() {
+    let acks = Acks::new(2);
+    let mut wire = Wire::new(&acks, 0, 64);
+    for _ in 0..640 {
+        wire.ask(true, false);
+        let request = wire.requests.pop_front().expect("just sent");
+        wire.arrives(request);
+        let mut acks = wire.acks.drain(..);
+        assert!(acks.all(|count| wire.issued.acks.acknowledge(THERE, count).is_ok()));
+    }
+    assert_eq!(wire.sent_alone, 20);
+}
+
+#[test]
+fn counts_that_ride_on_messages_need_no_acknowledgments() {
+    let (here, there) = (Acks::new(2), Acks::new(2));
+    let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
+    // The requests by which `there` asks go to PE 0, whose counts `back` has under the same number.
+    back.issued.acks.acknowledge(THERE, 0).expect("a PE");
+    for _ in 0..1000 {
+        to.ask(true, false);
+        let request = to.requests.pop_front().expect("just sent");
+        to.arrives(request);
+        there.carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
+        // The message back.
+        let ack = there.for_message_to(HERE).expect("an acknowledgment");
+        here.acknowledge(THERE, ack).expect("an origin");
+        back.ask(true, false);
+        let request = back.requests.pop_front().expect("just sent");
+        back.arrives(request);
+        back.issued.acks.acknowledge(THERE, back.carried.count()).expect("a PE");
+        assert_eq!(to.issued.unacked(THERE), 0);
+        assert_eq!(there.for_message_to(HERE), None, "it is sent once");
+    }
+    assert_eq!(to.sent_alone + back.sent_alone, 0);
+}
+
+#[test]
+fn what_no_origin_sent_is_refused() {
+    let mut carried = CarriedOut::default();
+    let place = |number, after| StreamPosition { number, after, asks: false };
+    let never = |number| Err(Violation::Number(number));
+    assert_eq!(carried.arrival_order(place(0, 0)), never(0));
+    assert_eq!(carried.arrival_order(place(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
+    assert_eq!(carried.arrival_order(place(2, 2)), never(2), "after itself");
+    assert_eq!(carried.arrival_order(place(2, 1)), Ok(ArrivalOrder::Early));
+    carried.keep(place(2, 1), 'a');
+    assert_eq!(carried.arrival_order(place(2, 1)), never(2), "it is kept");
+    assert_eq!(carried.arrival_order(place(2, 0)), never(2), "it is kept");
+    assert_eq!(carried.arrival_order(place(3, 0)), Ok(ArrivalOrder::Next));
+    carried.carried_out(3);
+    assert_eq!(carried.arrival_order(place(3, 0)), never(3), "it was carried out");
+    carried.carried_out(1);
+    assert_eq!((carried.take_ready(), carried.take_ready()), (Some('a'), None));
+    carried.carried_out(2);
+    assert_eq!((carried.count(), carried.arrival_order(place(1, 0))), (3, never(1)));
+    // Counts of no origin and no PE.
+    let acks = Acks::new(1);
+    let unrequested = Err(Violation::Unrequested);
+    assert_eq!(acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 }), unrequested);
+    acks.carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
+    let (_, counts) = acks.origin();
+    assert_eq!(acks.acknowledge(Pe(7000), Ack { origin: 0, count: 1 }), unrequested);
+    assert_eq!((counts.of(Pe(0)), counts.of(Pe(7000))), (0, 0));
+    assert_eq!(counts.acknowledge(Pe(0), 9), Ok(()));
+    assert_eq!(counts.acknowledge(Pe(0), 8), Ok(()));
+    assert_eq!((counts.of(Pe(0)), counts.all()), (9, 9), "an older count changes nothing");
+}

@@ -1,0 +1,282 @@
+//! Small operations that travel together, as the body of one request of a stream: for each a head,
+//! then the bytes or words that it brings, all little-endian.
+//!
+//! The target carries them out in the order in which they were issued, on its own memory or, as a
+//! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. What they return follows the one
+//! reply, in the same order, in the target's order of bytes.
+
+use super::message::Update;
+use crate::peers::loss::Violation;
+use crate::segments::Segments;
+use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
+
+/// Most bytes that an operation of a batch puts or gets.
+pub const MAX_NBYTES: usize = 256;
+/// Most bytes that the operations of a batch return.
+pub const MAX_ANSWERS: usize = 32 << 10;
+
+/// Bytes ahead of those that an operation brings: an offset, a number of bytes or an operation and
+/// its width, a kind and a segment, the place of a proxy.
+pub(super) const HEAD: usize = 12;
+/// Bytes ahead of those that strided blocks bring: also the distance from block to block, and the
+/// number of blocks.
+pub(super) const STRIDED_HEAD: usize = HEAD + WORD + 4;
+/// Bytes of a word that an operation brings.
+pub(super) const WORD: usize = 8;
+
+const PUT: u8 = 0;
+const GET: u8 = 1;
+const UPDATE: u8 = 2;
+const FETCH: u8 = 3;
+const PUT_STRIDED: u8 = 4;
+const GET_STRIDED: u8 = 5;
+/// The kind is in the upper half of its byte, the segment in the lower one.
+const KIND_SHIFT: u32 = 4;
+
+/// An operation of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchEntry<'a> {
+    /// These bytes are stored there.
+    Put(RemoteAddr, &'a [u8]),
+    /// This many bytes from there are returned.
+    Get(RemoteAddr, usize),
+    /// These bytes are stored in blocks of this length.
+    PutStrided(BlocksAt, &'a [u8]),
+    /// Blocks of this length are returned, this many.
+    GetStrided(BlocksAt, usize),
+    /// An atomic operation whose old value nobody needs.
+    Update(Update),
+    /// One whose old value is returned, as many bytes as the word has.
+    Fetch(Update),
+}
+
+/// The place of equally spaced blocks at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlocksAt {
+    /// The first block.
+    pub first: RemoteAddr,
+    /// Bytes from one block to the next one.
+    pub stride: u64,
+    /// Bytes of a block, 1 at least.
+    pub nbytes: usize,
+}
+
+fn head(at: (RemoteAddr, u8), [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
+    let (at, place) = at;
+    let mut head = [0; HEAD];
+    let (offset, rest) = head.split_at_mut(WORD);
+    offset.copy_from_slice(&at.offset.to_le_bytes());
+    rest.copy_from_slice(&[low, high, kind << KIND_SHIFT | at.segment as u8, place]);
+    head
+}
+
+/// Appends a put of `nbytes` bytes, which are zero so far, and returns them. As in the functions
+/// below, the address is that of a PE with this place in a proxy.
+#[inline]
+pub(super) fn append_put(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) -> &mut [u8] {
+    batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), PUT));
+    let start = batch.len();
+    batch.resize(start + nbytes, 0);
+    &mut batch[start..]
+}
+
+/// Appends a get.
+#[inline]
+pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) {
+    batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), GET));
+}
+
+/// Appends strided blocks, of which the bytes follow, or which are gotten.
+fn append_strided(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBlocks) {
+    let &StridedBlocks { remote, local, remote_stride, n, .. } = blocks;
+    batch.extend_from_slice(&head((remote, place), (local.nbytes as u16).to_le_bytes(), kind));
+    batch.extend_from_slice(&(remote_stride as u64).to_le_bytes());
+    batch.extend_from_slice(&(n as u32).to_le_bytes());
+}
+
+/// Appends puts of blocks, whose bytes are zero so far, and returns these.
+pub(super) fn append_put_strided<'a>(
+    batch: &'a mut Vec<u8>,
+    place: u8,
+    blocks: &StridedBlocks,
+) -> &'a mut [u8] {
+    append_strided(batch, PUT_STRIDED, place, blocks);
+    let start = batch.len();
+    batch.resize(start + blocks.n * blocks.local.nbytes, 0);
+    &mut batch[start..]
+}
+
+/// Appends gets of blocks.
+pub(super) fn append_get_strided(batch: &mut Vec<u8>, place: u8, blocks: &StridedBlocks) {
+    append_strided(batch, GET_STRIDED, place, blocks);
+}
+
+/// Appends an atomic operation, whose old value is returned if it `fetches`.
+#[inline]
+pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
+    let &Update { op, width, dest, operand, condition } = update;
+    let kind = if fetches { FETCH } else { UPDATE };
+    batch.extend_from_slice(&head((dest, place), [op as u8, width.nbytes() as u8], kind));
+    batch.extend_from_slice(&operand.to_le_bytes());
+    if op == AmoOp::CompareSwap {
+        batch.extend_from_slice(&condition.to_le_bytes());
+    }
+}
+
+/// Returns the next operation and the place of its PE, which leave the batch; `None` at its end, or
+/// if no PE wrote these bytes.
+#[inline(always)]
+pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
+    let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;
+    let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
+    let at =
+        RemoteAddr { segment: Segment::from_number(segment)?, offset: u64::from_le_bytes(offset) };
+    let nbytes = usize::from(u16::from_le_bytes([low, high]));
+    let entry = match kind {
+        PUT => {
+            let data;
+            (data, rest) = rest.split_at_checked(nbytes)?;
+            BatchEntry::Put(at, data)
+        }
+        GET => BatchEntry::Get(at, nbytes),
+        PUT_STRIDED | GET_STRIDED if nbytes > 0 => {
+            let strides = BlocksAt { first: at, stride: word(&mut rest)?, nbytes };
+            let (n, after) = rest.split_first_chunk::<4>()?;
+            let n = u32::from_le_bytes(*n) as usize;
+            rest = after;
+            if kind == GET_STRIDED {
+                BatchEntry::GetStrided(strides, n)
+            } else {
+                let data;
+                (data, rest) = rest.split_at_checked(n.checked_mul(nbytes)?)?;
+                BatchEntry::PutStrided(strides, data)
+            }
+        }
+        UPDATE | FETCH => {
+            let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
+            let operand = word(&mut rest)?;
+            let condition = if op == AmoOp::CompareSwap { word(&mut rest)? } else { 0 };
+            let update = Update { op, width, dest: at, operand, condition };
+            if kind == FETCH { BatchEntry::Fetch(update) } else { BatchEntry::Update(update) }
+        }
+        _ => return None,
+    };
+    *batch = rest;
+    Some((entry, place))
+}
+
+#[inline]
+fn word(bytes: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = bytes.split_first_chunk::<WORD>()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*word))
+}
+
+/// Carries out the operations of a batch, and appends to `answers` what they return. Wakes the PEs
+/// of the node whose heaps were changed; the caller wakes this PE.
+///
+/// # Errors
+/// When no PE sends such a batch. Operations before the error have been carried out.
+pub fn carry_out<T>(
+    batch: &[u8],
+    own: &Segments<T>,
+    host: &dyn Host,
+    answers: &mut Vec<u8>,
+) -> Result<(), Violation> {
+    let mut changed = ChangedPlaces::default();
+    let is_right = carry_out_each(batch, own, host, answers, &mut changed);
+    changed.places().for_each(|place| host.arrived_at(place));
+    is_right.then_some(()).ok_or(Violation::Batch)
+}
+
+fn carry_out_each<T>(
+    mut batch: &[u8],
+    own: &Segments<T>,
+    host: &dyn Host,
+    answers: &mut Vec<u8>,
+    changed: &mut ChangedPlaces,
+) -> bool {
+    while let Some((entry, place)) = next(&mut batch) {
+        let is_right = match place {
+            0 => entry.carry_out(own, answers),
+            _ => host.node_heap(place).is_some_and(|heap| {
+                changed.add(place);
+                entry.carry_out(heap, answers)
+            }),
+        };
+        if !is_right {
+            return false;
+        }
+    }
+    batch.is_empty()
+}
+
+/// The PEs of the node whose heaps a batch changes, a bit for each place.
+#[derive(Default)]
+struct ChangedPlaces([u64; 4]);
+
+impl ChangedPlaces {
+    #[inline]
+    fn add(&mut self, place: u8) {
+        self.0[usize::from(place / 64)] |= 1 << (place % 64);
+    }
+
+    fn places(mut self) -> impl Iterator<Item = u8> {
+        std::iter::from_fn(move || {
+            let word = self.0.iter().position(|word| *word != 0)?;
+            let bit = self.0[word].trailing_zeros() as usize;
+            self.0[word] &= self.0[word] - 1;
+            Some((64 * word + bit) as u8)
+        })
+    }
+}
+
+impl BatchEntry<'_> {
+    #[inline(always)]
+    fn carry_out<T>(&self, segments: &Segments<T>, answers: &mut Vec<u8>) -> bool {
+        match *self {
+            BatchEntry::Put(at, data) => segments.write(at, data),
+            BatchEntry::Get(at, nbytes) => {
+                answers.len() + nbytes <= MAX_ANSWERS && segments.append_to(answers, at, nbytes)
+            }
+            BatchEntry::PutStrided(strides, data) => {
+                let mut blocks = strides.addresses().zip(data.chunks_exact(strides.nbytes));
+                blocks.all(|(at, block)| at.is_some_and(|at| segments.write(at, block)))
+            }
+            BatchEntry::GetStrided(strides, n) => {
+                n <= MAX_ANSWERS.saturating_sub(answers.len()) / strides.nbytes
+                    && strides.addresses().take(n).all(|at| {
+                        at.is_some_and(|at| segments.append_to(answers, at, strides.nbytes))
+                    })
+            }
+            BatchEntry::Update(update) => segments.apply(&update.at_target()).is_some(),
+            BatchEntry::Fetch(update) if answers.len() + update.width.nbytes() <= MAX_ANSWERS => {
+                let old = segments.apply(&update.at_target());
+                let append = |old| append_word(answers, update.width, old);
+                old.map(append).is_some()
+            }
+            BatchEntry::Fetch(_) => false,
+        }
+    }
+}
+
+impl BlocksAt {
+    /// Returns the address of each block; `None` once it overflows.
+    fn addresses(self) -> impl Iterator<Item = Option<RemoteAddr>> {
+        let BlocksAt { first, stride, .. } = self;
+        (0..).map(move |i: u64| {
+            let offset = i.checked_mul(stride).and_then(|from| first.offset.checked_add(from))?;
+            Some(RemoteAddr { offset, ..first })
+        })
+    }
+}
+
+fn append_word(answers: &mut Vec<u8>, width: AmoWidth, word: u64) {
+    match width {
+        AmoWidth::Four => answers.extend_from_slice(&(word as u32).to_ne_bytes()),
+        AmoWidth::Eight => answers.extend_from_slice(&word.to_ne_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

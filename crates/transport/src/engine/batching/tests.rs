@@ -1,0 +1,239 @@
+//! Unit tests of `batching`.
+#![allow(unsafe_code)]
+
+use super::*;
+use crate::engine::batch::BatchEntry;
+use crate::segments::Segments;
+use crate::{AmoWidth, Segment};
+use std::ptr::null_mut;
+
+const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 8 };
+const PEER: Pe = Pe(1);
+/// Room for two puts of a word and a get.
+const LIMIT: usize = 2 * (HEAD + 8) + HEAD;
+const ADD: Update =
+    Update { op: AmoOp::Add, width: AmoWidth::Four, dest: AT, operand: 3, condition: 0 };
+
+fn put(word: &[u8]) -> SmallOperation {
+    SmallOperation::Put(AT, LocalBuf::source(word.as_ptr(), word.len()))
+}
+
+fn get(bytes: &mut [u8]) -> SmallOperation {
+    SmallOperation::Get(AT, LocalBuf { base: bytes.as_mut_ptr(), nbytes: bytes.len() })
+}
+
+/// Batches for a peer, if there is room.
+fn add(batcher: &mut Batcher, operations: &[SmallOperation]) -> bool {
+    let has_room = batcher.has_room(PEER, operations);
+    if has_room {
+        // SAFETY: the callers' memory lives as long as what they batch.
+        unsafe { batcher.add(Proxy::itself(PEER), operations) }
+    }
+    has_room
+}
+
+fn take(batcher: &mut Batcher) -> (Vec<u8>, ReplyDestinations) {
+    let (mut batch, mut answers) = (Vec::new(), ReplyDestinations::default());
+    batcher.take(PEER, &mut batch, &mut answers);
+    (batch, answers)
+}
+
+#[test]
+fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
+    let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], 0u32);
+    let mut batcher = Batcher::new(2, (4096, 4096));
+    let fetched = (&raw mut old).cast();
+    let all = [
+        put(&word),
+        get(&mut bytes),
+        SmallOperation::Amo(ADD, null_mut()),
+        SmallOperation::Amo(ADD, fetched),
+    ];
+    assert!(add(&mut batcher, &all));
+    assert_eq!((batcher.pes(), batcher.n_operations()), (&[PEER][..], 4));
+    assert!(batcher.has_any(PEER) && !batcher.has_any(Pe(0)));
+    let (batch, mut answers) = take(&mut batcher);
+    assert!(batcher.pes().is_empty() && batcher.n_operations() == 0 && !batcher.has_any(PEER));
+    let mut left = &batch[..];
+    let entries: Vec<_> =
+        std::iter::from_fn(|| batch::next(&mut left)).map(|(entry, _)| entry).collect();
+    let [first, second] = [BatchEntry::Put(AT, &word), BatchEntry::Get(AT, 2)];
+    assert_eq!(entries, [first, second, BatchEntry::Update(ADD), BatchEntry::Fetch(ADD)]);
+    assert!(left.is_empty() && !answers.is_empty());
+    // SAFETY: the bytes and the word are alive.
+    unsafe { answers.store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat()) }.expect("all");
+    assert!(answers.is_empty());
+    assert_eq!((bytes, old), ([1, 2], 5));
+}
+
+#[test]
+fn a_batch_and_its_answers_are_bounded() {
+    let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
+    let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+    assert!(add(&mut batcher, &[put(&word), put(&word)]));
+    assert!(!batcher.has_room(PEER, &[put(&word)]) && batcher.has_room(Pe(0), &[put(&word)]));
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    let (batch, _) = take(&mut batcher);
+    assert_eq!(batch.len(), LIMIT);
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    assert!(!batcher.has_room(PEER, &[get(&mut [0; 2])]), "no room for the answer");
+    assert!(batcher.has_room(PEER, &[get(&mut [0; 1])]));
+}
+
+#[test]
+fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
+    let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
+    let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8));
+    assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
+    let local = LocalBuf { base: source.as_ptr().cast_mut().cast(), nbytes: 2 };
+    let puts = StridedBlocks { remote: AT, local, remote_stride: 32, local_stride: 4, n: 3 };
+    assert!(add(&mut batcher, &[SmallOperation::PutStrided(puts)]));
+    let gets = StridedBlocks {
+        local: LocalBuf { base: dest.as_mut_ptr(), nbytes: 1 },
+        local_stride: 2,
+        ..puts
+    };
+    assert!(!batcher.has_room(PEER, &[SmallOperation::GetStrided(gets)]));
+    let (batch, _) = take(&mut batcher);
+    assert_eq!(batch.len(), STRIDED_HEAD + 6);
+    let bytes = [source[0], source[2], source[4]].map(u16::to_ne_bytes);
+    let strides = batch::BlocksAt { first: AT, stride: 32, nbytes: 2 };
+    let put = BatchEntry::PutStrided(strides, bytes.as_flattened());
+    assert_eq!(batch::next(&mut &batch[..]), Some((put, 0)));
+    assert!(add(&mut batcher, &[SmallOperation::GetStrided(gets)]));
+    let (_, mut answers) = take(&mut batcher);
+    // SAFETY: the bytes are alive.
+    unsafe { answers.store(&[7, 8, 9]) }.expect("all");
+    assert_eq!(dest, [7, 0, 8, 0, 9, 0]);
+}
+
+#[test]
+fn a_target_carries_out_what_a_full_batch_fetches() {
+    let (mut bytes, mut old) = ([0u8; 60], 0u32);
+    let mut batcher = Batcher::new(2, (MAX_ANSWERS, MAX_ANSWERS));
+    let fetched = (&raw mut old).cast();
+    while add(&mut batcher, &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)]) {}
+    let (batch, expected) = take(&mut batcher);
+    assert_eq!(expected.nbytes, MAX_ANSWERS, "no room is left for a word of 8 bytes");
+    let mut memory = [1u64; 16];
+    let segments: Segments = Segments::default();
+    let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: size_of_val(&memory) };
+    // SAFETY: the memory outlives the segments.
+    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+    let mut answers = Vec::new();
+    assert_eq!(batch::carry_out(&batch, &segments, &Nodes, &mut answers), Ok(()));
+    assert_eq!(answers.len(), expected.nbytes);
+}
+
+#[test]
+fn only_a_lone_operation_leaves_at_once() {
+    let mut batcher = Batcher::new(3, (LIMIT, LIMIT));
+    assert!(batcher.was_idle(PEER), "the first one");
+    assert!(!batcher.was_idle(PEER), "the first one may be leaving");
+    batcher.until = None;
+    assert!(add(&mut batcher, &[put(&[1; 8])]));
+    assert!(!batcher.was_idle(PEER), "something is batched");
+    assert!(batcher.was_idle(Pe(2)), "nothing is batched, and nothing left lately");
+    take(&mut batcher);
+    let leaving = batcher.until;
+    batcher.has_left();
+    assert!(batcher.until < leaving, "the next one may be a lone one soon");
+}
+
+/// A node whose PEs have PE 1 as their proxy, which knows each by its number.
+struct Nodes;
+
+impl Host for Nodes {
+    fn has_proxies(&self) -> bool {
+        true
+    }
+
+    fn proxy(&self, pe: Pe) -> Proxy {
+        Proxy { pe: PEER, place: pe.0 as u8 }
+    }
+}
+
+#[test]
+fn a_session_batches_more_and_for_proxies() {
+    let (word, heap, mixed) = ([7u8; 8], [Segment::Heap], [Segment::Heap, Segment::Static]);
+    let mut batcher = Batcher::new(4, (LIMIT, 2 * LIMIT));
+    let itself = Proxy::itself(Pe(3));
+    assert!(!batcher.uses_proxies(&Nodes) && batcher.proxy(&Nodes, Pe(3), &heap) == itself);
+    batcher.session(true);
+    batcher.session(true);
+    assert!(batcher.uses_proxies(&Nodes) && !batcher.was_idle(PEER));
+    assert_eq!(batcher.proxy(&Nodes, Pe(3), &mixed), itself);
+    let proxy = batcher.proxy(&Nodes, Pe(3), &heap);
+    assert_eq!(proxy, Proxy { pe: PEER, place: 3 });
+    for _ in 0..4 {
+        assert!(batcher.has_room(PEER, &[put(&word)]));
+        // SAFETY: the word is alive.
+        unsafe { batcher.add(proxy, &[put(&word)]) };
+    }
+    assert!(!batcher.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
+    let looks: Vec<bool> = (0..2 * LOOKS)
+        .map(|_| {
+            batcher.grew = true;
+            batcher.may_stay()
+        })
+        .collect();
+    let leaves = (1..=2 * LOOKS).map(|look| look.is_multiple_of(LOOKS));
+    assert!(looks.into_iter().eq(leaves.map(|leaves| !leaves)), "it leaves now and then");
+    assert!(!batcher.may_stay(), "nothing was added since");
+    batcher.session(false);
+    assert!(batcher.in_session(), "another context is");
+    batcher.session(false);
+    batcher.grew = true;
+    assert!(!batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.may_stay());
+    let (batch, _) = take(&mut batcher);
+    assert_eq!(batch::next(&mut &batch[..]), Some((BatchEntry::Put(AT, &word), 3)));
+}
+
+#[test]
+fn nothing_is_sent_or_stored_after_a_loss() {
+    let mut bytes = [0u8; 8];
+    let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    batcher.forget();
+    assert!(batcher.pes().is_empty() && !batcher.has_any(PEER) && batcher.n_operations() == 0);
+    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    let (_, mut answers) = take(&mut batcher);
+    answers.forget();
+    // SAFETY: nothing is stored.
+    unsafe { answers.store(&[1; 8]) }.expect_err("nothing is wanted");
+    assert_eq!(bytes, [0; 8]);
+}
+
+#[test]
+fn answers_of_another_length_are_refused() {
+    for nbytes in [0, 4, 7, 9] {
+        let mut words = [[0u8; 4]; 2];
+        let [first, second] = &mut words;
+        let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+        assert!(add(&mut batcher, &[get(first), get(second)]));
+        let (_, mut answers) = take(&mut batcher);
+        // SAFETY: the words are alive.
+        let stored = unsafe { answers.store(&vec![3; nbytes]) };
+        assert_eq!(stored, Err(Violation::Unrequested), "{nbytes} bytes");
+        assert!(answers.is_empty());
+        assert_eq!(words, [[0; 4]; 2]);
+    }
+}
+
+#[test]
+fn the_memory_of_long_batches_is_freed_with_the_last_session() {
+    let word = [7u8; 8];
+    let mut batcher = Batcher::new(2, (LIMIT, 4096));
+    batcher.session(true);
+    batcher.session(true);
+    assert!(add(&mut batcher, &[put(&word)]));
+    let mut batch = take(&mut batcher).0;
+    batch.clear();
+    assert!(add(&mut batcher, &[put(&word)]));
+    batcher.take(PEER, &mut batch, &mut ReplyDestinations::default());
+    let capacity = |batcher: &Batcher| batcher.by_pe[PEER].batch.capacity();
+    batcher.session(false);
+    assert!(capacity(&batcher) >= 4096, "one goes on");
+    batcher.session(false);
+    assert_eq!(capacity(&batcher), 0);
+}

@@ -1,0 +1,261 @@
+//! The verbs of one context.
+//!
+//! A PE accesses its own memory directly, unless the network carries out the atomic operations.
+#![allow(unsafe_code)]
+
+use super::issuer::{Issuer, Issuers};
+use super::message::Update;
+use super::origin::Origin;
+use super::requests::{NOWHERE, RequestParts};
+use super::wire::{Wire, WireNetwork};
+use crate::peers::check_aligned;
+use crate::{
+    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    SignalUpdate, StridedBlocks,
+};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// One PE's share in a network, with what issues.
+pub trait Issuing: Send + Sync {
+    /// The wire that starts operations.
+    type Wire: Wire;
+
+    /// Returns the issuers of the PE.
+    fn issuers(&self) -> &Issuers<Self::Wire>;
+
+    /// Returns the network, which all wires share.
+    fn network(&self) -> &<Self::Wire as Wire>::Network;
+
+    /// Lets everything work, by a thread that waits. Returns whether there was work for peers.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn poll(&self) -> Result<bool, Error>;
+}
+
+/// One context's endpoint.
+pub struct WireEndpoint<P: Issuing> {
+    progress: Arc<P>,
+    issuer: Arc<Issuer<P::Wire>>,
+    in_session: bool,
+}
+
+impl<P: Issuing> WireEndpoint<P> {
+    /// Returns an endpoint that issues by an issuer of which it is a user already.
+    pub fn new(progress: Arc<P>, issuer: Arc<Issuer<P::Wire>>) -> WireEndpoint<P> {
+        WireEndpoint { progress, issuer, in_session: false }
+    }
+
+    /// Returns the issuer by which the endpoint issues.
+    pub fn issuer(&self) -> &Arc<Issuer<P::Wire>> {
+        &self.issuer
+    }
+
+    fn network(&self) -> &<P::Wire as Wire>::Network {
+        self.progress.network()
+    }
+
+    fn with<T: Send>(
+        &self,
+        work: impl FnOnce(&mut Origin<P::Wire>, &<P::Wire as Wire>::Network) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.progress.issuers().with_origin(self.network(), &self.issuer, work)
+    }
+
+    /// Returns true if `pe` is this PE and its memory is accessed directly: not if the network
+    /// carries out atomic operations, since they are not atomic with respect to the CPU's.
+    fn is_direct(&self, pe: Pe) -> bool {
+        let local = self.network().local();
+        pe == local.me && local.amos == Amos::Software
+    }
+
+    /// Converts the result of an access of this PE to its own memory.
+    fn within(&self, is_within: bool) -> Result<(), Error> {
+        let local = self.network().local();
+        if is_within {
+            local.host.arrived();
+        }
+        is_within.then_some(()).ok_or(Error::Unreachable(local.me))
+    }
+
+    /// Starts an atomic operation, and waits for its end if it is `awaited`.
+    ///
+    /// # Safety
+    /// `fetched` is null or valid for writes of a word until the operation is complete.
+    unsafe fn operate(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        check_aligned(pe, request.dest, request.width)?;
+        if self.is_direct(pe) {
+            self.network().check(pe, request.dest, request.width.nbytes())?;
+            let old = self.network().local().segments.apply(request);
+            if let Some(old) = old.filter(|_| !fetched.is_null()) {
+                // SAFETY: valid by contract.
+                unsafe { request.width.write(fetched, old) };
+            }
+            return self.within(old.is_some());
+        }
+        self.with(|origin, network| {
+            if P::Wire::carries_out(network, request.dest.segment) {
+                // SAFETY: the same contract.
+                return unsafe { origin.operate(network, pe, request, fetched, awaited) };
+            }
+            network.check(pe, request.dest, request.width.nbytes())?;
+            let update = Update::of(request);
+            let parts = RequestParts { fetched, ..RequestParts::EMPTY };
+            if !awaited {
+                let nothing = (LocalBuf::EMPTY, NOWHERE);
+                // SAFETY: the same contract, and there are no data.
+                return unsafe { origin.ask_nbi(network, pe, nothing, update, parts) };
+            }
+            let parts = RequestParts { update: Some(update), ..parts };
+            // SAFETY: the same contract, and there are no data.
+            let ticket = unsafe { origin.ask(network, pe, parts) }?;
+            origin.answered(network, pe, ticket)
+        })
+    }
+
+    /// Carries out an atomic operation and waits for the old value.
+    fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
+        let mut old = [0u64];
+        let fetched = old.as_mut_ptr().cast();
+        // SAFETY: a local that lives until the operation has ended or, on an error, is forgotten.
+        unsafe { self.operate(pe, request, fetched, true) }?;
+        let [old] = old;
+        Ok(match request.width {
+            // The word's bytes are the first ones, whatever the order of bytes is.
+            AmoWidth::Four => {
+                let [a, b, c, d, ..] = old.to_ne_bytes();
+                u64::from(u32::from_ne_bytes([a, b, c, d]))
+            }
+            AmoWidth::Eight => old,
+        })
+    }
+}
+
+impl<P: Issuing> Endpoint for WireEndpoint<P> {
+    unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        if self.is_direct(pe) {
+            self.network().check(pe, put.dest, put.source.nbytes)?;
+            let segments = &self.network().local().segments;
+            // SAFETY: the source is valid by contract.
+            return self.within(unsafe { segments.write_from(put.dest, put.source) });
+        }
+        // SAFETY: the same contract.
+        self.with(|origin, network| unsafe { origin.put(network, pe, &put) })
+    }
+
+    unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
+        if self.is_direct(pe) {
+            self.network().check(pe, get.source, get.dest.nbytes)?;
+            let segments = &self.network().local().segments;
+            // SAFETY: the destination is valid by contract.
+            let is_within = unsafe { segments.read_into(get.source, get.dest) };
+            return is_within.then_some(()).ok_or(Error::Unreachable(pe));
+        }
+        // SAFETY: the same contract.
+        self.with(|origin, network| unsafe { origin.get(network, pe, &get) })
+    }
+
+    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        if self.is_direct(pe) {
+            for (dest, source) in blocks.each() {
+                let put = Put { dest, source, completion: Completion::Now };
+                // SAFETY: a block, valid by contract.
+                unsafe { self.put(pe, put) }?;
+            }
+            return Ok(());
+        }
+        // SAFETY: the same contract.
+        self.with(|origin, network| unsafe { origin.put_strided(network, pe, blocks) })
+    }
+
+    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        if self.is_direct(pe) {
+            for (source, dest) in blocks.each() {
+                let get = Get { dest, source, completion: Completion::AtQuiet };
+                // SAFETY: a block, valid by contract.
+                unsafe { self.get(pe, get) }?;
+            }
+            return Ok(());
+        }
+        // SAFETY: the same contract.
+        self.with(|origin, network| unsafe { origin.get_strided_nbi(network, pe, blocks) })
+    }
+
+    unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
+        let fetched = match request.old {
+            OldValue::Returned => return self.fetch(pe, &request),
+            OldValue::AtQuiet(to) => to,
+            OldValue::Ignored => null_mut(),
+        };
+        // SAFETY: the same contract.
+        unsafe { self.operate(pe, &request, fetched, false) }.map(|()| 0)
+    }
+
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
+        let update = signal.amo();
+        check_aligned(pe, update.dest, update.width)?;
+        self.network().check(pe, update.dest, update.width.nbytes())?;
+        if self.is_direct(pe) || P::Wire::carries_out(self.network(), update.dest.segment) {
+            // SAFETY: the same contract.
+            unsafe { self.put(pe, put) }?;
+            // It orders all that was issued before, too.
+            self.fence()?;
+            // SAFETY: nothing is fetched.
+            return unsafe { self.operate(pe, &update, null_mut(), false) };
+        }
+        self.network().check(pe, put.dest, put.source.nbytes)?;
+        // SAFETY: the same contract.
+        self.with(|origin, network| unsafe { origin.put_signal(network, pe, &put, &signal) })
+    }
+
+    fn session(&mut self, is_open: bool) -> Result<(), Error> {
+        if is_open == self.in_session {
+            return Ok(());
+        }
+        self.in_session = is_open;
+        self.with(|origin, network| origin.session(network, is_open))
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        self.with(|origin, network| origin.fence(network))
+    }
+
+    fn quiet(&mut self) -> Result<(), Error> {
+        self.with(|origin, network| origin.quiet(network))
+    }
+
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        let polled = self.progress.poll();
+        self.with(|origin, network| {
+            polled?;
+            origin.is_quiet(network)
+        })
+    }
+
+    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+        let polled = self.progress.poll();
+        self.with(|origin, network| {
+            polled?;
+            origin.in_flight_by_pe(network).map(Some)
+        })
+    }
+
+    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
+        self.with(|origin, network| origin.pe_quiet(network, pe))
+    }
+}
+
+impl<P: Issuing> Drop for WireEndpoint<P> {
+    fn drop(&mut self) {
+        // After a loss there is nothing left to complete.
+        let _ = self.session(false).and_then(|()| self.quiet());
+        self.issuer.remove_user();
+    }
+}

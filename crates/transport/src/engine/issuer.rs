@@ -1,0 +1,310 @@
+//! An origin with its lock, and who completes what calls leave unfinished: the thread that polls
+//! next, at last the service thread.
+//!
+//! Locking: endpoints and finalize wait for an origin's lock; all other threads try it.
+//! docs/architecture.md has the order of all locks.
+
+use super::origin::Origin;
+use super::wire::{Wire, WireNetwork};
+use crate::Error;
+use crate::progress::flush_list::FlushList;
+use crate::thread::{lock, try_lock};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+
+/// Polls of a busy origin in a row by the service thread, unless a call waits for its lock.
+const MAX_POLLS: u32 = 100;
+/// Polls of a waiter per poll of origins that are only owed acknowledgments, whose sockets may have
+/// been full.
+const POLLS_PER_LOOK: u32 = 16;
+
+/// An origin, with what other threads read of it without its lock.
+pub struct Issuer<W: Wire> {
+    /// The origin, under its lock.
+    pub origin: Mutex<Origin<W>>,
+    /// The part of its wire that others read without the lock.
+    pub outside: W::Outside,
+    /// The number of endpoints that use it.
+    users: AtomicUsize,
+    /// The number of calls that wait for the lock of the origin.
+    wanted: AtomicU32,
+    /// Counts the verbs; it changes under the lock of the origin. As long as it grows, its owner
+    /// polls.
+    uses: AtomicU64,
+    /// Its flags, which change under the lock of the origin.
+    state: AtomicU8,
+}
+
+/// The flag of an issuer that is among what is unfinished.
+const LISTED: u8 = 1;
+/// The flag of an issuer of which something is unfinished.
+const BUSY: u8 = 2;
+/// The flag of an issuer for which the service thread sleeps until a descriptor signals what was
+/// unfinished when it looked.
+const ARMED: u8 = 4;
+
+impl<W: Wire> Issuer<W> {
+    fn new(origin: Origin<W>, outside: W::Outside) -> Issuer<W> {
+        Issuer {
+            origin: Mutex::new(origin),
+            outside,
+            users: AtomicUsize::new(0),
+            wanted: AtomicU32::new(0),
+            uses: AtomicU64::new(0),
+            state: AtomicU8::new(0),
+        }
+    }
+
+    /// Waits for the lock of the origin, which the service thread gives back after the poll that it
+    /// is in.
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Origin<W>> {
+        try_lock(&self.origin).unwrap_or_else(|| self.lock_later())
+    }
+
+    #[cold]
+    fn lock_later(&self) -> MutexGuard<'_, Origin<W>> {
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        let origin = lock(&self.origin);
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        origin
+    }
+
+    fn users(&self) -> usize {
+        self.users.load(Ordering::Acquire)
+    }
+
+    /// Removes an endpoint from its users.
+    pub(super) fn remove_user(&self) {
+        self.users.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Counts a verb that it carries out. The caller holds the lock of the origin, as all code that
+    /// changes this does.
+    fn is_used(&self) {
+        self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn state(&self) -> u8 {
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// Changes its flags. The caller holds the lock of the origin.
+    fn set_state(&self, state: u8) {
+        self.state.store(state, Ordering::Relaxed);
+    }
+
+    /// Returns true if it is among what is unfinished.
+    pub fn is_listed(&self) -> bool {
+        self.state() & LISTED != 0
+    }
+}
+
+/// Returns the flags of an issuer after a call: if operations are unfinished or acknowledgments are
+/// owed, it is among what is unfinished from now on.
+fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
+    match (is_unfinished, awaits_acks) {
+        (true, _) => LISTED | BUSY,
+        (false, true) => (before | LISTED) & !BUSY,
+        (false, false) => before & !BUSY,
+    }
+}
+
+/// The issuers of a PE.
+pub struct Issuers<W: Wire> {
+    /// Issuers that their owners left unfinished.
+    unfinished: FlushList<UnfinishedIssuer<W>>,
+    /// Counts the polls of threads that wait.
+    polls: AtomicU32,
+    all: Mutex<Vec<Arc<Issuer<W>>>>,
+}
+
+/// An issuer that its owner left unfinished.
+struct UnfinishedIssuer<W: Wire> {
+    issuer: Arc<Issuer<W>>,
+    /// Its uses when it was last polled by the service thread.
+    uses: u64,
+}
+
+/// The thread that polls what is unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollingThread {
+    /// A thread that waits for something else.
+    Waiter,
+    /// The service thread, which will sleep until descriptors signal an event.
+    Service,
+}
+
+impl<W: Wire> Default for Issuers<W> {
+    fn default() -> Issuers<W> {
+        Issuers {
+            unfinished: FlushList::default(),
+            polls: AtomicU32::new(0),
+            all: Mutex::default(),
+        }
+    }
+}
+
+impl<W: Wire> Issuers<W> {
+    /// Returns an issuer for a new endpoint, which is its user from now on: one without users, one
+    /// that `make` makes, or, if there are `max` or no more can be made, the one with the fewest
+    /// users. `setting` is the variable that sets the maximum.
+    ///
+    /// # Errors
+    /// Those of `make`, if there is no issuer.
+    pub fn issuer(
+        &self,
+        (max, setting): (usize, &str),
+        make: impl FnOnce() -> Result<(Origin<W>, W::Outside), Error>,
+    ) -> Result<Arc<Issuer<W>>, Error> {
+        let mut all = lock(&self.all);
+        let fewest = all.iter().min_by_key(|issuer| issuer.users()).map(Arc::clone);
+        let issuer = match fewest {
+            Some(fewest) if fewest.users() == 0 || all.len() >= max => fewest,
+            fewest => match (make(), fewest) {
+                (Ok((origin, outside)), _) => {
+                    let issuer = Arc::new(Issuer::new(origin, outside));
+                    all.push(Arc::clone(&issuer));
+                    issuer
+                }
+                (Err(error), Some(fewest)) => {
+                    rushmem_log::debug!("contexts share endpoints: {error}");
+                    fewest
+                }
+                (Err(error), None) => return Err(error),
+            },
+        };
+        if issuer.users() > 0 {
+            static REPORTED: Once = Once::new();
+            REPORTED.call_once(|| {
+                let n = all.len();
+                rushmem_log::info!("contexts share endpoints: all {n} are taken ({setting})");
+            });
+        }
+        let users = issuer.users.fetch_add(1, Ordering::Relaxed) + 1;
+        rushmem_log::debug!(issuers = all.len(), users, "an endpoint uses an issuer");
+        Ok(issuer)
+    }
+
+    /// Calls `each` for every issuer.
+    pub fn each(&self, each: impl FnMut(&Arc<Issuer<W>>)) {
+        lock(&self.all).iter().for_each(each);
+    }
+
+    /// Works with an issuer's origin. What is left unfinished is listed. A loss or a fault ends
+    /// everything: when this returns one, the network uses no memory of callers any more. What
+    /// `work` returns outlives the lock, so it shares nothing with the origin.
+    pub(super) fn with_origin<T: Send>(
+        &self,
+        network: &W::Network,
+        issuer: &Arc<Issuer<W>>,
+        work: impl FnOnce(&mut Origin<W>, &W::Network) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut origin = issuer.lock();
+        issuer.is_used();
+        let done = work(&mut origin, network);
+        if let Err(error @ (Error::Lost(..) | Error::Fault(_))) = &done {
+            if let Err(why) = origin.abandon(network) {
+                network.local().host.cannot_go_on(error, &why);
+            }
+        } else {
+            let before = issuer.state();
+            let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
+            if after != before {
+                issuer.set_state(after);
+                let is_new = after & !before & LISTED != 0;
+                if is_new || before & !after & ARMED != 0 {
+                    drop(origin);
+                    self.has_left(network, issuer, is_new);
+                }
+            }
+        }
+        done
+    }
+
+    /// Lists an issuer that was left unfinished if that `is_new`, and has the service thread look
+    /// at it, also if that sleeps until an event of earlier operations.
+    #[inline(never)]
+    fn has_left(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
+        if is_new {
+            self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
+        }
+        network.local().state.request_flush();
+    }
+
+    /// Lets the issuers work that were left unfinished. Returns whether any still is; to the
+    /// service thread, whether one must be polled, or its owner has been back.
+    pub fn finish(&self, network: &W::Network, by: PollingThread) -> bool {
+        let by_service = by == PollingThread::Service;
+        let (mut is_busy, mut n_kept) = (false, 0);
+        let looks_at_all =
+            by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
+        let mut finish = |left: &mut UnfinishedIssuer<W>| {
+            let issuer = &left.issuer;
+            // It is only owed acknowledgments, which peers send on request.
+            if !looks_at_all && issuer.state() & BUSY == 0 {
+                return true;
+            }
+            let uses = issuer.uses.load(Ordering::Relaxed);
+            let in_use = by_service && std::mem::replace(&mut left.uses, uses) != uses;
+            let Some(mut origin) = try_lock(&issuer.origin) else {
+                is_busy = true;
+                return true;
+            };
+            if in_use {
+                // Its owner may be busy with other PEs for long.
+                origin.send_old_batches(network);
+                is_busy = true;
+                return true;
+            }
+            let mut polls = if by_service { MAX_POLLS } else { 1 };
+            // To ask peers what has arrived may cost messages: the service thread does, now and
+            // then.
+            let flush = by_service || origin.caps.flushes_free;
+            // A loss is reported by the next call that meets it.
+            while polls > 0
+                && issuer.wanted.load(Ordering::Relaxed) == 0
+                && origin.advance(network, flush).unwrap_or(false)
+            {
+                polls -= 1;
+            }
+            let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
+            let stays = state & LISTED != 0;
+            if by_service {
+                let must_be_polled = stays && origin.must_be_polled();
+                is_busy |= must_be_polled;
+                if stays && !must_be_polled {
+                    state |= ARMED;
+                }
+            } else if stays {
+                state |= issuer.state() & ARMED;
+            }
+            issuer.set_state(state);
+            stays && network.local().loss.check().is_ok()
+        };
+        let n = self.unfinished.finish(|left| {
+            let stays = finish(left);
+            n_kept += usize::from(stays);
+            stays
+        });
+        match by {
+            PollingThread::Waiter => n > 0,
+            // Nothing is known of those that another thread is finishing.
+            PollingThread::Service => is_busy || n > n_kept,
+        }
+    }
+
+    /// Returns true if some issuer was left with operations in flight.
+    pub fn moves_data(&self) -> bool {
+        self.unfinished
+            .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
+    }
+
+    /// Returns the issuers that are unfinished; `None` if another thread is finishing some of them.
+    pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
+        self.unfinished.map(|left| Arc::clone(&left.issuer))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! The replies to an origin's requests: the slots in which their answers are awaited, and the tables
+//! by which the thread that receives a reply passes it to the thread that uses the origin.
+#![allow(unsafe_code)]
+
+use super::acks::Acks;
+use super::batching::ReplyDestinations;
+use super::message::Reply;
+use super::wire::TakeReply;
+use crate::peers::loss::{RefusedMessage, Violation};
+use crate::thread::lock;
+use crate::{AmoWidth, Pe};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The answers awaited, by the slots that requests name.
+#[derive(Default)]
+pub(super) struct AnswerSlots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+/// One answer.
+struct Slot {
+    /// Counts the uses of the slot.
+    generation: u32,
+    /// The PE that answers; `None` if the slot is free.
+    pe: Option<Pe>,
+    /// The address for an old value, or null.
+    word: *mut u8,
+    width: AmoWidth,
+    /// The destinations of the answers to a batch.
+    answers: ReplyDestinations,
+}
+
+// SAFETY: addresses of memory that callers keep valid, which any thread may write.
+unsafe impl Send for Slot {}
+
+/// One use of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    slot: u32,
+    generation: u32,
+}
+
+impl Ticket {
+    /// Returns the number by which a request names the slot.
+    pub(super) fn number(self) -> u32 {
+        self.slot
+    }
+}
+
+impl AnswerSlots {
+    /// Returns the number of requests without an answer.
+    #[inline]
+    pub(super) fn n_unanswered(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let (answers, width) = (ReplyDestinations::default(), AmoWidth::Eight);
+            self.slots.push(Slot { generation: 0, pe: None, word: null_mut(), width, answers });
+            self.slots.len() as u32 - 1
+        });
+        let taken = &mut self.slots[slot as usize];
+        taken.pe = Some(pe);
+        (Ticket { slot, generation: taken.generation }, taken)
+    }
+
+    /// Takes a slot for an old value of a PE, which goes to `word`.
+    pub(super) fn for_word(&mut self, pe: Pe, word: *mut u8, width: AmoWidth) -> Ticket {
+        let (ticket, slot) = self.take(pe);
+        (slot.word, slot.width) = (word, width);
+        ticket
+    }
+
+    /// Takes a slot for the answers to a batch, which `fill` adds; `None` if there are none.
+    pub(super) fn for_batch(
+        &mut self,
+        pe: Pe,
+        fill: impl FnOnce(&mut ReplyDestinations),
+    ) -> Option<Ticket> {
+        let (ticket, slot) = self.take(pe);
+        fill(&mut slot.answers);
+        if slot.answers.is_empty() {
+            self.release(ticket.slot);
+            return None;
+        }
+        Some(ticket)
+    }
+
+    fn release(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        (slot.pe, slot.word) = (None, null_mut());
+        self.free.push(number);
+    }
+
+    /// Returns true if the answer has arrived.
+    pub(super) fn is_past(&self, Ticket { slot, generation }: Ticket) -> bool {
+        self.slots[slot as usize].generation != generation
+    }
+
+    /// Stores an answer that has arrived: an old value, or the results of a batch. Returns the PE
+    /// that sent it.
+    ///
+    /// # Errors
+    /// If that slot awaits no answer, or one of another length.
+    pub(super) fn answer(&mut self, number: u32, old: u64, bytes: &[u8]) -> Result<Pe, Violation> {
+        let slot = self.slots.get_mut(number as usize).ok_or(Violation::Unrequested)?;
+        let pe = slot.pe.ok_or(Violation::Unrequested)?;
+        if !slot.word.is_null() {
+            // SAFETY: valid for a word of this width until now, by the contract of the operation.
+            unsafe { slot.width.write(slot.word, old) };
+        }
+        // SAFETY: the destinations are valid until now, by the contract of the operation.
+        let stored = unsafe { slot.answers.store(bytes) };
+        self.release(number);
+        stored.map(|()| pe)
+    }
+
+    /// Drops all destinations after a loss, so that no answer is stored any more.
+    pub(super) fn forget(&mut self) {
+        for slot in &mut self.slots {
+            slot.word = null_mut();
+            slot.answers.forget();
+        }
+    }
+}
+
+/// The replies that have arrived and were not taken yet, each with the answers to its batch.
+#[derive(Default)]
+pub struct Replies {
+    /// Their number, which changes under the lock; most polls read only this.
+    n: AtomicUsize,
+    arrived: Mutex<Vec<(Reply, Vec<u8>)>>,
+}
+
+impl Replies {
+    /// Adds a reply.
+    fn put(&self, reply: Reply, bytes: &[u8]) {
+        let mut arrived = lock(&self.arrived);
+        arrived.push((reply, bytes.to_vec()));
+        self.n.store(arrived.len(), Ordering::Release);
+    }
+
+    /// Gives all replies to `take`. Returns how many there were.
+    ///
+    /// # Errors
+    /// The first that is not what was requested.
+    #[inline]
+    pub fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
+        match self.n.load(Ordering::Acquire) {
+            0 => Ok(0),
+            _ => self.take_all(take),
+        }
+    }
+
+    fn take_all(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
+        let mut arrived = lock(&self.arrived);
+        let n = arrived.len();
+        self.n.store(0, Ordering::Relaxed);
+        let mut taken = Ok(n);
+        for (reply, bytes) in arrived.drain(..) {
+            if let Err(violation) = take(reply, &bytes) {
+                taken = taken.and(Err(RefusedMessage::of(reply.pe, violation)));
+            }
+        }
+        taken
+    }
+}
+
+/// The replies to the requests of each origin, by its number.
+#[derive(Default)]
+pub struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
+
+impl ReplyTable {
+    /// Adds the place for the replies to the next origin, and returns it.
+    pub fn add(&self) -> Arc<Replies> {
+        let replies = Arc::new(Replies::default());
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&replies));
+        replies
+    }
+
+    /// Adds a reply, with the answers to its batch, to the replies of the origin that it names. A
+    /// reply that only acknowledges requests is counted in `acks` instead.
+    ///
+    /// # Errors
+    /// When no origin has requested it.
+    pub fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
+        if reply.old.is_none() {
+            return acks.acknowledge(reply.pe, reply.ack);
+        }
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let replies = all.get(reply.ack.origin as usize).ok_or(Violation::Unrequested)?;
+        replies.put(reply, bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pe;
+    use crate::engine::message::Ack;
+
+    #[test]
+    fn a_reply_is_taken_once() {
+        let replies = Replies::default();
+        let reply = Reply { pe: Pe(3), ack: Ack { origin: 0, count: 1 }, old: Some((1, 7)) };
+        assert_eq!(replies.take(&mut |_, _| unreachable!("none has come")), Ok(0));
+        replies.put(reply, b"abc");
+        let mut taken = Vec::new();
+        let take = &mut |reply, bytes: &[u8]| {
+            taken.push((reply, bytes.to_vec()));
+            Ok(())
+        };
+        assert_eq!((replies.take(take), replies.take(&mut |_, _| Ok(()))), (Ok(1), Ok(0)));
+        assert_eq!(taken, [(reply, b"abc".to_vec())]);
+        replies.put(reply, b"");
+        replies.put(Reply { pe: Pe(4), ..reply }, b"");
+        let refused = RefusedMessage::of(Pe(3), Violation::Unrequested);
+        assert_eq!(replies.take(&mut |_, _| Err(Violation::Unrequested)), Err(refused));
+    }
+}

@@ -1,0 +1,540 @@
+//! The operations that the target's CPU carries out: atomic operations, signals and batches, each
+//! of which is a request (`acks`); and the atomic operations of the network's own.
+#![allow(unsafe_code)]
+
+use super::batch::MAX_NBYTES;
+use super::batching::{SmallOperation, is_small};
+use super::message::{Request, Update};
+use super::origin::{Origin, UnsentRequest};
+use super::replies::Ticket;
+use super::wire::{Payload, PostOutcome, StreamOrder, Wire, WireNetwork};
+use crate::{
+    AmoOp, AmoRequest, AmoWidth, Error, Fault, Follows, LocalAccess, LocalBuf, Pe, Proxy, Put,
+    RemoteAddr, Segment, SignalUpdate, mem,
+};
+use std::ptr::null_mut;
+
+/// The content that a request brings.
+#[derive(Clone, Copy)]
+pub(super) enum Carried {
+    /// The operations that are batched for the PE.
+    Batch,
+    /// Data, or none, for a place at the PE.
+    Data(LocalBuf, RemoteAddr),
+}
+
+pub(super) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+
+/// The parts of which a request consists.
+#[derive(Clone, Copy)]
+pub(super) struct RequestParts {
+    pub(super) update: Option<Update>,
+    pub(super) carried: Carried,
+    /// The address for the old value, or null.
+    pub(super) fetched: *mut u8,
+    /// It is carried out after all before it.
+    pub(super) ordered: bool,
+    /// The target acknowledges it, which is after all before it, too.
+    pub(super) asks: bool,
+    /// The call waits until the data may change.
+    pub(super) awaited: bool,
+}
+
+impl RequestParts {
+    pub(super) const EMPTY: RequestParts = RequestParts {
+        update: None,
+        carried: Carried::Data(LocalBuf::EMPTY, NOWHERE),
+        fetched: null_mut(),
+        ordered: false,
+        asks: false,
+        awaited: false,
+    };
+    /// The request that carries what is batched for the PE.
+    pub(super) const BATCH: RequestParts =
+        RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
+}
+
+impl<W: Wire> Origin<W> {
+    /// Sends a request as the next of its stream. Returns where its answer will be, if one is due.
+    ///
+    /// # Safety
+    /// What is fetched is valid for writes until the operation is complete; the data are valid for
+    /// reads until the call returns if it is awaited, and otherwise until then.
+    pub(super) unsafe fn send(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<Option<Ticket>, Error> {
+        self.reach(network, pe)?;
+        self.order_after_unsent(network, pe)?;
+        if !parts.asks && self.issued.is_full(pe) {
+            network.local().state.count_retry();
+            self.until(network, Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;
+        }
+        if self.slots.n_unanswered() >= self.caps.max_unanswered {
+            let max = self.caps.max_unanswered;
+            self.until(network, None, |origin| Ok(origin.slots.n_unanswered() < max))?;
+        }
+        let (mut batch, ticket) = self.fill(pe, &parts);
+        let request = self.issue(network, pe, &parts, ticket);
+        let mut post = |wire: &mut W| {
+            let payload = match parts.carried {
+                Carried::Batch => Payload::Batch(&mut batch),
+                Carried::Data(data, _) => Payload::Data(data),
+            };
+            // SAFETY: valid by contract; a batch is the wire's while it needs it.
+            unsafe { wire.send(network, pe, &request, payload, parts.awaited) }
+        };
+        let posted = self.post(network, pe, &mut post)?;
+        if matches!(parts.carried, Carried::Batch) {
+            self.batcher.give_back(batch);
+        }
+        if ticket.is_some() || self.wire.in_flight_to(pe) > 0 {
+            self.activate(pe);
+        }
+        if parts.awaited {
+            self.end(network, pe, posted)?;
+        }
+        Ok(ticket)
+    }
+
+    /// Takes what is batched for a PE, if that is sent, and a slot for what is answered.
+    fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
+        let mut batch = Vec::new();
+        let ticket = match parts.carried {
+            Carried::Batch => {
+                self.slots.for_batch(pe, |answers| self.batcher.take(pe, &mut batch, answers))
+            }
+            Carried::Data(..) if parts.fetched.is_null() => None,
+            Carried::Data(..) => {
+                let width = parts.update.map_or(AmoWidth::Eight, |update| update.width);
+                Some(self.slots.for_word(pe, parts.fetched, width))
+            }
+        };
+        self.routes[pe].unanswered += u32::from(ticket.is_some());
+        (batch, ticket)
+    }
+
+    /// Returns the next request to a PE.
+    fn issue(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: &RequestParts,
+        ticket: Option<Ticket>,
+    ) -> Request {
+        let local = network.local();
+        Request {
+            stream: self.issued.stream(local.me),
+            place: self.issued.issue(pe, (parts.ordered, parts.asks)),
+            ack: local.acks.for_message_to(pe),
+            slot: ticket.map(Ticket::number),
+            update: parts.update,
+            dest: match parts.carried {
+                Carried::Data(_, place) => place,
+                Carried::Batch => NOWHERE,
+            },
+        }
+    }
+
+    /// Sends what is batched for a PE, as these parts say.
+    pub(super) fn send_batch(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<(), Error> {
+        // SAFETY: there are no data, and what the batch fetches is valid by contract.
+        unsafe { self.send(network, pe, parts) }?;
+        self.batcher.has_left();
+        Ok(())
+    }
+
+    /// Sends a request that only asks for an acknowledgment.
+    pub(super) fn send_question(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        let parts = RequestParts { asks: true, ..RequestParts::EMPTY };
+        // SAFETY: there are no data, and nothing is fetched.
+        unsafe { self.send(network, pe, parts) }.map(|_| ())
+    }
+
+    /// Issues what is batched for a PE, if there may be one more request, while the owner is not in
+    /// a call. It is sent when there is room.
+    pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        let is_full = self.in_flight() >= self.caps.max_in_flight
+            || self.issued.is_full(pe)
+            || self.slots.n_unanswered() >= self.caps.max_unanswered;
+        if is_full || !self.wire.reach(network, pe)? {
+            return Ok(());
+        }
+        let (batch, ticket) = self.fill(pe, &RequestParts::BATCH);
+        let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
+        self.activate(pe);
+        self.unsent.push_back(UnsentRequest { pe, request, batch });
+        self.batcher.has_left();
+        Ok(())
+    }
+
+    /// Sends the requests that found no room, as far as there is some now.
+    pub(super) fn send_unsent(&mut self, network: &W::Network) -> Result<(), Error> {
+        while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
+            if self.wire.pauses(*pe) {
+                return Ok(());
+            }
+            let payload = Payload::Batch(batch);
+            // SAFETY: a batch is the wire's while it needs it.
+            let posted = unsafe { self.wire.send(network, *pe, request, payload, false) }?;
+            if matches!(posted, PostOutcome::Full) {
+                return Ok(());
+            }
+            if let Some(sent) = self.unsent.pop_front() {
+                self.batcher.give_back(sent.batch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the target's CPU carry out an operation for which the call waits, or which travels by
+    /// itself. Where it is `ordered`, that is after all writes and requests before.
+    ///
+    /// # Safety
+    /// As [`send`](Self::send).
+    pub(super) unsafe fn ask(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<Option<Ticket>, Error> {
+        self.reach(network, pe)?;
+        self.send_open_batch(network, pe)?;
+        self.order_request(network, pe, parts.ordered)?;
+        // SAFETY: the same contract.
+        unsafe { self.send(network, pe, parts) }
+    }
+
+    /// Waits until a request may be sent; one that is `ordered` follows all writes before.
+    fn order_request(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
+        if ordered && self.batcher.uses_proxies(&*network.local().host) {
+            self.quiet(network)
+        } else if ordered {
+            self.order_after_all(network, pe)
+        } else {
+            self.order_after_writes(network, pe, StreamOrder::WritesBeforeMessages)
+        }
+    }
+
+    /// Works as [`ask`](Self::ask), of data and an update for which no call waits: small ones
+    /// travel in a batch.
+    ///
+    /// # Safety
+    /// As [`ask`](Self::ask).
+    #[inline(always)]
+    pub(super) unsafe fn ask_nbi(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        (data, place): (LocalBuf, RemoteAddr),
+        update: Update,
+        parts: RequestParts,
+    ) -> Result<(), Error> {
+        let carried = Carried::Data(data, place);
+        let parts = RequestParts { update: Some(update), carried, ..parts };
+        let are_small = is_small(update.dest.segment, 0) && is_small(place.segment, data.nbytes);
+        let amo = SmallOperation::Amo(update, parts.fetched);
+        let both = [SmallOperation::Put(place, data), amo];
+        let segments = [place.segment, update.dest.segment];
+        let first = usize::from(data.nbytes == 0);
+        let (operations, segments) = (&both[first..], &segments[first..]);
+        if !parts.ordered && are_small && self.batches {
+            if !self.batcher.was_idle(pe) {
+                // SAFETY: the same contract.
+                return unsafe { self.batch(network, pe, segments, operations, true) };
+            }
+            // SAFETY: the same contract.
+            unsafe { self.ask(network, pe, parts) }?;
+            self.batcher.has_left();
+            return Ok(());
+        }
+        if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {
+            self.order_request(network, pe, true)?;
+            if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
+                // SAFETY: the same contract.
+                unsafe { self.batcher.add(Proxy::itself(pe), operations) };
+                let parts = RequestParts { ordered: true, ..RequestParts::BATCH };
+                return self.send_batch(network, pe, parts);
+            }
+        }
+        // SAFETY: the same contract.
+        unsafe { self.ask(network, pe, parts) }.map(|_| ())
+    }
+
+    /// Puts, and updates the word of the signal by the target's CPU.
+    ///
+    /// # Safety
+    /// The source is valid for reads until the call returns or, if that does not wait, until the
+    /// put is complete.
+    pub(super) unsafe fn put_signal(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+        signal: &SignalUpdate,
+    ) -> Result<(), Error> {
+        let &Put { dest, source, .. } = put;
+        let awaited = put.awaits_source();
+        let update = Update::of(&signal.amo());
+        let ordered = signal.follows == Follows::All;
+        if source.nbytes <= self.caps.longest_signaled {
+            self.check_memory(network, LocalAccess::Read, source)?;
+            let parts = RequestParts { ordered, awaited, ..RequestParts::EMPTY };
+            // SAFETY: nothing is fetched; the source is valid by contract.
+            return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
+        }
+        // The acknowledgment of the signal then covers the write.
+        let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
+        // SAFETY: the same contract.
+        let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
+        let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
+        let ordered_after = if source_free { Ok(()) } else { self.order_after_all(network, pe) };
+        // SAFETY: nothing is fetched, and there are no data.
+        let sent = ordered_after.and_then(|()| unsafe { self.ask(network, pe, parts) });
+        match (sent, posted) {
+            (Ok(_), posted) if awaited => self.end(network, pe, posted),
+            (Err(error), PostOutcome::Pending(token)) => {
+                self.wire.forget(token);
+                Err(error)
+            }
+            (sent, _) => sent.map(|_| ()),
+        }
+    }
+
+    /// Waits until the answer to a request to a PE has come.
+    pub(super) fn answered(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        ticket: Option<Ticket>,
+    ) -> Result<(), Error> {
+        self.send_open_batches(network)?;
+        let Some(ticket) = ticket else { return Ok(()) };
+        self.until(network, Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
+        self.forget_idle(pe);
+        Ok(())
+    }
+
+    /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`. The
+    /// old value goes to `fetched`, unless that is null. One that the network lacks is made of its
+    /// compare-and-swap, so that all are atomic with respect to each other.
+    ///
+    /// # Safety
+    /// `fetched` is null or valid for writes of a word until the operation is complete.
+    pub(super) unsafe fn operate(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        if self.batches {
+            match awaited {
+                true => self.send_open_batches(network)?,
+                false => self.send_open_batch(network, pe)?,
+            }
+        }
+        self.order_write(network, pe)?;
+        if !awaited {
+            self.has_written(pe);
+        }
+        if !self.wire.has_amo(network, request.op, request.width) {
+            let old = self.swap_until_applied(network, pe, request)?;
+            if !fetched.is_null() {
+                // SAFETY: valid by contract.
+                unsafe { request.width.write(fetched, old) };
+            }
+            return Ok(());
+        }
+        // SAFETY: the same contract.
+        let mut posted = unsafe { self.wire.amo(network, pe, request, fetched) }?;
+        if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
+            // SAFETY: the same contract.
+            posted = unsafe { self.amo_later(network, pe, request, fetched, posted) }?;
+        }
+        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Starts an atomic operation of the network's for which there was no room at `first`, or whose
+    /// key is to be found.
+    ///
+    /// # Safety
+    /// As [`operate`](Self::operate).
+    #[cold]
+    #[inline(never)]
+    unsafe fn amo_later(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+        first: PostOutcome<W::Token>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        // SAFETY: the same contract.
+        let mut amo = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
+        match self.post_again(network, pe, first, &mut amo)? {
+            PostOutcome::Uncovered => {
+                network.check(pe, request.dest, request.width.nbytes())?;
+                self.covered(network, pe, request.dest, request.width.nbytes())?;
+                self.post_covered(network, pe, amo)
+            }
+            posted => Ok(posted),
+        }
+    }
+
+    /// Carries out an operation by compare-and-swap. Returns the old value.
+    #[cold]
+    #[inline(never)]
+    fn swap_until_applied(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        request: &AmoRequest,
+    ) -> Result<u64, Error> {
+        // The value is unknown: a wrong guess returns it.
+        let mut guess = 0u64;
+        loop {
+            let mut operand = guess;
+            let &AmoRequest { op, width, .. } = request;
+            // SAFETY: an aligned local, whose first bytes are the word, of either width.
+            unsafe {
+                let word = (&raw mut operand).cast();
+                mem::apply(op, width, word, request.operand, request.condition)
+            };
+            let op = AmoOp::CompareSwap;
+            let swap = AmoRequest { op, operand, condition: guess, ..*request };
+            let mut old = 0u64;
+            let fetched = (&raw mut old).cast();
+            // SAFETY: a local that lives until the swap has ended or, on an error, is abandoned.
+            let posted = unsafe { self.wire.amo(network, pe, &swap, fetched) }?;
+            // SAFETY: the same local.
+            let posted = unsafe { self.amo_later(network, pe, &swap, fetched, posted) }?;
+            self.end(network, pe, posted)?;
+            // SAFETY: a live local, written through a pointer to it.
+            let old = unsafe { (&raw const old).read() };
+            if old == guess {
+                return Ok(old);
+            }
+            guess = old;
+        }
+    }
+}
+
+// The lower bytes of a word of 8 bytes are one of 4.
+const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
+
+impl<W: Wire> Origin<W> {
+    /// Checks the ends of the local memory of a long transfer that CPUs of this process move, where
+    /// a fault would end it by a signal. A NIC reports a fault.
+    #[inline]
+    pub(super) fn check_memory(
+        &self,
+        network: &W::Network,
+        access: LocalAccess,
+        memory: LocalBuf,
+    ) -> Result<(), Error> {
+        if memory.nbytes <= Fault::LONG { Ok(()) } else { self.check_long(network, access, memory) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_long(
+        &self,
+        network: &W::Network,
+        access: LocalAccess,
+        memory: LocalBuf,
+    ) -> Result<(), Error> {
+        if !self.caps.copies && !self.batcher.in_session() {
+            return Ok(());
+        }
+        let fault = Fault::at_ends(access, memory);
+        fault.map_or(Ok(()), |fault| Err(network.local().loss.of_memory(fault)))
+    }
+
+    /// Begins or ends a session of one of its contexts.
+    pub(super) fn session(&mut self, network: &W::Network, is_open: bool) -> Result<(), Error> {
+        self.quiet(network)?;
+        if self.caps.sessions {
+            self.batcher.session(is_open);
+            self.batches = self.caps.batches || self.batcher.in_session();
+            if !self.batcher.in_session() {
+                self.wire.end_session();
+            }
+        }
+        Ok(())
+    }
+
+    /// Batches operations on these segments of a PE for it or its proxy. If they `write`, they
+    /// follow the writes before the last fence.
+    ///
+    /// # Safety
+    /// The sources of puts are valid for reads; what is fetched is valid for writes until the
+    /// operation is complete.
+    #[inline]
+    pub(super) unsafe fn batch(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        segments: &[Segment],
+        operations: &[SmallOperation],
+        write: bool,
+    ) -> Result<(), Error> {
+        let proxy = self.batcher.proxy(&*network.local().host, pe, segments);
+        self.reach(network, proxy.pe)?;
+        self.activate(proxy.pe);
+        if write {
+            self.order_after_writes(network, proxy.pe, StreamOrder::WritesBeforeMessages)?;
+        }
+        if !self.batcher.has_room(proxy.pe, operations) {
+            self.send_open_batch(network, proxy.pe)?;
+            // A wait may have found nothing more to do.
+            self.activate(proxy.pe);
+        }
+        // SAFETY: the same contract; what waits for answers is forgotten after a loss.
+        unsafe { self.batcher.add(proxy, operations) };
+        Ok(())
+    }
+
+    /// Sends what is batched for a PE.
+    #[inline]
+    pub(super) fn send_open_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        match self.batcher.has_any(pe) {
+            true => self.send_batch(network, pe, RequestParts::BATCH),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends what is batched for any PE.
+    #[inline]
+    pub(super) fn send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
+        while let Some(&pe) = self.batcher.pes().last() {
+            self.send_open_batch(network, pe)?;
+        }
+        Ok(())
+    }
+
+    /// Issues what is batched for any PE, as far as that needs no wait, while the owner is not in a
+    /// call.
+    pub(super) fn try_send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
+        for i in (0..self.batcher.pes().len()).rev() {
+            self.try_send_batch(network, self.batcher.pes()[i])?;
+        }
+        if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
+    }
+
+    /// Issues what is batched for any PE, as far as that needs no wait, unless the owner, which
+    /// goes on, will do so soon. The owner reports a loss itself.
+    pub(super) fn send_old_batches(&mut self, network: &W::Network) {
+        if !self.batcher.may_stay() {
+            let _ = self.try_send_open_batches(network);
+        }
+    }
+}

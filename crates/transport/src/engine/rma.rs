@@ -1,0 +1,439 @@
+//! Puts and gets, whole or of strided blocks, and the keys of a peer's heap, each of which is found
+//! at the first use of its block.
+#![allow(unsafe_code)]
+
+use super::batching::{SmallOperation, is_small};
+use super::origin::Origin;
+use super::wire::{PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd};
+use crate::peers::damaged;
+use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
+use crate::{
+    Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
+};
+
+impl Put {
+    /// Returns true if the call waits until the source is free.
+    pub(super) fn awaits_source(&self) -> bool {
+        self.completion == Completion::Now && self.source.nbytes > 0
+    }
+}
+
+impl<W: Wire> Origin<W> {
+    /// Returns true if a put to a segment, or each block of one, is batched unless it is a lone
+    /// one.
+    #[inline]
+    fn may_batch_put(&self, pe: Pe, segment: Segment, nbytes: usize) -> bool {
+        // A batch is a message. It may have to wait for the writes before the last fence, and the
+        // writes after the next fence may have to wait for it. A put that is a write, such as a
+        // flag that announces data, avoids both.
+        let only_writes = StreamOrder::WritesByFence..StreamOrder::Everything;
+        let is_write = || self.routes[pe].writes_before && only_writes.contains(&self.caps.order);
+        is_small(segment, nbytes) && self.batches && !is_write()
+    }
+
+    /// Copies local memory to a PE.
+    ///
+    /// # Safety
+    /// The source is valid for reads until the call returns or, if that does not wait, until the
+    /// put is complete.
+    #[inline(always)]
+    pub(super) unsafe fn put(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+    ) -> Result<(), Error> {
+        if self.batches {
+            // SAFETY: the same contract.
+            return unsafe { self.put_or_batch(network, pe, put) };
+        }
+        // SAFETY: the same contract.
+        unsafe { self.put_by_wire(network, pe, put) }
+    }
+
+    /// Batches a put if it is small and not a lone one; otherwise sends what is to leave ahead of
+    /// it, and starts it.
+    ///
+    /// # Safety
+    /// As [`put`](Self::put).
+    #[inline(never)]
+    unsafe fn put_or_batch(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+    ) -> Result<(), Error> {
+        let &Put { dest, source, .. } = put;
+        network.check(pe, dest, source.nbytes)?;
+        if source.nbytes == 0 {
+            return Ok(());
+        }
+        let may_batch = self.may_batch_put(pe, dest.segment, source.nbytes);
+        let is_lone = may_batch && self.batcher.was_idle(pe);
+        if may_batch && !is_lone {
+            let operation = SmallOperation::Put(dest, source);
+            // SAFETY: valid by contract.
+            return unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) };
+        }
+        self.send_open_batch(network, pe)?;
+        // SAFETY: the same contract.
+        unsafe { self.put_by_wire(network, pe, put) }?;
+        // To send one may take longer than what a loop does between two operations.
+        if is_lone {
+            self.batcher.has_left();
+        }
+        Ok(())
+    }
+
+    /// Works as [`put`](Self::put), of one that is not batched.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(always)]
+    unsafe fn put_by_wire(&mut self, network: &W::Network, pe: Pe, put: &Put) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        let posted = unsafe { self.begin_put(network, pe, put, false) }?;
+        if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Starts the writes of a put that is not batched. Returns what became of a single one;
+    /// several are over if the call waits.
+    ///
+    /// # Safety
+    /// As [`put`](Self::put).
+    #[inline(always)]
+    pub(super) unsafe fn begin_put(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+        source_free: bool,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        let &Put { dest, source, .. } = put;
+        self.check_memory(network, LocalAccess::Read, source)?;
+        self.order_write(network, pe)?;
+        if source.nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
+        let mut posted = PostOutcome::Uncovered;
+        if source.nbytes <= self.caps.longest_write {
+            let end = WriteEnd { awaited: put.awaits_source(), source_free };
+            // SAFETY: the same contract.
+            posted = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
+        }
+        self.has_written(pe);
+        if matches!(posted, PostOutcome::Done | PostOutcome::Pending(_)) {
+            return Ok(posted);
+        }
+        // SAFETY: the same contract.
+        unsafe { self.put_later(network, pe, put, source_free, posted) }
+    }
+
+    /// Starts the writes of a put for which there was no room at `first`, that is long, or that
+    /// several keys cover.
+    ///
+    /// # Safety
+    /// As [`put`](Self::put).
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_later(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+        source_free: bool,
+        first: PostOutcome<W::Token>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        let &Put { dest, source, .. } = put;
+        let end = WriteEnd { awaited: put.awaits_source(), source_free };
+        // SAFETY: the same contract.
+        let mut write = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
+        match self.post_again(network, pe, first, &mut write)? {
+            PostOutcome::Uncovered => {}
+            posted => return Ok(posted),
+        }
+        // SAFETY: a part of what is valid by contract.
+        let start = |wire: &mut W, part| unsafe { wire.write(network, pe, part, end) };
+        let longest = self.caps.longest_write;
+        self.in_parts(network, pe, (dest, source), end.awaited, longest, start)?;
+        Ok(PostOutcome::Done)
+    }
+
+    /// Starts the parts of a transfer, none of which is longer than `longest` or than its key
+    /// covers. A part ends at the end of a word of the target, wherever the transfer begins. If the
+    /// call waits or fails, the parts that were started are over on return.
+    fn in_parts(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        (mut at, mut memory): (RemoteAddr, LocalBuf),
+        awaited: bool,
+        longest: usize,
+        mut start: impl FnMut(&mut W, (RemoteAddr, LocalBuf)) -> Result<PostOutcome<W::Token>, Error>,
+    ) -> Result<(), Error> {
+        self.find_keys(network, pe, at, memory.nbytes)?;
+        let (mut started, mut done) = (Vec::new(), Ok(()));
+        while done.is_ok() && memory.nbytes > 0 {
+            let nbytes = memory.nbytes.min(longest - (at.offset % 8) as usize);
+            let posted = self.covered(network, pe, at, nbytes).and_then(|nbytes| {
+                let part = (at, memory.first(nbytes));
+                at.offset += nbytes as u64;
+                memory = memory.skip(nbytes);
+                self.post_covered(network, pe, |wire| start(wire, part))
+            });
+            done = posted.map(|part| started.push(part));
+        }
+        if !awaited && done.is_ok() {
+            return Ok(());
+        }
+        // After a loss each fails at once, and is forgotten.
+        started.into_iter().fold(done, |done, part| {
+            let ended = self.end(network, pe, part);
+            done.and(ended)
+        })
+    }
+
+    /// Copies a PE's memory to local memory.
+    ///
+    /// # Safety
+    /// The destination is valid for writes until the call returns or, if that does not wait, until
+    /// the get is complete.
+    #[inline(always)]
+    pub(super) unsafe fn get(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        get: &Get,
+    ) -> Result<(), Error> {
+        self.check_memory(network, LocalAccess::Write, get.dest)?;
+        if self.batches {
+            // SAFETY: the same contract.
+            return unsafe { self.get_or_batch(network, pe, get) };
+        }
+        // SAFETY: the same contract.
+        unsafe { self.get_by_wire(network, pe, get) }
+    }
+
+    /// Batches a get if it is small, not a lone one, and no call waits for it; otherwise sends what
+    /// is to leave ahead of it, and starts it.
+    ///
+    /// # Safety
+    /// As [`get`](Self::get).
+    #[inline(never)]
+    unsafe fn get_or_batch(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        get: &Get,
+    ) -> Result<(), Error> {
+        let &Get { dest, source, completion } = get;
+        network.check(pe, source, dest.nbytes)?;
+        if dest.nbytes == 0 {
+            return Ok(());
+        }
+        let may_batch = completion != Completion::Now && is_small(source.segment, dest.nbytes);
+        let is_lone = may_batch && self.batcher.was_idle(pe);
+        if may_batch && !is_lone {
+            let operation = SmallOperation::Get(source, dest);
+            // SAFETY: valid by contract.
+            return unsafe { self.batch(network, pe, &[source.segment], &[operation], false) };
+        }
+        match completion {
+            Completion::Now => self.send_open_batches(network)?,
+            _ => self.send_open_batch(network, pe)?,
+        }
+        // SAFETY: the same contract.
+        unsafe { self.get_by_wire(network, pe, get) }?;
+        if is_lone {
+            self.batcher.has_left();
+        }
+        Ok(())
+    }
+
+    /// Works as [`get`](Self::get), of one that is not batched.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(always)]
+    pub(super) unsafe fn get_by_wire(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        get: &Get,
+    ) -> Result<(), Error> {
+        let &Get { dest, source, completion } = get;
+        let awaited = completion == Completion::Now;
+        self.reach(network, pe)?;
+        if dest.nbytes == 0 {
+            return Ok(());
+        }
+        let mut posted = PostOutcome::Uncovered;
+        if dest.nbytes <= self.caps.longest_read {
+            // SAFETY: the same contract.
+            posted = unsafe { self.wire.read(network, pe, (source, dest), awaited) }?;
+        }
+        if !awaited {
+            self.activate(pe);
+        }
+        if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
+            // SAFETY: the same contract.
+            posted = unsafe { self.get_later(network, pe, get, posted) }?;
+        }
+        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Starts the reads of a get for which there was no room at `first`, that is long, or that
+    /// several keys cover; several are over if the call waits.
+    ///
+    /// # Safety
+    /// As [`get`](Self::get).
+    #[cold]
+    #[inline(never)]
+    unsafe fn get_later(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        get: &Get,
+        first: PostOutcome<W::Token>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        let &Get { dest, source, completion } = get;
+        let awaited = completion == Completion::Now;
+        // SAFETY: the same contract, also of a part.
+        let start = |wire: &mut W, part| unsafe { wire.read(network, pe, part, awaited) };
+        match self.post_again(network, pe, first, &mut |wire| start(wire, (source, dest)))? {
+            PostOutcome::Uncovered => {}
+            posted => return Ok(posted),
+        }
+        let longest = self.caps.longest_read;
+        self.in_parts(network, pe, (source, dest), awaited, longest, start)?;
+        Ok(PostOutcome::Done)
+    }
+
+    /// Puts blocks. The local memory is free when the call returns.
+    ///
+    /// # Safety
+    /// Every block is valid for reads.
+    pub(super) unsafe fn put_strided(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        blocks: StridedBlocks,
+    ) -> Result<(), Error> {
+        let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
+        let may_batch = self.may_batch_put(pe, segment, nbytes);
+        let (access, operation) = (LocalAccess::Read, SmallOperation::PutStrided);
+        // SAFETY: the same contract.
+        if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {
+            return Ok(());
+        }
+        for (dest, source) in blocks.each() {
+            let put = Put { dest, source, completion: Completion::Now };
+            // SAFETY: a block, valid by contract.
+            unsafe { self.put(network, pe, &put) }?;
+        }
+        Ok(())
+    }
+
+    /// Starts to get blocks.
+    ///
+    /// # Safety
+    /// Every block is valid for writes until the get is complete.
+    pub(super) unsafe fn get_strided_nbi(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        blocks: StridedBlocks,
+    ) -> Result<(), Error> {
+        let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.batches;
+        let (access, operation) = (LocalAccess::Write, SmallOperation::GetStrided);
+        // SAFETY: the same contract.
+        if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {
+            return Ok(());
+        }
+        for (source, dest) in blocks.each() {
+            let get = Get { dest, source, completion: Completion::AtQuiet };
+            // SAFETY: a block, valid by contract.
+            unsafe { self.get(network, pe, &get) }?;
+        }
+        Ok(())
+    }
+
+    /// Checks the blocks and, if they `may_batch`, batches as many at once as fit a batch, by the
+    /// operation for some of them. Returns false if that is not more than one.
+    ///
+    /// # Safety
+    /// Every block is valid for this access until the operation is complete.
+    unsafe fn batch_strided(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        blocks: StridedBlocks,
+        may_batch: bool,
+        access: LocalAccess,
+        operation: fn(StridedBlocks) -> SmallOperation,
+    ) -> Result<bool, Error> {
+        network.check(pe, blocks.remote, blocks.remote_nbytes())?;
+        let at_once = self.batcher.most_blocks(blocks.local.nbytes).min(blocks.n);
+        if !may_batch || at_once < 2 || blocks.local.nbytes == 0 {
+            return Ok(false);
+        }
+        self.check_memory(network, access, blocks.local_range())?;
+        let (segments, write) = (&[blocks.remote.segment], access == LocalAccess::Read);
+        for part in blocks.in_parts(at_once) {
+            // SAFETY: valid by contract.
+            unsafe { self.batch(network, pe, segments, &[operation(part)], write) }?;
+        }
+        Ok(true)
+    }
+}
+
+impl<W: Wire> Origin<W> {
+    /// Returns how many bytes of a range in the segment of a PE that is reached one key covers,
+    /// once that key was found.
+    #[inline]
+    pub(super) fn covered(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<usize, Error> {
+        loop {
+            match self.wire.covered(network, pe, at, nbytes)? {
+                Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
+                Covered::Unknown(block) => self.find_key(network, pe, block)?,
+            }
+        }
+    }
+
+    /// Checks a range in the segment of a PE that is reached, and finds all keys that cover it. So
+    /// only a loss can end a call that has started some of its parts, and it ends these, too.
+    pub(super) fn find_keys(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        mut at: RemoteAddr,
+        mut nbytes: usize,
+    ) -> Result<(), Error> {
+        network.check(pe, at, nbytes)?;
+        while nbytes > 0 {
+            let covered = self.covered(network, pe, at, nbytes)?;
+            at.offset += covered as u64;
+            nbytes -= covered;
+        }
+        Ok(())
+    }
+
+    /// Reads the entry of a block from the table of a PE, and learns its key.
+    #[cold]
+    fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
+        let from = heap_blocks::entry(block, network.nbytes(pe, Segment::Internal)?);
+        let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
+        let to = LocalBuf { base: self.entry.as_mut_ptr(), nbytes: ENTRY };
+        let get = Get { dest: to, source: from, completion: Completion::Now };
+        // SAFETY: memory of the origin's, which outlives its wire's use of it.
+        unsafe { self.get_by_wire(network, pe, &get) }?;
+        let entry = *self.entry;
+        self.wire.learn(network, pe, block, &entry)
+    }
+}

@@ -1,0 +1,404 @@
+//! The work of a target on the requests that come: it carries each out in its turn
+//! ([`streams`](super::target)), and replies if the request asks or an old value is due.
+
+use super::acks::Acks;
+use super::batch;
+use super::message::{
+    Ack, MAX_IN_FLIGHT, MAX_ORIGINS, Reply, Request, Stream, StreamPosition, has_reached,
+};
+use super::wire::NetworkPe;
+use crate::peers::loss::Violation;
+use crate::segments::Segments;
+use crate::{Host, LocalBuf, Pe};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The functions by which a provider serves requests.
+pub trait Serving {
+    /// The destination of the reply to a request.
+    type ReplyTo: Copy;
+    /// The name of data that stay at the origin until they are fetched.
+    type Remote;
+    /// The provider's data on a segment.
+    type Extra;
+
+    /// Returns this PE.
+    fn local(&self) -> &NetworkPe<Self::Extra>;
+
+    /// Sends a reply, with the answers to a batch.
+    ///
+    /// # Errors
+    /// When no PE requests as much.
+    fn reply(
+        &self,
+        incoming: Incoming<Self::ReplyTo>,
+        reply: Reply,
+        answers: Vec<u8>,
+    ) -> Result<(), Violation>;
+
+    /// Begins to fetch the data of a request to where they go. [`RequestTarget::finish`] comes
+    /// next.
+    fn fetch(&self, incoming: Incoming<Self::ReplyTo>, data: Self::Remote, place: LocalBuf);
+}
+
+/// A request, and where the reply to it goes.
+#[derive(Clone, Copy)]
+pub struct Incoming<T> {
+    /// The request.
+    pub request: Request,
+    /// The destination of the reply to the request.
+    pub reply_to: T,
+}
+
+/// The data that come with a request.
+pub enum IncomingData<'a, R> {
+    /// Bytes that came with it.
+    Here(Body<'a>),
+    /// This many bytes, which are to be fetched.
+    There(R, usize),
+}
+
+/// A request that came before what it is to follow.
+struct EarlyRequest<T, R> {
+    incoming: Incoming<T>,
+    data: EarlyData<R>,
+}
+
+/// The data that came with an early request.
+enum EarlyData<R> {
+    Data(Vec<u8>),
+    Batch(Vec<u8>),
+    There(R, usize),
+}
+
+impl<R> EarlyData<R> {
+    fn keep(data: IncomingData<'_, R>) -> EarlyData<R> {
+        match data {
+            IncomingData::Here(Body::Data(bytes)) => EarlyData::Data(bytes.to_vec()),
+            IncomingData::Here(Body::Batch(batch)) => EarlyData::Batch(batch.to_vec()),
+            IncomingData::There(data, nbytes) => EarlyData::There(data, nbytes),
+        }
+    }
+}
+
+/// The requests of peers to this PE. One thread at a time uses the target; it is not borrowed while
+/// a function of [`Serving`] runs.
+pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
+
+impl<T: Copy, R> RequestTarget<T, R> {
+    /// Returns the target of PE `me`.
+    pub fn new(me: Pe) -> RequestTarget<T, R> {
+        RequestTarget(RefCell::new(Streams::new(me)))
+    }
+
+    /// Takes a request that has come: carries it out with those that waited for it, or keeps it
+    /// until its turn comes.
+    ///
+    /// # Errors
+    /// When no PE of the job sends it.
+    pub fn take(
+        &self,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        incoming: Incoming<T>,
+        data: IncomingData<'_, R>,
+    ) -> Result<(), Violation> {
+        if let IncomingData::There(_, nbytes) = data {
+            place(serving, &incoming.request, nbytes)?;
+        }
+        let request = &incoming.request;
+        let order = self.0.borrow_mut().arrived(&serving.local().acks, request)?;
+        if order == ArrivalOrder::Early {
+            let early = EarlyRequest { incoming, data: EarlyData::keep(data) };
+            self.0.borrow_mut().keep(request, early);
+            return Ok(());
+        }
+        self.carry_out(serving, incoming, data)?;
+        self.carry_out_early(serving, request.stream)
+    }
+
+    /// Carries out a request whose data were fetched, and those that waited for it.
+    ///
+    /// # Errors
+    /// When no PE of the job sends one of them.
+    pub fn finish(
+        &self,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        incoming: Incoming<T>,
+    ) -> Result<(), Violation> {
+        self.carry_out(serving, incoming, IncomingData::Here(Body::Data(&[])))?;
+        self.carry_out_early(serving, incoming.request.stream)
+    }
+
+    /// Carries out the requests that came early, as far as their turn has come.
+    fn carry_out_early(
+        &self,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        stream: Stream,
+    ) -> Result<(), Violation> {
+        loop {
+            let next = self.0.borrow_mut().take_ready(stream);
+            let Some(EarlyRequest { incoming, data }) = next else { return Ok(()) };
+            let data = match data {
+                EarlyData::Data(ref bytes) => IncomingData::Here(Body::Data(bytes)),
+                EarlyData::Batch(ref batch) => IncomingData::Here(Body::Batch(batch)),
+                EarlyData::There(data, nbytes) => IncomingData::There(data, nbytes),
+            };
+            self.carry_out(serving, incoming, data)?;
+        }
+    }
+
+    /// Carries out a request, or begins to fetch its data.
+    fn carry_out(
+        &self,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        incoming: Incoming<T>,
+        data: IncomingData<'_, R>,
+    ) -> Result<(), Violation> {
+        let request = &incoming.request;
+        let body = match data {
+            IncomingData::Here(body) => body,
+            IncomingData::There(data, nbytes) => {
+                serving.fetch(incoming, data, place(serving, request, nbytes)?);
+                return Ok(());
+            }
+        };
+        let mut answers = Vec::new();
+        let NetworkPe { segments, host, .. } = serving.local();
+        let old = request.carry_out(body, segments, &**host, &mut answers)?;
+        let reply = self.0.borrow_mut().carried_out(&serving.local().acks, request, old);
+        match reply {
+            Some(reply) => serving.reply(incoming, reply, answers),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The content that comes with a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    /// Small operations.
+    Batch(&'a [u8]),
+    /// Bytes for the place that the request names.
+    Data(&'a [u8]),
+}
+
+impl Request {
+    /// Stores the data or carries out the batch that comes with it, then carries out its update.
+    /// Returns the old value, and appends to `answers` what the batch returns.
+    ///
+    /// # Errors
+    /// When no PE requests that. What comes before the error was carried out.
+    pub fn carry_out<T>(
+        &self,
+        body: Body<'_>,
+        segments: &Segments<T>,
+        host: &dyn Host,
+        answers: &mut Vec<u8>,
+    ) -> Result<u64, Violation> {
+        match body {
+            Body::Data([]) => {}
+            Body::Data(data) if segments.write(self.dest, data) => {}
+            Body::Data(_) => return Err(Violation::Address(self.dest.offset)),
+            Body::Batch(batch) => batch::carry_out(batch, segments, host, answers)?,
+        }
+        self.apply(segments)
+    }
+
+    /// Carries out the update, if there is one, and returns the old value.
+    ///
+    /// # Errors
+    /// When its word is not in the memory of this PE.
+    fn apply<T>(&self, segments: &Segments<T>) -> Result<u64, Violation> {
+        let Some(update) = self.update else { return Ok(0) };
+        segments.apply(&update.at_target()).ok_or(Violation::Address(update.dest.offset))
+    }
+}
+
+/// Returns where the data of a request go.
+fn place(serving: &impl Serving, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
+    let place = serving.local().segments.bytes(request.dest, nbytes);
+    place.ok_or(Violation::Address(request.dest.offset))
+}
+
+/// The streams of requests to PE `me`. `T` is a request that came early.
+#[derive(Debug)]
+pub struct Streams<T> {
+    me: Pe,
+    carried: HashMap<Stream, CarriedOut<T>>,
+}
+
+impl<T> Streams<T> {
+    /// Returns a table without streams.
+    pub fn new(me: Pe) -> Streams<T> {
+        Streams { me, carried: HashMap::new() }
+    }
+
+    /// Takes the acknowledgment of a request that has arrived. Returns what to do with it.
+    ///
+    /// # Errors
+    /// When no origin sends it at this point.
+    pub fn arrived(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
+        let &Request { stream, place, ack, .. } = request;
+        if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
+            return Err(Violation::Unknown("stream of requests"));
+        }
+        if let Some(ack) = ack {
+            acks.acknowledge(stream.pe, ack)?;
+        }
+        self.carried.entry(stream).or_default().arrival_order(place)
+    }
+
+    /// Keeps what is needed of a request that came [early](ArrivalOrder::Early).
+    pub fn keep(&mut self, request: &Request, early: T) {
+        self.carried.entry(request.stream).or_default().keep(request.place, early);
+    }
+
+    /// Removes and returns a request of a stream that arrived early and may be carried out now.
+    pub fn take_ready(&mut self, stream: Stream) -> Option<T> {
+        self.carried.get_mut(&stream)?.take_ready()
+    }
+
+    /// Records that a request was carried out, which found this old value. Returns the reply if the
+    /// request asks for one or for the old value; otherwise the next message to its PE has it.
+    pub fn carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
+        let &Request { stream, place, slot, .. } = request;
+        let carried = self.carried.entry(stream).or_default();
+        carried.carried_out(place.number);
+        let count = carried.count();
+        if !place.asks && slot.is_none() {
+            acks.carried_out(stream, count);
+            return None;
+        }
+        let ack = Ack { origin: stream.origin, count };
+        Some(Reply { pe: self.me, ack, old: slot.map(|slot| (slot, old)) })
+    }
+}
+
+/// The order in which a request has arrived, relative to those that precede it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrivalOrder {
+    /// It is carried out next.
+    Next,
+    /// It is [kept](CarriedOut::keep), since others precede it.
+    Early,
+}
+
+/// The record of what a target has carried out of one stream. `T` is a request that arrived early.
+#[derive(Debug)]
+pub struct CarriedOut<T> {
+    /// All requests up to this number are carried out.
+    count: u32,
+    /// Requests beyond it that are carried out, too.
+    beyond: Vec<u32>,
+    early: Vec<(StreamPosition, T)>,
+}
+
+impl<T> Default for CarriedOut<T> {
+    fn default() -> CarriedOut<T> {
+        CarriedOut { count: 0, beyond: Vec::new(), early: Vec::new() }
+    }
+}
+
+impl<T> CarriedOut<T> {
+    /// Returns a record that starts as if `count` requests had been carried out.
+    #[cfg(test)]
+    pub(super) fn start_at(count: u32) -> CarriedOut<T> {
+        CarriedOut { count, ..CarriedOut::default() }
+    }
+
+    /// Returns the number of requests carried out without a gap.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns what to do with a request.
+    ///
+    /// # Errors
+    /// If no origin sends it at this point.
+    #[inline]
+    pub fn arrival_order(&self, place: StreamPosition) -> Result<ArrivalOrder, Violation> {
+        let StreamPosition { number, after, .. } = place;
+        let ahead = number.wrapping_sub(self.count);
+        let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead)
+            && !self.beyond.contains(&number)
+            && self.early.iter().all(|(other, _)| other.number != number);
+        match is_new && has_reached(number.wrapping_sub(1), after) {
+            false => Err(Violation::Number(number)),
+            true if has_reached(self.count, after) => Ok(ArrivalOrder::Next),
+            true => Ok(ArrivalOrder::Early),
+        }
+    }
+
+    /// Keeps a request that is to be carried out later.
+    pub fn keep(&mut self, place: StreamPosition, request: T) {
+        self.early.push((place, request));
+    }
+
+    /// Records that a request is carried out.
+    #[inline]
+    pub fn carried_out(&mut self, number: u32) {
+        if number != self.count.wrapping_add(1) {
+            return self.beyond.push(number);
+        }
+        self.count = number;
+        while let Some(next) = self.beyond.iter().position(|n| *n == self.count.wrapping_add(1)) {
+            self.beyond.swap_remove(next);
+            self.count = self.count.wrapping_add(1);
+        }
+    }
+
+    /// Removes and returns a kept request that may be carried out now.
+    #[inline]
+    pub fn take_ready(&mut self) -> Option<T> {
+        let count = self.count;
+        let next = self.early.iter().position(|(place, _)| has_reached(count, place.after))?;
+        Some(self.early.swap_remove(next).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::message::StreamPosition;
+    use crate::{RemoteAddr, Segment};
+
+    /// Returns a request that does nothing.
+    fn request(stream: Stream, number: u32, after: u32) -> Request {
+        Request {
+            stream,
+            place: StreamPosition { number, after, asks: false },
+            ack: None,
+            slot: None,
+            update: None,
+            dest: RemoteAddr { segment: Segment::Heap, offset: 0 },
+        }
+    }
+
+    #[test]
+    fn requests_wait_for_their_turn_and_are_acknowledged() {
+        let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
+        let stream = Stream { pe: Pe(1), origin: 3 };
+        let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
+        let fetch = Request { slot: Some(7), ..first };
+        assert_eq!(streams.arrived(&acks, &second), Ok(ArrivalOrder::Early));
+        streams.keep(&second, "second");
+        assert_eq!(streams.take_ready(stream), None);
+        assert_eq!(streams.arrived(&acks, &fetch), Ok(ArrivalOrder::Next));
+        let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
+        assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
+        assert_eq!(streams.take_ready(stream), Some("second"));
+        assert_eq!(streams.carried_out(&acks, &second, 0), None);
+        assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
+        assert_eq!(streams.arrived(&acks, &second), Err(Violation::Number(2)));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_streams_that_do_not_exist() {
+        let (acks, mut streams) = (Acks::new(2), Streams::<()>::new(Pe(0)));
+        for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
+            let order = streams.arrived(&acks, &request(stream, 2, 1));
+            assert_eq!(order, Err(Violation::Unknown("stream of requests")));
+        }
+        assert!(streams.carried.is_empty());
+    }
+}

@@ -1,0 +1,457 @@
+//! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
+#![allow(unsafe_code)]
+
+use super::message::Request;
+use super::wire::{
+    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
+    WriteEnd,
+};
+use super::{Issuers, NetworkPe, Origin};
+use crate::peers::damaged;
+use crate::progress::backoff::WaitLimits;
+use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
+use crate::{
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Follows, Get, Host, LocalBuf, Open, Pe,
+    Put, RemoteAddr, Segment, SignalUpdate,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+static LIMITS: WaitLimits = WaitLimits::for_tests();
+
+pub(super) const PEER: Pe = Pe(1);
+/// Bytes of a block that a key covers.
+const BLOCK: u64 = 128;
+
+struct Quiet;
+
+impl Host for Quiet {}
+
+/// The network of PE 0, whose peer has any address.
+pub(super) struct TestNetwork(NetworkPe);
+
+impl WireNetwork for TestNetwork {
+    type Extra = ();
+
+    fn local(&self) -> &NetworkPe {
+        &self.0
+    }
+
+    fn nbytes(&self, _: Pe, segment: Segment) -> Result<u64, Error> {
+        Ok(if segment == Segment::Internal { TABLE as u64 } else { u64::MAX })
+    }
+
+    fn host_of(&self, _: Pe) -> Option<String> {
+        None
+    }
+}
+
+/// A call of a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Called {
+    Write,
+    Read,
+    Send,
+    Flush,
+    Poll,
+}
+
+/// A wire whose operations are over once it is polled. Nothing moves.
+pub(super) struct TestWire {
+    caps: WireCaps,
+    calls: Vec<Called>,
+    in_flight: usize,
+    /// Operations that were started, and those of them that are over.
+    started: u32,
+    over: u32,
+    /// The time at which the last operation was started.
+    started_at: Option<Instant>,
+    /// The write that fails, by its number.
+    failing_write: usize,
+    /// The key of the second block is known, or damaged.
+    is_known: bool,
+    is_damaged: bool,
+    /// Called by each poll; returns whether there was work.
+    pub(super) polled: Option<Box<dyn FnMut() -> bool + Send>>,
+}
+
+impl TestWire {
+    fn start(&mut self, call: Called) -> PostOutcome<u32> {
+        self.calls.push(call);
+        self.in_flight += 1;
+        self.started += 1;
+        self.started_at = Some(Instant::now());
+        PostOutcome::Pending(self.started)
+    }
+}
+
+impl Wire for TestWire {
+    type Network = TestNetwork;
+    type Token = u32;
+    type Outside = ();
+
+    fn caps(&self) -> WireCaps {
+        self.caps
+    }
+
+    fn reach(&mut self, _: &TestNetwork, _: Pe) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn covered(
+        &mut self,
+        _: &TestNetwork,
+        _: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<Covered, Error> {
+        let index = (at.offset / BLOCK) as usize;
+        let (start, end) = (index as u64 * BLOCK, (index as u64 + 1) * BLOCK);
+        Ok(match at.segment == Segment::Heap && index == 1 && !self.is_known {
+            true => Covered::Unknown(HeapBlock { index, start, end }),
+            false => Covered::Bytes(nbytes.min((end - at.offset) as usize)),
+        })
+    }
+
+    fn learn(
+        &mut self,
+        _: &TestNetwork,
+        pe: Pe,
+        _: HeapBlock,
+        _: &[u8; ENTRY],
+    ) -> Result<(), Error> {
+        self.is_known = !self.is_damaged;
+        if self.is_damaged { Err(damaged(pe, "key")) } else { Ok(()) }
+    }
+
+    unsafe fn write(
+        &mut self,
+        _: &TestNetwork,
+        _: Pe,
+        (to, _): (RemoteAddr, LocalBuf),
+        _: WriteEnd,
+    ) -> Result<PostOutcome<u32>, Error> {
+        if to.offset >= BLOCK && !self.is_known {
+            return Ok(PostOutcome::Uncovered);
+        }
+        let n = self.calls.iter().filter(|call| **call == Called::Write).count();
+        match n + 1 == self.failing_write {
+            true => Err(Error::Invalid("the write that fails".to_owned())),
+            false => Ok(self.start(Called::Write)),
+        }
+    }
+
+    unsafe fn read(
+        &mut self,
+        _: &TestNetwork,
+        _: Pe,
+        _: (RemoteAddr, LocalBuf),
+        _: bool,
+    ) -> Result<PostOutcome<u32>, Error> {
+        Ok(self.start(Called::Read))
+    }
+
+    fn has_amo(&self, _: &TestNetwork, _: AmoOp, _: AmoWidth) -> bool {
+        false
+    }
+
+    fn carries_out(_: &TestNetwork, _: Segment) -> bool {
+        false
+    }
+
+    unsafe fn amo(
+        &mut self,
+        _: &TestNetwork,
+        _: Pe,
+        _: &AmoRequest,
+        _: *mut u8,
+    ) -> Result<PostOutcome<u32>, Error> {
+        unreachable!("the target's CPU carries them out")
+    }
+
+    unsafe fn send(
+        &mut self,
+        _: &TestNetwork,
+        _: Pe,
+        _: &Request,
+        _: Payload<'_>,
+        _: bool,
+    ) -> Result<PostOutcome<u32>, Error> {
+        Ok(self.start(Called::Send))
+    }
+
+    fn is_over(&mut self, _: &TestNetwork, _: Pe, token: &u32) -> Result<bool, Error> {
+        Ok(*token <= self.over)
+    }
+
+    fn begin_flush(&mut self, _: &TestNetwork, _: Pe) -> Result<(), Error> {
+        self.calls.push(Called::Flush);
+        Ok(())
+    }
+
+    fn is_flushed(&mut self, _: &TestNetwork, _: Pe) -> Result<bool, Error> {
+        Ok(self.in_flight == 0)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn in_flight_to(&self, _: Pe) -> usize {
+        self.in_flight
+    }
+
+    fn poll(&mut self, _: &TestNetwork, _: TakeReply<'_>) -> Result<bool, Error> {
+        self.calls.push(Called::Poll);
+        (self.over, self.in_flight) = (self.started, 0);
+        Ok(self.polled.as_mut().is_none_or(|polled| polled()))
+    }
+
+    fn serve(&self, network: &TestNetwork, _: u32, _: bool) -> Result<bool, Error> {
+        network.0.state.polled();
+        Ok(false)
+    }
+
+    fn sleep(&mut self, _: &TestNetwork, _: Duration) {}
+
+    fn arm(&self, _: bool) -> bool {
+        false
+    }
+
+    fn abandon(&mut self, _: &TestNetwork) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Returns PE 0's network and an origin whose writes have 64 bytes at most.
+pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
+    let open = Open {
+        pe: Pe(0),
+        n_pes: 2,
+        secret: [0; 32],
+        one_machine: true,
+        cpus_per_pe: 1,
+        amos: Amos::Software,
+        part: None,
+        host: Arc::new(Quiet),
+    };
+    let network = NetworkPe::new(&open, "here".to_owned(), &LIMITS);
+    let network = TestNetwork(network.expect("a timer"));
+    let caps = WireCaps {
+        copies: false,
+        batches: false,
+        sessions: false,
+        order: StreamOrder::Unordered,
+        polled: PolledUntil::Over,
+        flushes_free: false,
+        longest_signaled: 8,
+        longest_write: 64,
+        longest_read: 1 << 20,
+        longest_batch: (1024, 1024),
+        window: 64,
+        max_unanswered: 64,
+        max_in_flight: 1024,
+    };
+    let wire = TestWire {
+        caps,
+        calls: Vec::new(),
+        in_flight: 0,
+        started: 0,
+        over: 0,
+        started_at: None,
+        failing_write: 0,
+        is_known: false,
+        is_damaged: false,
+        polled: None,
+    };
+    let origin = Origin::new(wire, &network);
+    (network, origin)
+}
+
+static BYTES: [u8; 256] = [0; 256];
+
+fn at(offset: u64) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Heap, offset }
+}
+
+fn put(nbytes: usize, completion: Completion) -> Put {
+    Put { dest: at(0), source: LocalBuf::source(BYTES.as_ptr(), nbytes), completion }
+}
+
+#[test]
+fn all_parts_of_a_put_start_before_it_waits() {
+    let (network, mut origin) = origin();
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(100, Completion::Now)) };
+    assert_eq!(done, Ok(()));
+    assert_eq!(origin.wire.calls, [Called::Write, Called::Write, Called::Poll]);
+}
+
+#[test]
+fn all_parts_of_a_get_start_before_it_waits() {
+    let (network, mut origin) = origin();
+    origin.caps.longest_read = 64;
+    let mut bytes = [0u8; 128];
+    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 128 };
+    let get = Get { dest, source: at(0), completion: Completion::Now };
+    // SAFETY: the destination outlives the call.
+    assert_eq!(unsafe { origin.get(&network, PEER, &get) }, Ok(()));
+    assert_eq!(origin.wire.calls, [Called::Read, Called::Read, Called::Poll]);
+}
+
+/// A key that cannot be used is found before anything of the put has started.
+#[test]
+fn no_part_starts_before_all_keys_are_known() {
+    let (network, mut origin) = origin();
+    origin.wire.is_damaged = true;
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
+    assert_eq!(done, Err(damaged(PEER, "key")));
+    assert_eq!(origin.wire.calls, [Called::Read, Called::Poll], "the entry of the key");
+    origin.wire.is_damaged = false;
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
+    let writes = origin.wire.calls.iter().filter(|call| **call == Called::Write).count();
+    assert_eq!((done, writes), (Ok(()), 4), "two in each block");
+}
+
+#[test]
+fn parts_that_have_started_are_over_when_a_later_one_fails() {
+    let (network, mut origin) = origin();
+    (origin.wire.is_known, origin.wire.failing_write) = (true, 3);
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
+    assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
+    assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
+}
+
+/// Otherwise the time that the wire takes to send one would make the next one a lone one, too.
+#[test]
+fn a_lone_operation_has_left_after_the_wire_has_it() {
+    let mut bytes = [0u8; 8];
+    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 8 };
+    for is_put in [true, false] {
+        let (network, mut origin) = origin();
+        origin.batches = true;
+        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        let done = if is_put {
+            // SAFETY: a static source.
+            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
+        } else {
+            // SAFETY: the destination outlives the origin.
+            unsafe { origin.get(&network, PEER, &get) }
+        };
+        assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
+        assert!(origin.batcher.last_left() >= origin.wire.started_at, "put: {is_put}");
+    }
+}
+
+/// A put with a signal after everything before: its message follows what comes before, and nothing
+/// else does.
+fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
+    let op = AmoOp::Add;
+    let signal = SignalUpdate { dest: at(0), op, value: 1, follows: Follows::All };
+    let put = put(64, Completion::AtQuiet);
+    // SAFETY: a static source.
+    assert_eq!(unsafe { origin.put_signal(network, PEER, &put, &signal) }, Ok(()));
+}
+
+#[test]
+fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
+    let (network, mut origin) = origin();
+    origin.caps.order = StreamOrder::WritesBeforeMessages;
+    for _ in 0..2 {
+        signal_after_all(&mut origin, &network);
+    }
+    let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
+    assert_eq!(origin.wire.calls, calls, "nothing is flushed");
+    assert!(!origin.routes[PEER].writes_before, "there was no fence");
+}
+
+#[test]
+fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
+    let (network, mut origin) = origin();
+    origin.caps.order = StreamOrder::Everything;
+    for _ in 0..2 {
+        signal_after_all(&mut origin, &network);
+        assert_eq!(origin.fence(&network), Ok(()));
+    }
+    let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
+    assert_eq!(origin.wire.calls, calls, "no request is awaited, and nothing is flushed");
+}
+
+#[test]
+fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything() {
+    for (order, calls) in [
+        (StreamOrder::Everything, &[Called::Poll, Called::Send, Called::Send][..]),
+        (StreamOrder::Unordered, &[Called::Send]),
+    ] {
+        let (network, mut origin) = origin();
+        origin.caps.order = order;
+        origin.batches = true;
+        origin.batcher.session(true);
+        // SAFETY: a static source.
+        assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+        assert_eq!(origin.try_send_batch(&network, PEER), Ok(()));
+        assert_eq!((origin.unsent.len(), &origin.wire.calls[..]), (1, &[][..]), "it is issued");
+        assert_eq!(origin.send_question(&network, PEER), Ok(()));
+        assert_eq!(origin.wire.calls, calls, "{order:?}");
+    }
+}
+
+#[test]
+fn what_is_batched_leaves_before_another_pe_is_reached() {
+    let (network, mut origin) = origin();
+    origin.batches = true;
+    origin.batcher.session(true);
+    let put = put(8, Completion::AtQuiet);
+    // SAFETY: a static source.
+    assert_eq!(unsafe { origin.put(&network, PEER, &put) }, Ok(()));
+    assert_eq!(origin.wire.calls, []);
+    // SAFETY: the same.
+    assert_eq!(unsafe { origin.put(&network, Pe(0), &put) }, Ok(()));
+    assert_eq!(origin.wire.calls, [Called::Send]);
+}
+
+#[test]
+fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
+    let (network, mut origin) = origin();
+    // SAFETY: a static source.
+    assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+    assert!(origin.is_unfinished(), "it is to be polled");
+    origin.caps.polled = PolledUntil::Started;
+    assert!(!origin.is_unfinished());
+}
+
+#[test]
+fn the_message_of_a_signal_follows_the_writes_before_it() {
+    let (network, mut origin) = origin();
+    signal_after_all(&mut origin, &network);
+    let calls = [Called::Write, Called::Flush, Called::Poll, Called::Send];
+    assert_eq!(origin.wire.calls, calls, "the wire does not order messages");
+}
+
+#[test]
+fn peers_are_not_served_once_what_is_awaited_is_over() {
+    let (network, mut origin) = origin();
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(8, Completion::Now)) };
+    assert_eq!(done, Ok(()));
+    assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
+    assert_eq!(network.0.state.polls(), 0, "the wire does not serve");
+}
+
+/// Returns an issuer of this origin, whose owner has left a write in flight.
+pub(super) fn left_unfinished(
+    network: &TestNetwork,
+    origin: Origin<TestWire>,
+) -> (Arc<Issuers<TestWire>>, Arc<super::Issuer<TestWire>>) {
+    let issuers = Arc::new(Issuers::default());
+    let issuer = issuers.issuer((1, "SHMEM_TEST"), || Ok((origin, ()))).expect("an issuer");
+    let done = issuers.with_origin(network, &issuer, |origin, network| {
+        // SAFETY: a static source.
+        unsafe { origin.put(network, PEER, &put(8, Completion::AtQuiet)) }
+    });
+    assert_eq!(done, Ok(()));
+    (issuers, issuer)
+}

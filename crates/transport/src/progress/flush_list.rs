@@ -1,0 +1,115 @@
+//! The work that calls leave unfinished when they return: requests that are held back to be sent
+//! together, and operations for which no thread waits. The thread that polls next completes it, at
+//! the latest the service thread: see [`ProgressState::request_flush`].
+//!
+//! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates
+//! nothing: holding a request back must be cheaper than sending it.
+//!
+//! [`ProgressState::request_flush`]: super::state::ProgressState::request_flush
+
+use crate::thread::lock;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A list of connections or workers with unfinished operations. The caller ensures that each is in
+/// it only once.
+pub struct FlushList<T> {
+    /// The number of entries, those in the hands of threads included. It changes under the lock;
+    /// most polls read only this.
+    n: AtomicUsize,
+    list: Mutex<Vec<T>>,
+}
+
+impl<T> Default for FlushList<T> {
+    fn default() -> FlushList<T> {
+        FlushList { n: AtomicUsize::new(0), list: Mutex::default() }
+    }
+}
+
+impl<T> FlushList<T> {
+    /// Adds an entry.
+    pub fn add(&self, entry: T) {
+        let mut list = lock(&self.list);
+        list.push(entry);
+        self.n.store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Calls `keep` outside the lock for each entry that is in the list now, to finish it. An entry
+    /// stays if `keep` returns true. Returns how many entries there are then: those that stay,
+    /// those that were added, and those that another thread is finishing or has just kept.
+    pub fn finish(&self, keep: impl FnMut(&mut T) -> bool) -> usize {
+        if self.n.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        let mut entries = std::mem::take(&mut *lock(&self.list));
+        let n_taken = entries.len();
+        entries.retain_mut(keep);
+        let n_finished = n_taken - entries.len();
+        let mut list = lock(&self.list);
+        // The older list has the room that was needed so far.
+        entries.append(&mut list);
+        *list = entries;
+        let n = self.n.load(Ordering::Relaxed) - n_finished;
+        self.n.store(n, Ordering::Relaxed);
+        n
+    }
+
+    /// Returns whether `is_one` holds, or may hold, for any entry: those that another thread is
+    /// finishing may be one. It is called under the lock.
+    pub fn any(&self, is_one: impl FnMut(&T) -> bool) -> bool {
+        let list = lock(&self.list);
+        self.is_partial(&list) || list.iter().any(is_one)
+    }
+
+    /// Returns the results of `what` for all entries; `None` if another thread is finishing some of
+    /// them. It is called under the lock.
+    pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Option<Vec<U>> {
+        let list = lock(&self.list);
+        (!self.is_partial(&list)).then(|| list.iter().map(what).collect())
+    }
+
+    /// Returns true if another thread is finishing some entries, which the locked list lacks.
+    fn is_partial(&self, list: &[T]) -> bool {
+        list.len() < self.n.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_comes_again() {
+        let unfinished = FlushList::default();
+        assert_eq!(unfinished.finish(|_: &mut u32| unreachable!("there is nothing")), 0);
+        (0..4).for_each(|entry| unfinished.add(entry));
+        let even = |entry: &mut u32| {
+            unfinished.add(10 + *entry);
+            entry.is_multiple_of(2)
+        };
+        assert_eq!(unfinished.finish(even), 6);
+        assert_eq!(unfinished.map(|&entry| entry), Some(vec![0, 2, 10, 11, 12, 13]));
+        let mut seen = 0;
+        let none = unfinished.finish(|_| {
+            seen += 1;
+            false
+        });
+        assert_eq!((none, seen), (0, 6));
+        assert!(!unfinished.any(|_| true));
+    }
+
+    #[test]
+    fn what_another_thread_is_finishing_is_not_overlooked() {
+        let unfinished = FlushList::default();
+        unfinished.add(0);
+        let left = unfinished.finish(|_| {
+            // Another thread, meanwhile.
+            assert_eq!(unfinished.finish(|_| unreachable!("the only one is being finished")), 1);
+            assert_eq!(unfinished.map(|&entry| entry), None);
+            assert!(unfinished.any(|_| false), "nothing is known of it");
+            true
+        });
+        assert_eq!((left, unfinished.map(|&entry| entry)), (1, Some(vec![0])));
+        assert!(!unfinished.any(|_| false));
+    }
+}

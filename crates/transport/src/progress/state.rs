@@ -1,0 +1,371 @@
+//! The state that threads that wait in the library share with the service thread.
+//!
+//! Threads that wait count their polls here, so that the service thread backs off while they poll.
+//! A call that leaves something unfinished requests a flush, which the service thread makes within
+//! [`FLUSH_DELAY`] if no thread polls before.
+
+use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
+use super::wakeup::Wakeup;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The state of the threads that make progress on a PE's network.
+pub struct ProgressState {
+    limits: &'static WaitLimits,
+    cpus_per_pe: u32,
+    /// Wakes the service thread.
+    timer: Timer,
+    wakeup: Wakeup,
+    /// Counts the polls of threads that wait: as long as it grows, the service thread need not
+    /// poll.
+    polls: AtomicU64,
+    /// The number of threads in waits, which may count a thread twice.
+    waiters: AtomicU32,
+    /// The number of waits that have begun and not ended.
+    waits: AtomicU32,
+    /// The number of threads that sleep until an event of their network.
+    sleeping_waiters: AtomicU32,
+    /// The service thread should end.
+    closing: AtomicBool,
+    // For statistics.
+    sleeps: AtomicU64,
+    service_sleeps: AtomicU64,
+    retries: AtomicU64,
+    most_in_flight: AtomicU64,
+}
+
+/// For threads that wait, and for calls that leave something unfinished.
+impl ProgressState {
+    /// Returns the state before the service thread starts; `cpus_per_pe` is 0 if oversubscribed.
+    ///
+    /// # Errors
+    /// If the kernel refuses a timer.
+    pub fn new(limits: &'static WaitLimits, cpus_per_pe: u32) -> io::Result<ProgressState> {
+        Ok(ProgressState {
+            limits,
+            cpus_per_pe,
+            timer: Timer::new()?,
+            wakeup: Wakeup::default(),
+            polls: AtomicU64::new(0),
+            waiters: AtomicU32::new(0),
+            waits: AtomicU32::new(0),
+            sleeping_waiters: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            sleeps: AtomicU64::new(0),
+            service_sleeps: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
+            most_in_flight: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns how the provider's threads wait.
+    pub fn limits(&self) -> &'static WaitLimits {
+        self.limits
+    }
+
+    /// Returns true if PEs outnumber the CPUs.
+    pub fn oversubscribed(&self) -> bool {
+        self.cpus_per_pe == 0
+    }
+
+    /// Counts a poll of the calling thread, which waits.
+    #[inline]
+    pub fn polled(&self) {
+        self.add_polls(1);
+    }
+
+    /// Counts work that took a poll of the calling thread as long as `n` polls that find nothing.
+    #[inline]
+    pub fn add_polls(&self, n: u64) {
+        self.polls.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts the calling thread as waiting until [`leave_wait`](ProgressState::leave_wait),
+    /// however long a poll takes.
+    pub fn enter_wait(&self) {
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends what [`enter_wait`](ProgressState::enter_wait) began.
+    pub fn leave_wait(&self) {
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin
+    /// beside as many others as the PE has CPUs, since the peer may need one.
+    pub fn begin_wait(&self) -> Backoff {
+        self.enter_wait();
+        let others = self.waits.fetch_add(1, Ordering::Relaxed);
+        Backoff::new(self.limits.spins, others >= self.cpus_per_pe)
+    }
+
+    /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
+    /// it began beside a sleeping thread; ends that sleep then.
+    pub fn end_wait(&self, backoff: &Backoff) {
+        self.waits.fetch_sub(1, Ordering::Relaxed);
+        self.leave_wait();
+        let longest = WaitLimits::LONGEST;
+        if self.limits.longest_sleeping > longest && backoff.since_first_sleep() > longest {
+            self.stop_polling();
+        }
+    }
+
+    /// Records that the calling thread will sleep until an event of its network.
+    pub fn begin_sleep(&self) {
+        self.count_sleep();
+        self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts a sleep of the calling thread, which waits.
+    pub fn count_sleep(&self) {
+        self.sleeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the operations of a thread that begins to wait.
+    pub(super) fn count_in_flight(&self, n: u64) {
+        self.most_in_flight.fetch_max(n, Ordering::Relaxed);
+    }
+
+    /// Counts an operation that has found no room, and is repeated.
+    pub fn count_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends a sleep.
+    pub fn end_sleep(&self) {
+        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Returns true if threads sleep until an event of their network.
+    pub fn any_sleeping(&self) -> bool {
+        self.sleeping_waiters.load(Ordering::SeqCst) > 0
+    }
+
+    /// Records that the calling thread stops polling: the service thread takes over at once, rather
+    /// than after its current sleep.
+    pub fn stop_polling(&self) {
+        self.wakeup.stop_polling(|| self.timer.ring());
+    }
+
+    /// Requests a flush within [`FLUSH_DELAY`]. The caller has added what is unfinished to where a
+    /// flush finds it.
+    pub fn request_flush(&self) {
+        self.wakeup.request(|| self.timer.ring_after(FLUSH_DELAY));
+    }
+
+    /// Wakes the service thread.
+    pub fn wake(&self) {
+        self.timer.ring();
+    }
+
+    /// Returns the number of polls by threads that wait.
+    pub fn polls(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
+    }
+
+    /// Returns what was counted so far.
+    pub fn activity(&self) -> NetworkActivity {
+        NetworkActivity {
+            polls: self.polls(),
+            sleeps: self.sleeps.load(Ordering::Relaxed),
+            service_sleeps: self.service_sleeps.load(Ordering::Relaxed),
+            retries: self.retries.load(Ordering::Relaxed),
+            most_in_flight: self.most_in_flight.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// For the service thread.
+impl ProgressState {
+    /// Returns true if it should end.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Returns true if another thread is in a wait.
+    pub(super) fn any_waiting(&self) -> bool {
+        self.waiters.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
+    }
+
+    /// Returns the timer, for the watch of the limit of descriptors.
+    pub fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    /// Sleeps on the timer and these descriptors, for `at_most` at the longest.
+    pub(super) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+        self.service_sleeps.fetch_add(1, Ordering::Relaxed);
+        let descriptors = descriptors.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let timer = PollFd::new(&self.timer, PollFlags::IN);
+        let mut fds: Vec<PollFd<'_>> = [timer].into_iter().chain(descriptors).collect();
+        sleep_on(&mut fds, at_most);
+        if !fds[0].revents().is_empty() {
+            self.timer.silence();
+        }
+    }
+
+    /// Makes the service thread end.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.timer.ring();
+    }
+}
+
+/// A timer whose descriptor is readable once it has rung.
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// Returns a timer that is not set.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn new() -> io::Result<Timer> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+    }
+
+    /// Sets the timer to ring after this time; an earlier setting is dropped.
+    pub fn ring_after(&self, time: Duration) {
+        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
+        // It fails for times that are no times.
+        let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &at);
+    }
+
+    /// Rings as soon as it can.
+    pub fn ring(&self) {
+        self.ring_after(Duration::from_nanos(1));
+    }
+
+    /// Makes the descriptor unreadable until it rings again.
+    pub fn silence(&self) {
+        // It is empty when it has not rung, or was set again meanwhile.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends
+/// the sleep; the caller checks afterwards what there is to do.
+pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
+    let _ = poll(fds, Some(&timespec(at_most)));
+}
+
+/// Returns a duration for the kernel.
+pub fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+/// True if operations in flight are counted. Counting takes time in each wait.
+static COUNTS_IN_FLIGHT: AtomicBool = AtomicBool::new(false);
+
+/// Enables the count of operations in flight.
+pub fn count_operations_in_flight() {
+    COUNTS_IN_FLIGHT.store(true, Ordering::Relaxed);
+}
+
+#[inline]
+pub(super) fn counts_in_flight() -> bool {
+    COUNTS_IN_FLIGHT.load(Ordering::Relaxed)
+}
+
+/// Counts since the transport was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkActivity {
+    /// Polls of threads that wait. Work that takes as long as several counts as these.
+    pub polls: u64,
+    /// Sleeps of threads that wait.
+    pub sleeps: u64,
+    /// Sleeps of the service thread.
+    pub service_sleeps: u64,
+    /// Operations that found no room in a queue or a window, and were repeated.
+    pub retries: u64,
+    /// The most operations in flight when a wait began: of one context, or to one PE where the
+    /// provider counts so.
+    pub most_in_flight: u64,
+}
+
+impl NetworkActivity {
+    /// Returns the counts by their names.
+    pub fn by_name(self) -> [(&'static str, u64); 5] {
+        let NetworkActivity { polls, sleeps, service_sleeps, retries, most_in_flight } = self;
+        [
+            ("polls", polls),
+            ("sleeps", sleeps),
+            ("service_sleeps", service_sleeps),
+            ("retries", retries),
+            ("most_in_flight", most_in_flight),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::backoff::Pause;
+    use super::*;
+
+    static LIMITS: WaitLimits = WaitLimits::for_tests();
+
+    fn rings(state: &ProgressState, within: Duration) -> bool {
+        let mut fds = [PollFd::new(state.timer(), PollFlags::IN)];
+        sleep_on(&mut fds, within);
+        let rung = !fds[0].revents().is_empty();
+        state.timer().silence();
+        rung
+    }
+
+    #[test]
+    fn no_more_threads_spin_than_there_are_cpus() {
+        let spins = |state: &ProgressState| {
+            let mut backoff = state.begin_wait();
+            let pause = backoff.pause();
+            (backoff, pause == Pause::Spin)
+        };
+        let state = ProgressState::new(&LIMITS, 2).expect("a timer");
+        // A thread may wait within what counts as waiting.
+        state.enter_wait();
+        let (first, is_first_spinning) = spins(&state);
+        let (_second, is_second_spinning) = spins(&state);
+        let (_third, is_third_spinning) = spins(&state);
+        assert!(is_first_spinning && is_second_spinning && !is_third_spinning);
+        state.end_wait(&first);
+        assert!(!spins(&state).1, "two others wait");
+        let oversubscribed = ProgressState::new(&LIMITS, 0).expect("a timer");
+        assert!(!spins(&oversubscribed).1);
+    }
+
+    #[test]
+    fn a_thread_that_stops_polling_ends_a_sleep_or_prevents_one() {
+        let state = ProgressState::new(&LIMITS, 1).expect("a timer");
+        state.stop_polling();
+        assert!(!rings(&state, Duration::ZERO), "it has not backed off");
+        assert!(!state.wakeup().back_off() && state.wakeup().back_off());
+        state.stop_polling();
+        assert!(rings(&state, Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_flush_sets_the_timer_unless_a_wakeup_is_pending() {
+        let state = ProgressState::new(&LIMITS, 1).expect("a timer");
+        state.wakeup().set_pending();
+        state.request_flush();
+        assert!(!rings(&state, 20 * FLUSH_DELAY));
+        state.wakeup().clear_pending();
+        state.request_flush();
+        assert!(rings(&state, Duration::from_secs(10)));
+    }
+}

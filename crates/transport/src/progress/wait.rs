@@ -1,0 +1,88 @@
+//! The wait of a thread for operations of its own: the thread polls until they are complete, serves
+//! peers meanwhile, and yields and sleeps as [`backoff`](super::backoff) says.
+
+use super::backoff::{Backoff, Pause};
+use super::state::{ProgressState, counts_in_flight};
+use crate::{Error, Host, Pe};
+use std::time::Duration;
+
+/// An object that waits for operations: an endpoint, or the origin by which it issues.
+pub trait Waiter {
+    /// Returns the state that the service thread shares with threads that wait.
+    fn state(&self) -> &ProgressState;
+
+    /// Lets the network and peers progress after an attempt that was not the last one, which
+    /// `worked` or found nothing. Returns whether there was work, in either.
+    ///
+    /// # Errors
+    /// If a PE was lost.
+    fn poll(&mut self, worked: bool, backoff: &mut Backoff) -> Result<bool, Error>;
+
+    /// Sleeps until there may be an event, for `at_most` at the longest.
+    fn sleep(&mut self, at_most: Duration);
+
+    /// Returns how many of its operations are in flight.
+    fn in_flight(&self) -> u64;
+
+    /// Returns the host, which learns of a wait that lasts long.
+    fn host(&self) -> &dyn Host;
+
+    /// Returns the PEs that are waited for.
+    fn awaited(&self) -> Vec<Pe>;
+}
+
+/// The result of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt<T> {
+    /// The wait is over.
+    Done(T),
+    /// It is not, but there was work.
+    Worked,
+    /// There was nothing to do.
+    Idle,
+}
+
+/// Repeats `attempt` until it is done.
+///
+/// # Errors
+/// Those of `attempt`, and of [`Waiter::poll`].
+#[inline]
+pub fn wait<W: Waiter, T>(
+    waiter: &mut W,
+    mut attempt: impl FnMut(&mut W) -> Result<Attempt<T>, Error>,
+) -> Result<T, Error> {
+    let mut wait = None;
+    let result = loop {
+        let worked = match attempt(waiter) {
+            Ok(Attempt::Done(done)) => break Ok(done),
+            Ok(Attempt::Worked) => true,
+            Ok(Attempt::Idle) => false,
+            Err(error) => break Err(error),
+        };
+        let backoff = wait.get_or_insert_with(|| {
+            if counts_in_flight() {
+                waiter.state().count_in_flight(waiter.in_flight());
+            }
+            waiter.state().begin_wait()
+        });
+        match waiter.poll(worked, backoff) {
+            Ok(true) => backoff.renew(),
+            Ok(false) => {
+                let at_most = waiter.state().limits().sleep;
+                let pause = backoff.pause();
+                pause.take(|| waiter.sleep(at_most));
+                if pause == Pause::Sleep && backoff.is_report_due() {
+                    waiter.host().waits(&waiter.awaited(), waiter.in_flight());
+                }
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    if let Some(backoff) = wait {
+        waiter.state().end_wait(&backoff);
+        if backoff.is_reported() {
+            waiter.host().ends_wait();
+        }
+    }
+    result
+}

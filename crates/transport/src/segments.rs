@@ -1,0 +1,144 @@
+//! The memory of this PE that peers may use, and how this CPU accesses it for them.
+//!
+//! Peers send an offset in a segment. Here it becomes an address, if the bytes lie within the
+//! registered segment. The safe functions of this file rely on this check, so nothing that a peer
+//! sends can access memory outside the segments.
+#![allow(unsafe_code)]
+
+pub mod heap_blocks;
+pub mod heap_probe;
+
+use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, mem};
+use std::sync::OnceLock;
+use std::sync::atomic::{Ordering, fence};
+
+/// A registered segment, with what a provider knows of it.
+struct RegisteredSegment<T> {
+    memory: LocalBuf,
+    extra: T,
+}
+
+// SAFETY: an address range that stays valid; it is accessed by the functions of `mem` alone, which
+// allow for others who access the same bytes.
+unsafe impl<T: Sync> Sync for RegisteredSegment<T> {}
+
+/// The table of registered segments.
+pub struct Segments<T = ()>([OnceLock<RegisteredSegment<T>>; Segment::COUNT]);
+
+impl<T> Default for Segments<T> {
+    fn default() -> Segments<T> {
+        Segments([const { OnceLock::new() }; Segment::COUNT])
+    }
+}
+
+impl<T> Segments<T> {
+    /// Adds a segment.
+    ///
+    /// # Safety
+    /// The memory is valid for reads and writes as long as this table is used.
+    ///
+    /// # Errors
+    /// When the segment is registered already.
+    pub unsafe fn register(
+        &self,
+        segment: Segment,
+        memory: LocalBuf,
+        extra: T,
+    ) -> Result<(), Error> {
+        let again = |_| Error::Invalid(format!("segment {segment:?} is registered already"));
+        self.0[segment as usize].set(RegisteredSegment { memory, extra }).map_err(again)
+    }
+
+    /// Returns the number of bytes of a segment; 0 before it is registered.
+    pub fn nbytes(&self, segment: Segment) -> u64 {
+        self.0[segment as usize].get().map_or(0, |of| of.memory.nbytes as u64)
+    }
+
+    /// Returns the `nbytes` bytes at an address if they lie within the segment: they are valid for
+    /// reads and writes.
+    #[inline]
+    pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
+        let memory = self.0[at.segment as usize].get()?.memory;
+        let end = at.offset.checked_add(nbytes as u64)?;
+        (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
+    }
+
+    /// Returns the word at an address, if it lies within the segment and is aligned: it is valid
+    /// for atomic accesses.
+    #[inline]
+    pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
+        let word = self.bytes(at, width.nbytes())?.base;
+        word.addr().is_multiple_of(width.nbytes()).then_some(word)
+    }
+
+    /// Returns the address of local memory in a segment, and what the provider knows of it.
+    pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
+        Segment::ALL.into_iter().find_map(|segment| {
+            let of = self.0[segment as usize].get()?;
+            let offset = memory.base.addr().checked_sub(of.memory.base.addr())?;
+            let end = offset.checked_add(memory.nbytes)?;
+            let at = RemoteAddr { segment, offset: offset as u64 };
+            (end <= of.memory.nbytes).then_some((at, &of.extra))
+        })
+    }
+
+    /// Writes bytes for a peer, after all earlier writes (a release). Returns false if they do not
+    /// lie within the segment.
+    #[inline]
+    pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
+        // SAFETY: a slice is valid for reads.
+        unsafe { self.write_from(dest, LocalBuf::source(bytes.as_ptr(), bytes.len())) }
+    }
+
+    /// Works as [`write`](Segments::write), from memory that others may change meanwhile.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline]
+    pub unsafe fn write_from(&self, dest: RemoteAddr, source: LocalBuf) -> bool {
+        let Some(to) = self.bytes(dest, source.nbytes) else { return false };
+        fence(Ordering::Release);
+        // SAFETY: the source is valid by contract, the destination lies within a segment.
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, source.base, source.nbytes) };
+        true
+    }
+
+    /// Reads bytes. Returns false if they do not lie within the segment.
+    ///
+    /// # Safety
+    /// The destination is valid for writes.
+    #[inline]
+    pub unsafe fn read_into(&self, source: RemoteAddr, dest: LocalBuf) -> bool {
+        let Some(from) = self.bytes(source, dest.nbytes) else { return false };
+        // SAFETY: the destination is valid by contract, the source lies within a segment.
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.base, from.base, dest.nbytes) };
+        true
+    }
+
+    /// Appends bytes for a peer. Returns false if they do not lie within the segment.
+    #[inline]
+    pub fn append_to(&self, bytes: &mut Vec<u8>, source: RemoteAddr, nbytes: usize) -> bool {
+        if self.bytes(source, nbytes).is_none() {
+            return false;
+        }
+        let start = bytes.len();
+        bytes.resize(start + nbytes, 0);
+        // SAFETY: as many bytes, just made.
+        unsafe { self.read_into(source, LocalBuf { base: bytes[start..].as_mut_ptr(), nbytes }) }
+    }
+
+    /// Carries out an atomic operation by this CPU, after everything that was written before, and
+    /// returns the old value, zero-extended, whatever the request says of it. `None` when the word
+    /// does not lie within the segment, or is not aligned.
+    #[inline]
+    pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        let word = self.word(dest, width)?;
+        fence(Ordering::Release);
+        // SAFETY: within a segment, and aligned.
+        Some(unsafe { mem::apply(op, width, word, operand, condition) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! The blocks in which a heap is registered by a network that locks registered memory, so that only
+//! what a program allocates is locked.
+//!
+//! Where blocks begin follows from offsets alone, so it is the same on all PEs. The first block is
+//! registered at init and its key is published with those of the segments. The others are
+//! registered in order, when an allocation reaches them. Their sizes grow with the offset, four for
+//! each doubling: few registrations cover any heap, and at most a quarter of what is registered is
+//! not allocated. If the network refuses a block that is larger than the one before, no block is
+//! larger from there on.
+//!
+//! The key of each further block is in a table at the end of its owner's internal segment. A peer
+//! reads it at its first operation on the block: later than the barrier of the allocation.
+#![allow(unsafe_code)]
+
+use super::Segments;
+use crate::peers::damaged;
+use crate::thread::lock;
+use crate::{Error, Key, LocalBuf, Pe, RemoteAddr, Segment};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// Bytes of the first block.
+pub const FIRST: usize = 1 << FIRST_SHIFT;
+const FIRST_SHIFT: u32 = 26;
+/// A block has this power of two of the bytes before its doubling.
+const PART_SHIFT: u32 = 2;
+/// Blocks after the first at most.
+const MOST: usize = 128;
+/// Bytes of an entry of the table.
+pub const ENTRY: usize = 256;
+/// Bytes of the table.
+pub const TABLE: usize = MOST * ENTRY;
+/// The offsets of the key's length and the key in an entry. The sizes of blocks come first.
+const LENGTH: usize = 1;
+const KEY: usize = 3;
+
+/// The limit of the sizes of blocks: those at offsets of this power of two, and beyond, are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BlockSizes(u32);
+
+impl BlockSizes {
+    /// They grow without limit.
+    const UNLIMITED: BlockSizes = BlockSizes(u64::BITS - 1);
+
+    /// Returns the block of an offset.
+    fn block(self, offset: u64) -> HeapBlock {
+        let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= FIRST_SHIFT) else {
+            return HeapBlock { index: 0, start: 0, end: FIRST as u64 };
+        };
+        let doubling = doubling.min(self.0);
+        let shift = doubling - PART_SHIFT;
+        let before = (doubling - FIRST_SHIFT) << PART_SHIFT;
+        let place = offset >> shift;
+        let index = 1 + u64::from(before) + place - (1 << PART_SHIFT);
+        HeapBlock { index: index as usize, start: place << shift, end: (place + 1) << shift }
+    }
+}
+
+/// A block of a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeapBlock {
+    /// 0 for the first.
+    pub index: usize,
+    /// The offset of its start.
+    pub start: u64,
+    /// The offset of its end, which may be beyond that of the heap.
+    pub end: u64,
+}
+
+/// The part of a range that a key covers.
+pub enum Covered {
+    /// This many bytes from its start.
+    Bytes(usize),
+    /// Nothing, before the key of this block of the heap is [learned](HeapBlocks::learn).
+    Unknown(HeapBlock),
+}
+
+/// The record of what is known of the further blocks of one heap; threads use it without a lock.
+pub struct HeapBlocks<T> {
+    sizes: AtomicU32,
+    /// Made when something of a block becomes known.
+    known: OnceLock<Box<[OnceLock<T>]>>,
+}
+
+impl<T> Default for HeapBlocks<T> {
+    fn default() -> HeapBlocks<T> {
+        HeapBlocks { sizes: BlockSizes::UNLIMITED.0.into(), known: OnceLock::new() }
+    }
+}
+
+impl<T> HeapBlocks<T> {
+    /// Returns the block of an offset.
+    pub fn block(&self, offset: u64) -> HeapBlock {
+        BlockSizes(self.sizes.load(Ordering::Acquire)).block(offset)
+    }
+
+    /// Returns what is known of a further block.
+    pub fn get(&self, block: HeapBlock) -> Option<&T> {
+        self.known.get()?.get(block.index.checked_sub(1)?)?.get()
+    }
+
+    /// Returns what is known, of any block.
+    pub fn known(&self) -> impl Iterator<Item = &T> {
+        self.known.get().into_iter().flatten().filter_map(OnceLock::get)
+    }
+
+    /// Records facts about a further block, unless another thread did so first.
+    fn set(&self, block: HeapBlock, what: T) {
+        let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
+        if let Some(place) = block.index.checked_sub(1).and_then(|place| known.get(place)) {
+            let _ = place.set(what);
+        }
+    }
+
+    /// Returns how much of a range from this offset on the key of a block covers.
+    #[cold]
+    pub fn covered(&self, offset: u64) -> Covered {
+        let block = self.block(offset);
+        match block.index == 0 || self.get(block).is_some() {
+            true => Covered::Bytes((block.end - offset) as usize),
+            false => Covered::Unknown(block),
+        }
+    }
+
+    /// Learns a further block from its entry in the table of PE `pe`; `made` makes it from its key.
+    /// If blocks turn out to be smaller than was known, the next call of
+    /// [`block`](HeapBlocks::block) says so.
+    ///
+    /// # Errors
+    /// When there is no key; the errors of what makes it.
+    pub fn learn(
+        &self,
+        pe: Pe,
+        block: HeapBlock,
+        entry: &[u8; ENTRY],
+        made: impl FnOnce(&[u8]) -> Result<T, Error>,
+    ) -> Result<(), Error> {
+        let sizes = u32::from(entry[0]);
+        let length = u16::from_le_bytes([entry[LENGTH], entry[LENGTH + 1]]).into();
+        let Some(key) = entry[KEY..].get(..length).filter(|key| !key.is_empty()) else {
+            let start = block.start;
+            return Err(Error::Invalid(format!(
+                "offset {start} of the heap of PE {pe} and those beyond are not allocated"
+            )));
+        };
+        if sizes < FIRST_SHIFT {
+            return Err(damaged(pe, "table of keys"));
+        }
+        self.sizes.fetch_min(sizes, Ordering::AcqRel);
+        if self.block(block.start) == block {
+            self.set(block, made(key)?);
+        }
+        Ok(())
+    }
+}
+
+/// Returns where the entry of a further block is in the internal segment, which has this many
+/// bytes.
+pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
+    let place = block.index.checked_sub(1).filter(|place| *place < MOST)?;
+    let table = internal_bytes.checked_sub(TABLE as u64)?;
+    Some(RemoteAddr { segment: Segment::Internal, offset: table + (place * ENTRY) as u64 })
+}
+
+/// Returns where the block ends that follows the first `nbytes` bytes of a heap.
+pub(crate) fn next_end(nbytes: usize) -> usize {
+    BlockSizes::UNLIMITED.block(nbytes as u64).end as usize
+}
+
+/// Returns how many blocks a table has keys of, and the bytes of the largest block if the network
+/// refused a larger one.
+pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
+    let entries = || table.chunks(ENTRY).filter(|entry| entry[LENGTH..KEY] != [0, 0]);
+    let doubling = entries().map(|entry| u32::from(entry[0])).min();
+    let limit = doubling.filter(|doubling| *doubling < BlockSizes::UNLIMITED.0);
+    (entries().count(), limit.map(|doubling| 1 << (doubling - PART_SHIFT)))
+}
+
+/// The heap of this PE, where it is registered in blocks.
+pub struct OwnHeap<T> {
+    extent: Mutex<Extent>,
+    /// The provider's data on the heap's further blocks.
+    pub blocks: HeapBlocks<T>,
+}
+
+/// The extent to which a heap is registered.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    registered: usize,
+    nbytes: usize,
+}
+
+impl<T> Default for OwnHeap<T> {
+    fn default() -> OwnHeap<T> {
+        OwnHeap { extent: Mutex::default(), blocks: HeapBlocks::default() }
+    }
+}
+
+impl<T> OwnHeap<T> {
+    /// Sets the heap's size. Returns the length of the first block, which is registered now.
+    pub fn begin(&self, nbytes: usize) -> usize {
+        let registered = nbytes.min(FIRST);
+        *lock(&self.extent) = Extent { registered, nbytes };
+        registered
+    }
+
+    /// Makes the first `nbytes` bytes reachable: registers the blocks that are missing by
+    /// `register`, which returns what to know of a block and its key, and publishes their keys.
+    /// `prepare` gets how many bytes of the heap will be registered, if any are missing.
+    ///
+    /// # Errors
+    /// When the network refuses a block; those of `prepare`.
+    pub fn extend<X>(
+        &self,
+        nbytes: usize,
+        segments: &Segments<X>,
+        prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
+        mut register: impl FnMut(LocalBuf) -> Result<(T, Key), Error>,
+    ) -> Result<(), Error> {
+        let mut extent = lock(&self.extent);
+        let nbytes = nbytes.min(extent.nbytes);
+        if nbytes <= extent.registered {
+            return Ok(());
+        }
+        let reach = self.blocks.block(nbytes as u64 - 1).end.min(extent.nbytes as u64);
+        prepare(reach as usize)?;
+        while extent.registered < nbytes {
+            let start = extent.registered as u64;
+            let block = self.blocks.block(start);
+            let end = block.end.min(extent.nbytes as u64);
+            let at = RemoteAddr { segment: Segment::Heap, offset: start };
+            let missing = || Error::Invalid("a segment is not registered".to_owned());
+            let memory = segments.bytes(at, (end - start) as usize).ok_or_else(missing)?;
+            let (what, key) = match register(memory) {
+                Err(_) if self.stops_growing(start) => continue,
+                registered => registered?,
+            };
+            let table = entry(block, segments.nbytes(Segment::Internal)).ok_or_else(|| {
+                Error::Unavailable(format!(
+                    "the network refuses registrations of more than {} bytes, and {MOST} of them do not reach \
+                     {nbytes} bytes of the symmetric heap: allocate less",
+                    block.end - start
+                ))
+            })?;
+            if !segments.write(table, &self.entry(&key)?) {
+                return Err(missing());
+            }
+            self.blocks.set(block, what);
+            extent.registered = end as usize;
+            rushmem_log::debug!(start, nbytes = memory.nbytes, "registered a block of the heap");
+        }
+        Ok(())
+    }
+
+    /// Handles the network's refusal of the block at an offset. If it was larger than the one
+    /// before, blocks remain as large as that; otherwise their size is not the reason.
+    fn stops_growing(&self, start: u64) -> bool {
+        let doubling = start.ilog2();
+        let grows = start > FIRST as u64 && start.is_power_of_two();
+        grows && self.blocks.sizes.fetch_min(doubling - 1, Ordering::AcqRel) >= doubling
+    }
+
+    /// Returns the entry of a block with this key.
+    fn entry(&self, Key(key): &Key) -> Result<[u8; ENTRY], Error> {
+        let mut entry = [0; ENTRY];
+        entry[0] = self.blocks.sizes.load(Ordering::Acquire) as u8;
+        entry[LENGTH..KEY].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        let room = entry[KEY..].get_mut(..key.len()).ok_or_else(|| {
+            Error::Unavailable(format!("the network's keys have {} bytes, too many", key.len()))
+        })?;
+        room.copy_from_slice(key);
+        Ok(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Segment::{Heap, Internal};
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn blocks_follow_one_another_and_few_cover_any_heap() {
+        for (sizes, largest, most) in [
+            (BlockSizes::UNLIMITED, 1 << 40, 64),
+            (BlockSizes(32), GIB, 121),
+            (BlockSizes(26), 16 * MIB, 6400),
+        ] {
+            let (mut at, mut index) = (0, 0);
+            while at < 100 * GIB {
+                let block = sizes.block(at);
+                assert_eq!((block.start, block.index), (at, index), "{sizes:?}");
+                assert_eq!(sizes.block(block.end - 1), block);
+                let nbytes = block.end - at;
+                assert!(nbytes <= largest.max(FIRST as u64) && (index == 0 || nbytes <= at / 4));
+                (at, index) = (block.end, index + 1);
+            }
+            assert!(index <= most, "{index} blocks with {sizes:?}");
+        }
+    }
+
+    /// A PE whose network refuses registrations of more than this, and another one that reads its
+    /// table.
+    #[test]
+    fn a_peer_finds_each_key_although_the_network_refuses_large_blocks() {
+        let reserve = |nbytes| vec![0u8; nbytes].leak().as_mut_ptr();
+        let heap_bytes = 700 * MIB as usize;
+        let segments = Segments::<()>::default();
+        for (segment, nbytes) in [(Heap, heap_bytes), (Internal, TABLE + 64)] {
+            let memory = LocalBuf { base: reserve(nbytes), nbytes };
+            // SAFETY: never freed.
+            unsafe { segments.register(segment, memory, ()) }.expect("a segment");
+        }
+        let own = OwnHeap::default();
+        assert_eq!(own.begin(heap_bytes), FIRST);
+        let (mut largest, mut prepared) = (1 << 40, Vec::new());
+        let mut extend = |nbytes, largest: u64| {
+            let register = |memory: LocalBuf| match memory.nbytes as u64 <= largest {
+                true => Ok(((), Key(memory.nbytes.to_le_bytes().to_vec()))),
+                false => Err(Error::Unavailable("too long".to_owned())),
+            };
+            let mut prepare = |reach| {
+                prepared.push(reach as u64 / MIB);
+                Ok(())
+            };
+            own.extend(nbytes, &segments, &mut prepare, register)
+        };
+        let peer = HeapBlocks::<u64>::default();
+        let read = |offset: u64| -> Result<(HeapBlock, u64), Error> {
+            loop {
+                let block = peer.block(offset);
+                if let Some(nbytes) = peer.get(block) {
+                    return Ok((block, *nbytes));
+                }
+                let mut bytes = [0; ENTRY];
+                let at = entry(block, (TABLE + 64) as u64).expect("a further block");
+                let to = LocalBuf { base: bytes.as_mut_ptr(), nbytes: ENTRY };
+                // SAFETY: a live array.
+                assert!(unsafe { segments.read_into(at, to) });
+                let made = |key: &[u8]| Ok(u64::from_le_bytes(key.try_into().expect("a word")));
+                peer.learn(Pe(1), block, &bytes, made)?;
+            }
+        };
+        extend(10, largest).expect("registered before");
+        extend(100 * MIB as usize, largest).expect("small");
+        assert_eq!(read(70 * MIB).expect("allocated").1, 16 * MIB);
+        let why = read(200 * MIB).expect_err("not allocated").to_string();
+        assert!(why.contains("heap of PE 1"), "{why}");
+        largest = 64 * MIB;
+        extend(usize::MAX, largest).expect("a limit that blocks can keep");
+        for offset in [70 * MIB, 300 * MIB, 511 * MIB, 512 * MIB, 575 * MIB, 576 * MIB] {
+            let (block, nbytes) = read(offset).expect("allocated");
+            assert!(block.start <= offset && offset < block.end);
+            assert_eq!(nbytes, block.end - block.start);
+        }
+        assert_eq!(read(700 * MIB - 1).expect("allocated").1, 60 * MIB, "the end of the heap");
+        assert_eq!(prepared, [112, 700]);
+    }
+
+    #[test]
+    fn a_refusal_that_smaller_blocks_cannot_avoid_is_returned() {
+        let segments = Segments::<()>::default();
+        let memory = LocalBuf { base: vec![0u8; 2 * FIRST].leak().as_mut_ptr(), nbytes: 2 * FIRST };
+        // SAFETY: never freed.
+        unsafe { segments.register(Heap, memory, ()) }.expect("a segment");
+        let own = OwnHeap::<()>::default();
+        own.begin(2 * FIRST);
+        let refused = || Error::Unavailable("no more".to_owned());
+        let extend = |register: &dyn Fn() -> Result<((), Key), Error>| {
+            own.extend(2 * FIRST, &segments, &mut |_| Ok(()), |_| register())
+        };
+        assert_eq!(extend(&|| Err(refused())), Err(refused()));
+        let why = own.extend(2 * FIRST, &segments, &mut |_| Err(refused()), |_| unreachable!());
+        assert_eq!(why, Err(refused()), "not prepared");
+    }
+}

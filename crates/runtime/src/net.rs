@@ -1,5 +1,5 @@
-//! Access to memory that is not mapped here: the open transport, contexts and their endpoints,
-//! ordering and completion. It names no transport.
+//! Access to memory of other PEs outside the fast path: the open transport, contexts and their
+//! endpoints, ordering and completion, and the library's own flags. It names no transport.
 
 pub mod contexts;
 pub(crate) mod copy;

@@ -11,7 +11,7 @@ use crate::coll::executor::Executor;
 use crate::job::digest;
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
-use crate::sync::mailbox::{MailboxMessage, mailboxes, of_message};
+use crate::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
 use crate::sync::team_signals::OngoingCollective;
 use rushmem_collectives::{Step, pairwise};
 
@@ -126,7 +126,7 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
         message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
-        mailboxes().send(&of_message(executor.collective.call), job, pe, tag, &message);
+        mailboxes().send(&message_wait(executor.collective.call), job, pe, tag, &message);
     }
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {

@@ -235,7 +235,8 @@ impl<'a> CollectiveEntry<'a> {
     }
 }
 
-/// Ends the job with an error when `source` and `dest` overlap but are not the same array.
+/// With `SHMEM_CHECK`, ends the job with an error if `source` and `dest` overlap but are not the same
+/// array.
 pub(crate) fn require_disjoint(
     call: Call,
     job: &Job,
@@ -251,8 +252,8 @@ pub(crate) fn require_disjoint(
     }
 }
 
-/// Works as [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it
-/// works in place here, and a warning of the first member says that this is not portable.
+/// Works as [`require_disjoint`], but accepts the same array for both: OpenSHMEM does not define such
+/// a collective, but it works in place here, and the first member warns that this is not portable.
 pub(crate) fn require_disjoint_or_in_place(
     call: Call,
     job: &Job,

@@ -281,7 +281,7 @@ impl Executor<'_> {
         peer: Partner,
         receive_buffer: u8,
     ) -> SymmetricRange {
-        let beside = |signals: &TeamSignals, parity| signals.short_there(peer, parity);
+        let beside = |signals: &TeamSignals, parity| signals.short_to(peer, parity);
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
@@ -294,7 +294,7 @@ impl Executor<'_> {
         receive_buffer: u8,
     ) -> SymmetricRange {
         let peer = heard.expect("a plan waits before it reads");
-        let beside = |signals: &TeamSignals, parity| signals.short_here(peer, parity);
+        let beside = |signals: &TeamSignals, parity| signals.short_from(peer, parity);
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 

@@ -1,12 +1,11 @@
-//! Ends the wait for a PE that is in finalize.
+//! Ends the job if a thread waits for PEs that are in finalize and so can never end its wait.
 //!
-//! A PE in finalize waits there for all PEs, and enters no other collective before. So a PE that
-//! waits for it in a collective which it has not entered would wait forever. Each PE shows how many
-//! finalizes it has entered, and its status then says how many collectives it has entered on each
-//! team: both stay as they are until all PEs are in finalize. So what is concluded from them holds
-//! however slow or stopped a PE is. The same is true of waits that only one PE in finalize could
-//! end, or only such PEs, if nothing of theirs is in flight and the wait still goes on afterwards.
-//! Only a wait that has lasted long is examined.
+//! A PE in finalize waits there for all PEs and enters no other collective. So another PE would wait
+//! forever in a collective that this PE has not entered. Each PE publishes how many finalizes it has
+//! entered, and its status then says how many collectives it has entered on each team. Neither
+//! changes until all PEs are in finalize, so the conclusion holds however slow or stopped a PE is.
+//! It also holds for a wait that only PEs in finalize could end, if they have no operations in
+//! flight and the wait goes on after that was seen. Only waits that have lasted long are examined.
 
 use crate::call::thread;
 use crate::call::{Call, fail};
@@ -21,41 +20,42 @@ use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-/// Between two looks at the PEs for which a thread waits.
+/// The time between two checks of the PEs for which a thread waits.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
-/// Maximum number of members that one look covers.
+/// Maximum number of members of a team that one check reads.
 const MEMBERS: u32 = 64;
 
 /// The number of finalizes that this PE has entered.
 static ENTERED: AtomicU64 = AtomicU64::new(0);
 
-/// Shows that this PE enters finalize; its status says what it has done.
+/// Publishes that this PE enters finalize. The caller has written its status before.
 pub(crate) fn enter(job: &Job) {
     let entered = ENTERED.fetch_add(1, Ordering::Relaxed) + 1;
     let area = flags::area();
     area.release(job.me(), area.areas().finalizes(), entered);
 }
 
-/// The state of the PEs for which a thread waits.
+/// The checks that a waiting thread makes of the PEs for which it waits.
 #[derive(Debug, Default)]
 pub(crate) struct PeerCheck {
     /// The time of the next check, once the first has been scheduled.
     next_check: Option<u64>,
     /// The member with which the next check begins.
     first: u32,
-    /// No PE can end the wait, unless it has done so already.
+    /// True if the last check found that no PE can end the wait any more. An earlier store of a PE
+    /// may have ended it meanwhile, so the wait is examined once more.
     is_hopeless: bool,
 }
 
 impl PeerCheck {
-    /// Returns true if the thread must check what it waits for before it sleeps again.
+    /// Returns true if the thread must look at its words once more before it sleeps.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.is_hopeless
     }
 
-    /// Checks the PEs for which this thread waits if it is time to, and ends the job with an error
+    /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an error
     /// if none of them can end the wait. The caller has just found that the wait goes on. Returns
-    /// true if it has checked, which may have used the network.
+    /// true if a check was made, which may have used the network.
     pub(crate) fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
         let next = *self.next_check.get_or_insert(now + PERIOD.as_nanos() as u64);
@@ -78,18 +78,18 @@ impl PeerCheck {
         if is_hopeless && self.is_hopeless {
             hopeless(call, job, &subject);
         }
-        // An earlier action of such PEs may have ended the wait meanwhile.
         self.is_hopeless = is_hopeless;
         true
     }
 
-    /// Looks at the member that is awaited, or at some of those that are.
+    /// Ends the job if members of a collective are in finalize and have not entered it. Reads the
+    /// status of the awaited member, or those of the next [`MEMBERS`] members.
     fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
         let Collective { number, nth, awaited, .. } = collective;
         let is_missing = |pe: &Pe| {
             let entered = finalizing(*pe).and_then(|status| {
                 let finalizing = status.finalizing?;
-                // A team that is not listed was destroyed.
+                // A team without an entry was destroyed: all its members have entered this one.
                 let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
                 of_team.map(|(_, nth)| *nth)
             });
@@ -113,11 +113,11 @@ impl PeerCheck {
         missing.dedup();
         missing.retain(is_missing);
         let missing: Vec<u32> = missing.iter().map(|pe| pe.0).collect();
-        elsewhere(call, job, collective, &missing)
+        fail_for_missing(call, job, collective, &missing)
     }
 }
 
-/// Returns the status of a PE, if that is in a finalize which this PE has not entered.
+/// Returns the status of a PE if it is in a finalize that this PE has not entered.
 fn finalizing(pe: Pe) -> Option<Status> {
     let area = flags::area();
     let entered = area.shown(std::iter::once(pe), area.areas().finalizes())[0];
@@ -128,21 +128,21 @@ fn finalizing(pe: Pe) -> Option<Status> {
     let at = area.areas().status();
     let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
     if !area.is_mapped(pe) {
-        // The caller sleeps, perhaps until the doorbell rings.
+        // The fetch has made this thread a poller of the network, but the caller sleeps next.
         network::stop_polling();
     }
     status
 }
 
-/// Returns true if a PE is in finalize, and has nothing in flight.
+/// Returns true if a PE is in finalize and has no operations in flight.
 fn is_done(pe: Pe) -> bool {
     let status = finalizing(pe).filter(|status| status.finalizing.is_some());
     status.and_then(|status| status.in_flight).is_some_and(|in_flight| in_flight.n == 0)
 }
 
-/// Returns true if no PE can write a word of this one any more: all others are in finalize, and no
-/// other thread of this PE calls the library. Memory is looked at alone, since a PE that does not
-/// answer over a network need not be the one that is waited for.
+/// Returns true if no PE can write a word of this PE any more: all others are in finalize, and no
+/// other thread of this PE calls the library. Returns false if some PE shares no memory with this
+/// one: asking all PEs over the network could block on a PE that has nothing to do with the wait.
 fn nobody_writes(job: &Job) -> bool {
     let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me());
@@ -150,8 +150,8 @@ fn nobody_writes(job: &Job) -> bool {
     job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
 }
 
-/// Ends the job: these members are in finalize.
-fn elsewhere(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
+/// Ends the job: these members are in finalize and have not entered the collective.
+fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
     let (me, team) = (job.me(), &collective.team);
     fail!(
         call,
@@ -161,7 +161,7 @@ fn elsewhere(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
     )
 }
 
-/// Ends the job: the PEs that could end the wait are in finalize.
+/// Ends the job: all PEs that could end the wait are in finalize.
 fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
     match subject {
         Subject::Collective(collective) => {
@@ -171,7 +171,7 @@ fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
             let mut pes: Vec<u32> = done.chain(collective.awaited).collect();
             pes.sort_unstable();
             pes.dedup();
-            elsewhere(call, job, collective, &pes)
+            fail_for_missing(call, job, collective, &pes)
         }
         Subject::Lock { behind: Some(pe), .. } => fail!(
             call,
@@ -189,7 +189,7 @@ fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
     }
 }
 
-/// Returns how many members are listed.
+/// Returns the number of members that a status lists.
 fn size(members: &Members) -> u32 {
     match members {
         Members::Strided { n, .. } => *n,

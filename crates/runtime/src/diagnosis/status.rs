@@ -1,9 +1,10 @@
-//! The status of this PE in the memory of its node, for those that explain why a job hangs.
+//! The status of this PE in the memory of its node: which calls wait, and for what. `oshrun` and the
+//! watchdog read it to explain why a job hangs.
 //!
-//! A wait is written there once it has lasted [`LONG`], by the thread that waits, and removed when
-//! it ends. So calls that end sooner cost nothing. The text of a wait is made only then: a caller
-//! passes a closure that describes it. `rushmem_explain::status_slot` describes the place, where a
-//! reader without the help of this PE finds a whole status or none.
+//! A thread writes its wait into the status once the wait has lasted [`LONG`], and removes it when
+//! the wait ends. So calls that end sooner cost nothing. A caller passes a closure that describes the
+//! wait; it is only called then. `rushmem_explain::status_slot` has the format of the slot, in which
+//! a reader finds a whole status or none without the help of this PE.
 
 use crate::call::Call;
 use crate::call::location;
@@ -29,31 +30,32 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A wait that lasts this long is written to the status of the PE.
+/// The duration after which a wait is written to the status.
 const LONG: Duration = Duration::from_millis(10);
 
-/// A wait that lasts this long, in nanoseconds, shows where in the program it is. The next one has
-/// to last twice as long unless the program is observed, since another thread reads the debug
-/// information, which may take a second of a CPU.
+/// The duration in nanoseconds after which the status of a wait also says where in the program the
+/// call is. It is doubled with each such wait, since reading the debug information may take a second
+/// of a CPU. With [`LOCATED_OBSERVED`] it stays as it is.
 static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
 
-/// The duration, in nanoseconds, after which a wait of a program that is observed shows it.
+/// The value of [`LOCATED`] in a job whose last writes are recorded.
 const LOCATED_OBSERVED: u64 = 1_000_000_000;
 
-/// The function in which a thread waits, and what for.
+/// The call in which a thread waits, and what it waits for.
 pub(crate) type WaitDescription = (Call, Subject);
 
-/// The content of the status, apart from what is read when it is written.
+/// The content of the status that is known between two writes.
 struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
+    /// The waits, each with its number.
     waits: Vec<(u64, Wait)>,
-    /// The number of waits.
+    /// The number of the last wait.
     count: u64,
-    /// The operations in flight over the network, if that is known.
+    /// The operations in flight over the network, if they are known.
     in_flight: Option<InFlight>,
     finalizing: Option<Finalizing>,
-    /// The locks that this PE holds.
+    /// Returns the locks that this PE holds.
     held_locks: fn() -> Vec<SymmetricLocation>,
 }
 
@@ -67,7 +69,7 @@ static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
     held_locks: Vec::new,
 });
 
-/// Writes the first status, once the memory of the node is mapped. `held_locks` lists the locks
+/// Writes the first status, once the memory of the node is mapped. `held_locks` returns the locks
 /// that this PE holds.
 pub(crate) fn begin(held_locks: fn() -> Vec<SymmetricLocation>) {
     change(|written| {
@@ -76,12 +78,12 @@ pub(crate) fn begin(held_locks: fn() -> Vec<SymmetricLocation>) {
     });
 }
 
-/// Writes how far this PE has come.
+/// Writes that this PE enters a stage.
 pub(crate) fn enter(stage: Stage) {
     change(|written| written.stage = stage);
 }
 
-/// Writes what this PE has done when it enters finalize, and that it leaves it.
+/// Writes that this PE enters finalize, and what it has done before; `None` when it leaves finalize.
 pub(crate) fn finalizes(finalizing: Option<Finalizing>) {
     change(|written| written.finalizing = finalizing);
 }
@@ -96,7 +98,7 @@ fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
 fn write(written: &StatusContent) {
     let mut held_locks = (written.held_locks)();
     held_locks.truncate(MAX_LISTED);
-    // On a node, a call returns after its stores.
+    // Without a network nothing is in flight: a call returns after its stores.
     let in_flight = match network::is_open() {
         true => written.in_flight.clone(),
         false => Some(InFlight::default()),
@@ -114,10 +116,10 @@ fn write(written: &StatusContent) {
     flags::area().write_status(&status_slot::encode(&status));
 }
 
-/// A wait that the status shows until this is dropped.
+/// A wait in the status, removed when this is dropped.
 pub(crate) struct ShownWait(u64);
 
-/// Shows a wait that began at this time.
+/// Adds a wait to the status that began at the time `since`.
 #[cold]
 pub(crate) fn show(since: u64, described: WaitDescription) -> ShownWait {
     ShownWait(add(since, described))
@@ -129,7 +131,7 @@ impl Drop for ShownWait {
     }
 }
 
-/// Adds a wait, and returns its number, which is not 0.
+/// Adds a wait to the status. Returns its number, which is not 0.
 fn add(since: u64, (call, subject): WaitDescription) -> u64 {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     change(|written| {
@@ -150,12 +152,12 @@ fn add(since: u64, (call, subject): WaitDescription) -> u64 {
     })
 }
 
-/// Waits of a second show where in the program they are from now on, since it is observed.
+/// Makes waits of a second show where in the program they are, from now on.
 pub(crate) fn locate_waits() {
     LOCATED.store(LOCATED_OBSERVED, Relaxed);
 }
 
-/// Returns true if a wait that has lasted this long is to show where it is.
+/// Returns true if a wait that has lasted this long must show where in the program it is.
 fn is_located_after(lasted: Duration) -> bool {
     let limit = LOCATED.load(Relaxed);
     let is_long = lasted.as_nanos() >= u128::from(limit);
@@ -165,8 +167,8 @@ fn is_located_after(lasted: Duration) -> bool {
     is_long
 }
 
-/// Finds out where in the program a wait of this thread is, which may have ended then, and where
-/// the memory was allocated for which it waits.
+/// Finds out where in the program this thread waits, and where the block of its word was allocated.
+/// Another thread adds both to the status later, unless the wait has ended by then.
 fn locate(number: u64) {
     let stack = {
         let written = process::lock(&WRITTEN);
@@ -188,12 +190,13 @@ fn locate(number: u64) {
 fn remove(number: u64) {
     change(|written| {
         written.waits.retain(|(other, _)| *other != number);
-        // The thread may issue operations again.
+        // The thread may issue new operations.
         written.in_flight = None;
     });
 }
 
-/// Writes what is in flight over the network. Whether anything is, and so may end soon.
+/// Writes which operations are in flight over the network. Returns true if there are any, so that
+/// this can change soon.
 fn show_in_flight() -> bool {
     if !network::is_open() {
         return false;
@@ -208,18 +211,18 @@ fn show_in_flight() -> bool {
     is_any
 }
 
-/// A wait that has come to its sleeps, and the status shows once it is long.
+/// A wait that has ended its polls and begins to sleep. It enters the status once it is long.
 pub(crate) struct LongWait<D> {
     describe: D,
-    /// True if it has slept until a ring.
+    /// True if the thread has slept on the doorbell.
     has_slept: bool,
-    /// When it began, as far as the clock was read.
+    /// When the wait began: the time of the first read of the clock.
     since: Option<u64>,
     shown: Option<ShownWait>,
     is_located: bool,
-    /// When it was last seen that something is in flight.
+    /// When operations were last seen in flight.
     in_flight_at: Option<u64>,
-    /// The state of the PEs for which it waits, with respect to finalize.
+    /// Whether the PEs for which the thread waits are in finalize.
     peers: PeerCheck,
 }
 
@@ -236,13 +239,13 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
         }
     }
 
-    /// Returns how long it has lasted since the clock was first read.
+    /// Returns the time since the clock was first read.
     pub(crate) fn lasted(&self) -> Duration {
         let lasted = self.since.map_or(0, |since| nanoseconds().saturating_sub(since));
         Duration::from_nanos(lasted)
     }
 
-    /// Reads the clock before or after a sleep, and shows the wait if it is long.
+    /// Called before or after each sleep: reads the clock, and updates the status of a long wait.
     pub(crate) fn check(&mut self) {
         if let Some(shown) = &self.shown {
             if !self.is_located && is_located_after(self.lasted()) {
@@ -254,7 +257,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
                 self.look_at_network();
             }
             if self.peers.check(&self.describe) {
-                // The wait for an answer has made the status forget what is in flight.
+                // The check may have used the network, which clears the operations in flight.
                 self.look_at_network();
             }
             if self.lasted() >= REPORTED {
@@ -271,9 +274,9 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
         self.in_flight_at = show_in_flight().then(nanoseconds);
     }
 
-    /// Sleeps until the word no longer has this value: until [`LONG`] has passed, and then for
-    /// [`PERIOD`], unless something is in flight. The clock is not read for the first sleep, which
-    /// most often ends the wait.
+    /// Sleeps while the word has this value: at first until the wait has lasted [`LONG`], then for
+    /// [`PERIOD`], or for [`LONG`] if operations are in flight. The clock is not read before the
+    /// first sleep, which most often ends the wait.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
             self.check();
@@ -285,7 +288,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
             (_, None) => PERIOD,
         };
         let limit = Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };
-        // If it was interrupted or the word has changed, the caller checks again.
+        // An interrupted sleep is no error: the caller checks again.
         let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
             self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
@@ -301,10 +304,10 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
     }
 }
 
-/// The time after which a wait is reported.
+/// The duration after which a wait is reported on standard error.
 const REPORTED: Duration = Duration::from_secs(60);
 
-/// Prints the line, unless a PE of this node has, or the watchdog explains waits.
+/// Prints how to see why a wait lasts so long: once for each node, unless the watchdog explains waits.
 fn print_line(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
@@ -314,23 +317,24 @@ fn print_line(call: impl FnOnce() -> Call) {
     {
         return;
     }
-    let how = match process::aborter().is_some_and(|aborter| aborter.is_oshrun()) {
+    let remedy = match process::aborter().is_some_and(|aborter| aborter.is_oshrun()) {
         true => "press Ctrl-\\ in oshrun, or send it SIGUSR1, to see who waits for whom",
         false => "set SHMEM_WATCHDOG=30s to see who waits for whom",
     };
     let (me, call, limit) = (job.me(), call(), REPORTED.as_secs());
-    warning!("PE {me} has waited {limit} s in {call}; {how}");
+    warning!("PE {me} has waited {limit} s in {call}; {remedy}");
 }
 
 thread_local! {
     /// The number of the wait of this thread for operations over a network; 0 if there is none.
     /// Without a destructor: handlers of the exit also wait, after those of the thread have run.
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
-    /// True if that wait shows where it is.
+    /// True if that wait shows where in the program it is.
     static IS_LOCATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Records that this thread waits for operations on these PEs, of which `n` are in flight.
+/// Adds to the status that this thread waits for operations on these PEs, `n` of which are in flight.
+/// A transport calls this again and again while the wait lasts.
 pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
     let in_flight = InFlight { n: n.max(1), targets: peers.clone(), more: true };
@@ -358,7 +362,7 @@ pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     }
 }
 
-/// Records that the wait of this thread for operations has ended.
+/// Removes this thread's wait for operations from the status.
 pub(crate) fn ends_wait_for_operations() {
     IS_LOCATED.set(false);
     remove(OPERATIONS.take());

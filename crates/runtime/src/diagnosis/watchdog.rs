@@ -1,8 +1,8 @@
-//! The watchdog of a node (`SHMEM_WATCHDOG`): a thread of its first PE that looks at the statuses
-//! of the node's PEs, and explains once on standard error why one of them has waited for too long.
+//! The watchdog of a node (`SHMEM_WATCHDOG`): a thread of the node's first PE that reads the statuses
+//! of the node's PEs. If a wait has lasted too long, it explains the job once on standard error.
 //!
-//! It reads shared memory and /proc alone, so it needs no help of a PE that hangs, nor the network.
-//! For the same reason it does not know the PEs of other nodes, and concludes nothing about them.
+//! It reads only shared memory and /proc, so it needs neither the network nor the help of a PE that
+//! hangs. Hence it knows nothing of the PEs of other nodes and concludes nothing about them.
 
 #![allow(unsafe_code)]
 
@@ -20,15 +20,15 @@ use rushmem_transport::thread::spawn_service;
 use std::io::Write;
 use std::time::Duration;
 
-/// Between two looks at the statuses.
+/// The time between two reads of the statuses.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Starts the watchdog if there is to be one and this PE is the first of its machine.
+/// Starts the watchdog, if it is wanted and this PE is the first of its machine.
 pub(crate) fn start(job: &'static Job) {
     let session = job.session();
     let Some(limit) = job.settings.watchdog.filter(|_| session.local_id() == 0) else { return };
     let (machines, me) = (session.nodes().clone(), job.me.0);
-    // It is of no use to end a job because there are too many threads.
+    // Without a thread there is no watchdog, but the job can run.
     let _ = spawn_service("rushmem-watchdog", move || run(job.memory, &machines, me, limit));
 }
 
@@ -62,7 +62,7 @@ fn print(limit: Duration, n_nodes: u32, explanation: &str) {
             host_name()
         ),
     };
-    // Without a stderr there is no place for the explanation, and the job goes on.
+    // If standard error is closed, the explanation is lost and the job goes on.
     let _ = writeln!(
         std::io::stderr(),
         "SHMEM_WATCHDOG: a call has waited for more than {} s{others}\n{explanation}",
@@ -70,13 +70,13 @@ fn print(limit: Duration, n_nodes: u32, explanation: &str) {
     );
 }
 
-/// The memory of the node as it is mapped here.
+/// The memory of the node, as it is mapped in this process.
 struct MappedNode(&'static NodeMemory);
 
 impl SharedMemory for MappedNode {
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
         let source = self.0.at(at, bytes.len());
-        // SAFETY: mapped, as was just found.
+        // SAFETY: `at` returns a pointer only if the bytes are mapped.
         source.is_some_and(|source| unsafe { copy(source, bytes) })
     }
 
@@ -86,7 +86,7 @@ impl SharedMemory for MappedNode {
         let is_static = own.hold(here.wrapping_sub(own.start()), bytes.len());
         let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else { return false };
         let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
-        // SAFETY: mapped, as all static variables of a PE whose delta is known.
+        // SAFETY: `hold` shows that the bytes are static data, which are mapped if there is a delta.
         unsafe { copy(source, bytes) }
     }
 }
@@ -94,9 +94,9 @@ impl SharedMemory for MappedNode {
 /// Copies bytes of symmetric memory.
 ///
 /// # Safety
-/// They are mapped here.
+/// `bytes.len()` bytes at `source` are mapped here.
 unsafe fn copy(source: *const u8, bytes: &mut [u8]) -> bool {
-    // SAFETY: mapped by contract, and as many private bytes.
+    // SAFETY: the caller promises that the source is mapped; the destination is a slice.
     unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), source, bytes.len()) };
     true
 }

@@ -1,9 +1,9 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
-//! The lower half of a handle says whether PEs are numbered as in the world; then no table is read.
-//! Otherwise the upper half names a slot of `SLOTS` and its generation, so that an invalid or
-//! destroyed context is recognized. With `SHMEM_CHECK` every use goes through the registry.
-//! `api::ctx` creates and destroys contexts.
+//! The lower half of a handle says whether the context numbers PEs as the world does; then no table
+//! is read. Otherwise the upper half has a slot of `SLOTS` and its generation, so that the handle of
+//! a destroyed context is recognized. With `SHMEM_CHECK` every use looks the handle up in the
+//! registry. `api::ctx` creates and destroys contexts.
 #![allow(unsafe_code)]
 
 use crate::call::thread::{self, Caller};
@@ -25,13 +25,13 @@ use std::sync::atomic::{
 
 /// The context of an operation: the default context, known at compile time, or a handle.
 pub trait Context: Copy {
-    /// True if its operations are those of a lock on its own words.
+    /// True if the operations on it are those of a lock on the lock's own words.
     const IS_OF_LOCK: bool = false;
     /// Returns the world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
-    /// Returns its handle.
+    /// Returns the handle of the context.
     fn handle(self) -> ContextHandle;
-    /// Returns true if ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job
+    /// Returns false for `SHMEM_CTX_INVALID`, on which ordering routines have no effect. Ends the job
     /// with an error if there is no such context.
     fn is_valid(self, call: Call) -> bool;
 }
@@ -74,19 +74,20 @@ impl Context for ContextHandle {
     }
 }
 
-/// The numbering of PEs in a context, for the path of an access. All zero while it is not in use.
+/// How a context numbers PEs, for the path of an access. All fields are zero while it is not in use.
 struct ContextSlot {
-    /// Counts the contexts to which it was given.
+    /// The number of contexts that have had this slot.
     generation: AtomicU32,
-    /// PEs whose numbers are available here; others are searched in the registry.
+    /// The number of PEs that this slot can translate: all members, or 0 with `SHMEM_CHECK`.
     n: AtomicU32,
     start: AtomicU32,
-    /// 0 if the members are not a triplet, but listed.
+    /// 0 if the members are listed instead of a triplet.
     stride: AtomicI32,
-    /// Its team is `SHMEM_TEAM_SHARED` or comes from it by splits.
+    /// True if the team of the context is, or was split from, `SHMEM_TEAM_SHARED`.
     of_shared: AtomicBool,
-    /// It has an entry for each PE of the job, is made at first use and never freed, so it also
-    /// serves any later team. Until then it is null: zero slots take no room in a file.
+    /// The world PE of each member, if they are listed. The list has an entry for each PE of the job,
+    /// so that a later team can use it, too: it is allocated at the first use and never freed. Null
+    /// before: slots that are zero take no room in the library's file.
     list: AtomicPtr<AtomicU32>,
 }
 
@@ -121,12 +122,13 @@ impl ContextSlot {
         if stride != 0 || list.is_null() {
             return Some(self.start.load(Relaxed) as c_int + stride * pe);
         }
-        // SAFETY: it has an entry for each PE of the job; no team has more members.
+        // SAFETY: the list has an entry for each PE of the job, and `pe` is below the number of
+        // members, which is not larger.
         let entry = unsafe { &*list.wrapping_add(pe as usize) };
         Some(entry.load(Relaxed) as c_int)
     }
 
-    /// Called by one thread at a time, which has the registry.
+    /// Sets the numbering of a new context. The caller has the lock of the registry.
     fn set(&self, members: &Members, n_pes: u32, check: bool) {
         let (start, stride) = members.triplet().unwrap_or((0, 0));
         if stride == 0 {
@@ -157,7 +159,8 @@ fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     known.unwrap_or_else(|| number_checked(call, handle, pe))
 }
 
-/// Checks that there is such a context; the registry is queried if the slot does not know.
+/// Returns true if there is such a context, otherwise ends the job with an error. The registry is
+/// only searched if the slot is not in use for the handle.
 #[inline(never)]
 fn is_known(call: Call, handle: ContextHandle) -> bool {
     let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
@@ -174,11 +177,11 @@ fn number_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     members.world_pe(pe as u32).0 as c_int
 }
 
-/// Every created context, and the slots that wait for reuse.
+/// The contexts that exist, and the slots that can be reused.
 #[derive(Default)]
 struct Registry {
     alive: HashMap<ContextHandle, ContextEntry>,
-    /// Slots that were given back.
+    /// Slots of destroyed contexts.
     spare: Vec<u32>,
     /// The number of slots that were ever used.
     used: u32,
@@ -187,12 +190,11 @@ struct Registry {
 #[derive(Clone)]
 struct ContextEntry {
     team: TeamHandle,
-    /// The team from which that one comes by splits.
+    /// The team that no split made and from which `team` was split, perhaps in several steps.
     root: TeamHandle,
     members: Members,
     options: c_long,
-    /// The only thread that may use it: the one that created it, if it is private and
-    /// `SHMEM_CHECK` is set.
+    /// The thread that created the context, if the context is private and `SHMEM_CHECK` is set.
     user: Option<Caller>,
 }
 
@@ -201,16 +203,10 @@ impl ContextEntry {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
 
-    /// Returns true if its atomic operations belong to the domain of `SHMEM_TEAM_SHARED`
-    /// ("Atomicity Guarantees").
+    /// Returns true if the atomic operations on it belong to the domain of `SHMEM_TEAM_SHARED`
+    /// (OpenSHMEM 1.6, "Atomicity Guarantees").
     fn is_of_shared(&self) -> bool {
         self.root == TeamHandle::SHARED
-    }
-
-    /// Returns true if this CPU carries out its atomic operations, and the network those of the
-    /// world.
-    fn is_by_cpu_alone(&self) -> bool {
-        self.is_of_shared() && address::are_atomics_by_network()
     }
 }
 
@@ -239,7 +235,8 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     entry.members
 }
 
-/// Checks that a handle that reaches a network for the first time is that of a context.
+/// Ends the job with an error unless there is a context with this handle. Called when a context uses
+/// a network for the first time.
 pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
     if handle != ContextHandle::DEFAULT {
         require(call, handle);
@@ -264,12 +261,14 @@ impl Registry {
         let slot = &SLOTS[index as usize];
         slot.set(&entry.members, n_pes, check);
         slot.of_shared.store(entry.is_of_shared(), Relaxed);
-        let is_of_world =
-            !check && !entry.is_by_cpu_alone() && entry.members == Members::world(n_pes);
+        // If the network carries out the atomic operations of the world, this CPU must carry out
+        // those of the context, so it is not used like one of the world.
+        let is_by_cpu = entry.is_of_shared() && address::are_atomics_by_network();
+        let is_of_world = !check && !is_by_cpu && entry.members == Members::world(n_pes);
         Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))
     }
 
-    /// Removes a context; whether there was one.
+    /// Removes a context. Returns true if there was one.
     fn remove(&mut self, handle: ContextHandle) -> bool {
         let known = self.alive.remove(&handle).is_some();
         if known && let Some(slot) = slot_of(handle) {
@@ -281,22 +280,23 @@ impl Registry {
     }
 }
 
-/// Returns true if the CPU carries out atomic operations on it even if the network carries out
-/// those of the world.
+/// Returns true if this CPU carries out the atomic operations on a context even where the network
+/// carries out those of the world.
 #[inline(always)]
 pub(crate) fn is_by_cpu(ctx: ContextHandle) -> bool {
     !ctx.is_of_world() && is_of_shared(ctx)
 }
 
-/// Returns true if its team is, or was split from, `SHMEM_TEAM_SHARED`. Its atomic operations need
-/// not be atomic with respect to those of contexts of other teams ("Atomicity Guarantees").
+/// Returns true if the team of a context is, or was split from, `SHMEM_TEAM_SHARED`. The operations
+/// on it need not be atomic with respect to those of contexts in other domains ("Atomicity
+/// Guarantees").
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
-/// Adds a context of `team`, which comes from `root` by splits, with these members. Returns its
-/// handle, `None` when there are too many.
+/// Adds a context of `team`, which was split from `root` or is `root`. Returns the handle, or `None`
+/// if there are too many contexts.
 pub(crate) fn add(
     team: TeamHandle,
     root: TeamHandle,
@@ -318,7 +318,7 @@ pub(crate) fn are_threads_at_once() -> bool {
     job::known().is_none_or(|job| job.thread_level >= SHMEM_THREAD_MULTIPLE)
 }
 
-/// Returns the number of indices that contexts ever had, without that of the default context.
+/// Returns the largest index that any context has had.
 pub(crate) fn n_indices() -> usize {
     with_registry(|registry| registry.used as usize)
 }

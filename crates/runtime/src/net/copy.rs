@@ -12,16 +12,17 @@ use rushmem_transport::{
 use std::mem::MaybeUninit;
 
 impl SymmetricRange {
-    /// Copies the bytes to `dest` on `pe`, which may be this PE.
+    /// Copies the bytes to `dest` on `pe`, which may be this PE. The copy is complete on return, or
+    /// ordered before a signal to `pe` that the library sends later.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         observers::moved_to(pe.index(), self.nbytes());
         match dest.on(pe) {
-            // SAFETY: symmetric memory of this PE and of a mapped one.
+            // SAFETY: both ranges are symmetric memory that is mapped here, and long enough.
             Some(to) => unsafe {
                 mem::copy_bytes::<mem::AtomicLoads>(to, self.start(), self.nbytes())
             },
-            // SAFETY: symmetric memory of this PE.
+            // SAFETY: the source is symmetric memory of this PE, of that many bytes.
             None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
         }
     }
@@ -32,40 +33,40 @@ impl SymmetricRange {
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
         observers::moved_from(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
-            // SAFETY: symmetric memory of a mapped PE and of this one.
+            // SAFETY: both ranges are symmetric memory that is mapped here, and long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
         let dest = LocalBuf { base: self.start(), nbytes };
         let get = Get { dest, source: source.remote(0), completion: Completion::Now };
-        // SAFETY: symmetric memory of this PE.
+        // SAFETY: the destination is symmetric memory of this PE.
         endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
     }
 
-    /// Returns the bytes that `pe` has there, which it does not change meanwhile.
+    /// Returns the bytes of the image on `pe`, which `pe` must not change during the call.
     pub(crate) fn read(self, pe: Pe) -> Vec<u8> {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
         SymmetricRange::of_private(&mut bytes).copy_from(pe, self);
-        // SAFETY: each was just written.
+        // SAFETY: `copy_from` has written all bytes.
         bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
     }
 
-    /// Works as [`copy_to`](SymmetricRange::copy_to) of symmetric memory that does not change
-    /// before [`complete_copies`], which the copy may take until.
+    /// Starts a copy to `dest` on `pe`, which may take until [`complete_copies`]. The bytes must not
+    /// change before that.
     pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
         if dest.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         observers::moved_to(pe.index(), self.nbytes());
-        // It stays mapped, so it exists until the copy is complete.
+        // The source is mapped for the life of the process, so it outlives the copy.
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
-        // SAFETY: symmetric memory of this PE.
+        // SAFETY: the source is symmetric memory of this PE.
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copies the image on each of `pes`, which are not mapped here, to private memory, in
-    /// sequence.
+    /// Copies the images on `pes`, which are not mapped here, to private memory, one behind the
+    /// other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
@@ -77,8 +78,8 @@ impl SymmetricRange {
             endpoints::on_library(|endpoint| {
                 let dest = LocalBuf { base: to, nbytes };
                 let get = Get { dest, source: self.remote(0), completion };
-                // SAFETY: there is room for that many bytes until the copies are complete below, or
-                // the job ends.
+                // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
+                // above shows that it has room for them.
                 unsafe { endpoint.get(pe, get) }
             });
         }
@@ -87,8 +88,8 @@ impl SymmetricRange {
         }
     }
 
-    /// Copies `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at
-    /// `dest` on `pe`.
+    /// Copies `nelems` elements of `elem_bytes` bytes to `dest` on `pe`. The distance of two elements
+    /// is `sst` elements here and `dst` elements there.
     pub(crate) fn copy_strided_to(
         self,
         pe: Pe,
@@ -107,19 +108,19 @@ impl SymmetricRange {
         let Some(start) = dest.on(pe) else {
             let remote = dest.remote(0);
             if dst == 1 && sst == 1 {
-                // SAFETY: symmetric memory of this PE.
+                // SAFETY: the assertion above shows that this range has these bytes.
                 return unsafe { put(pe, remote, from, nelems * elem_bytes) };
             }
             let local = LocalBuf::source(from, elem_bytes);
             let (remote_stride, local_stride) = (dst * elem_bytes, sst * elem_bytes);
             let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n: nelems };
-            // SAFETY: symmetric memory of this PE, long enough for the last element.
+            // SAFETY: the assertion above shows that this range holds every element.
             return unsafe { put_strided(pe, blocks) };
         };
         macro_rules! of {
             ($t:ty) => {
-                // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough
-                // for the last element.
+                // SAFETY: both ranges are mapped here, and the assertion above shows that they hold
+                // every element.
                 unsafe {
                     let (dst, sst) = (dst as isize, sst as isize);
                     mem::copy_strided::<mem::AtomicLoads, $t>(
@@ -143,8 +144,7 @@ impl SymmetricRange {
                 let (to, from) = (i * dst * elem_bytes, i * sst * elem_bytes);
                 let from = self.start().wrapping_add(from);
                 let to = start.wrapping_add(to);
-                // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped
-                // PE.
+                // SAFETY: as above: an element of each range.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, elem_bytes) }
             }),
         }
@@ -165,8 +165,8 @@ pub(crate) fn complete_copies() {
 unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     let source = LocalBuf::source(source, nbytes);
     let put = Put { dest, source, completion: Completion::Now };
-    // SAFETY: valid by contract.
-    announceable(pe, |endpoint| unsafe { endpoint.put(pe, put) });
+    // SAFETY: the caller's promise about `source`.
+    put_before_flags(pe, |endpoint| unsafe { endpoint.put(pe, put) });
 }
 
 /// Copies blocks to memory of `pe` that is not mapped here.
@@ -174,13 +174,13 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
 /// # Safety
 /// Every block is valid for reads.
 unsafe fn put_strided(pe: Pe, blocks: StridedBlocks) {
-    // SAFETY: valid by contract.
-    announceable(pe, |endpoint| unsafe { endpoint.put_strided(pe, blocks) });
+    // SAFETY: the caller's promise about the blocks.
+    put_before_flags(pe, |endpoint| unsafe { endpoint.put_strided(pe, blocks) });
 }
 
-/// Puts to `pe` by the library's endpoint. If this CPU sets the flags that announce the data, these
-/// are complete on return.
-fn announceable(pe: Pe, put: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
+/// Puts to `pe` by the library's endpoint. If this CPU sets the flags of `pe`, which the network does
+/// not order after the data, the put is complete on return.
+fn put_before_flags(pe: Pe, put: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
     endpoints::on_library(|endpoint| {
         put(endpoint)?;
         if address::statics_are_apart(pe.0 as c_int) { endpoint.pe_quiet(pe) } else { Ok(()) }

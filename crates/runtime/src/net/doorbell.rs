@@ -8,7 +8,7 @@
 
 use crate::memory::primitive::{AtomicU32, Ordering, fence};
 
-/// One PE's doorbell; lives in its internal area.
+/// The doorbell of one PE, at the start of its internal area.
 pub(crate) struct Doorbell<'a> {
     /// Counts the rings; sleepers wait on this word.
     pub(crate) rings: &'a AtomicU32,
@@ -17,8 +17,8 @@ pub(crate) struct Doorbell<'a> {
 }
 
 impl Doorbell<'_> {
-    /// Wakes sleepers, after the change for which they may wait was stored. `wake` wakes all that
-    /// sleep on the word.
+    /// Wakes the threads that sleep, if there are any. The caller has stored the change for which
+    /// they may wait. `wake` wakes all threads that sleep on the word that it is given.
     #[inline]
     pub(crate) fn ring(&self, wake: impl FnOnce(&AtomicU32)) {
         fence(Ordering::SeqCst);
@@ -28,8 +28,8 @@ impl Doorbell<'_> {
         }
     }
 
-    /// Sleeps until `ready`, which is called again after every ring. `sleep` returns when the word
-    /// no longer has the given value, or at any time before.
+    /// Sleeps until `ready` returns true, which is called again after every ring. `sleep` is given
+    /// the word of the rings and its value; it returns when the value has changed, or earlier.
     pub(crate) fn sleep_until(
         &self,
         mut ready: impl FnMut() -> bool,

@@ -1,11 +1,11 @@
-//! The endpoints of contexts, found by the indices of the contexts, and the one of the library.
+//! The endpoints of contexts, found by the index of the context, and the endpoint of the library.
 //!
 //! An endpoint serves one thread at a time. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
 //! that has an endpoint to itself uses it without the lock ([`used`]).
 //!
-//! An entry and its lock exist for the life of the process, so the user of a context that was
-//! destroyed, or of a network that was closed, finds no endpoint there and gets a message.
+//! An entry and its lock exist for the life of the process. So a thread that uses a context which
+//! was destroyed, or a network which was closed, finds no endpoint and gets a message.
 #![allow(unsafe_code)]
 
 use crate::call::thread;
@@ -22,15 +22,15 @@ use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, Once};
 
-/// The index of a context's endpoint.
+/// The entry of a context: its endpoint, or the entry whose endpoint it shares.
 #[repr(align(64))]
 struct ContextEndpoint {
     /// The handle of the context if it has an endpoint to itself and no two threads are in the
     /// library at once, or else 0.
     sole: AtomicUsize,
-    /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
+    /// The handle of the context if it has an endpoint, or else 0, the handle of no context.
     context: AtomicUsize,
-    /// The entry of that endpoint.
+    /// The entry that has that endpoint: this one, or the one whose endpoint the context shares.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
     /// Used by the only thread in the library, or by a thread that has the lock.
@@ -40,14 +40,13 @@ struct ContextEndpoint {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache line");
 
-// SAFETY: the endpoint can be sent, and the head of this file says who uses it: one thread at a
-// time.
+// SAFETY: the endpoint is `Send`, and one thread at a time uses it: see the head of this file.
 unsafe impl Sync for ContextEndpoint {}
 
 /// The index of the endpoint of the library, behind those of contexts.
 const LIBRARY: usize = MOST + 1;
 
-/// The first is that of the default context. Unused pages are never touched.
+/// The entries by index; the first is that of the default context. Unused pages are never touched.
 static ENDPOINTS: [ContextEndpoint; MOST + 2] = [const {
     ContextEndpoint {
         sole: AtomicUsize::new(0),
@@ -81,7 +80,7 @@ impl DerefMut for EndpointUse {
     }
 }
 
-/// Does something with the endpoint of a context, which is made at its first use; ends the job with
+/// Calls `verb` with the endpoint of a context, which it creates at the first use. Ends the job with
 /// an error if there is no such context, or no network.
 #[inline(always)]
 pub(crate) fn on<R>(
@@ -103,12 +102,12 @@ fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
     used(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
-/// Returns the endpoint of a context; `None` if nothing was ever issued on it.
+/// Returns the endpoint of a context; `None` if it has none yet, since nothing was issued on it.
 #[inline(always)]
 fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let entry = ENDPOINTS.get(ctx.index())?;
-    // Paired with the store of the thread that made the endpoint.
+    // Acquire pairs with the release store in `make`.
     if entry.sole.load(Ordering::Acquire) == ctx.0 {
         set_call(call);
         // SAFETY: the calling thread is the only one in the library.
@@ -117,8 +116,8 @@ fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     entry.used_by_lock(ctx)
 }
 
-/// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
-/// job with an error when it fails.
+/// Calls `verb` with the endpoint of a context, unless it has none yet. Ends the job with an error
+/// if `verb` fails.
 pub(crate) fn on_used(
     call: Call,
     ctx: ContextHandle,
@@ -129,8 +128,8 @@ pub(crate) fn on_used(
     }
 }
 
-/// Does something with the library's own endpoint; ends the job with an error when it fails, or the
-/// network is closed.
+/// Calls `verb` with the endpoint of the library. Ends the job with an error if `verb` fails, or if
+/// the network is closed.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
     let endpoint = ENDPOINTS[LIBRARY].locked();
     let mut endpoint = endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY));
@@ -142,9 +141,9 @@ pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
     ENDPOINTS[LIBRARY].with_slot(|own| *own = Some(endpoint));
 }
 
-/// Makes the endpoint of a context that exists, unless another thread was faster. If the network
-/// has no more, the context uses that of the default context, and at worst that of the library;
-/// then it completes more than it must.
+/// Creates the endpoint of a context, unless another thread was faster. If the network has no more
+/// endpoints, the context shares that of the default context, or else that of the library; a quiet
+/// then completes more operations than it must.
 fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
     let entry = &ENDPOINTS[ctx.index()];
     entry.with_slot(|own| {
@@ -177,7 +176,7 @@ fn address(entry: &'static ContextEndpoint) -> *mut ContextEndpoint {
     std::ptr::from_ref(entry).cast_mut()
 }
 
-/// Forgets the endpoint of a context that was completed.
+/// Drops the endpoint of a context whose operations are complete.
 pub(crate) fn forget(ctx: ContextHandle) {
     let Some(entry) = ENDPOINTS.get(ctx.index()) else { return };
     if entry.is_used_by(ctx) {
@@ -189,42 +188,42 @@ impl ContextEndpoint {
     /// Returns true if the context has an endpoint.
     #[inline(always)]
     fn is_used_by(&self, ctx: ContextHandle) -> bool {
-        // Paired with the store of the thread that made the endpoint.
+        // Acquire pairs with the release store in `make`.
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
     /// Returns the endpoint of this entry.
     ///
     /// # Safety
-    /// `guard` is that of this entry, or no other thread is in the library.
+    /// `guard` is the guard of this entry's lock, or no other thread is in the library.
     #[inline(always)]
     unsafe fn endpoint(
         &'static self,
         guard: Option<MutexGuard<'static, ()>>,
     ) -> Option<EndpointUse> {
-        // SAFETY: no other thread uses it, by contract.
+        // SAFETY: the caller has the lock or is alone, so that no other thread uses the endpoint.
         let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
         Some(EndpointUse { endpoint, _guard: guard })
     }
 
-    /// Returns the endpoint of this entry, by its lock.
+    /// Takes the lock of this entry and returns its endpoint.
     fn locked(&'static self) -> Option<EndpointUse> {
         let guard = process::lock(&self.lock);
-        // SAFETY: the lock of this entry.
+        // SAFETY: the guard is that of this entry.
         unsafe { self.endpoint(Some(guard)) }
     }
 
-    /// Returns the endpoint that the context of this entry uses, perhaps that of another.
+    /// Returns the endpoint that the context of this entry uses, perhaps that of another entry.
     #[inline(never)]
     fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {
             return None;
         }
-        // SAFETY: one of the entries, since `context` was set after it.
+        // SAFETY: the pointer is to an entry, since `make` stores it before `context`.
         unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
     }
 
-    /// Does something with the endpoint of this entry, if there is one, or makes it.
+    /// Calls `f` with the place of this entry's endpoint, while it has the lock.
     fn with_slot<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
         // SAFETY: the lock keeps out other threads; below `SHMEM_THREAD_MULTIPLE` there are none.
@@ -242,17 +241,17 @@ impl ContextEndpoint {
     }
 }
 
-/// Completes what was issued on any endpoint, the library's own flags included: afterwards no peer
-/// still has to answer this PE, and it may leave.
+/// Completes all operations on all endpoints, those on the library's own flags included. Afterwards
+/// no peer has to answer this PE, so it may leave.
 pub(crate) fn complete(call: Call) {
     set_call(call);
-    // Fails without a lock held: other threads may have a better reason.
+    // An error is reported after all locks are released, so that other threads can report theirs.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
 
-/// Returns how much towards each PE is not known to be complete, of all contexts and the library.
-/// Begins to complete it, without waiting for any PE. `None` if a provider does not know, or other
-/// threads may be issuing meanwhile, as the program may beside a thread of the library.
+/// Returns the number of operations on each PE that are not known to be complete, of all contexts
+/// and the library, and starts to complete them without waiting. `None` if the provider does not
+/// know, or if other threads may issue operations meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if contexts::are_threads_at_once() || thread::carries_out().is_some() {
         return None;
@@ -262,7 +261,7 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
         let of_endpoint = endpoint.in_flight()?;
         all = all.take().zip(of_endpoint).map(|(mut all, of_endpoint)| {
             for (pe, n) in of_endpoint {
-                // Contexts may share what counts.
+                // Contexts may share a counter of the provider, so the numbers are not added.
                 let most = all.entry(pe).or_insert(0);
                 *most = n.max(*most);
             }
@@ -270,11 +269,11 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
         });
         Ok(())
     });
-    // The next verb reports a loss.
+    // An error is left to the next verb, which reports it.
     looked.ok().and(all)
 }
 
-/// Does something with every endpoint, the library's last, until it fails.
+/// Calls `verb` with every endpoint, the library's last, until it fails.
 fn on_all(mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>) -> Result<(), Error> {
     for entry in all() {
         if let Some(mut endpoint) = entry.locked() {
@@ -284,7 +283,7 @@ fn on_all(mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>) -> Resul
     Ok(())
 }
 
-/// Closes the network, once all PEs have completed what they issued.
+/// Closes the network, after all PEs have completed their operations.
 pub(crate) fn close() {
     network::refuse_calls();
     all().for_each(ContextEndpoint::clear);
@@ -296,25 +295,23 @@ fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
     ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY]])
 }
 
-/// The call that uses the network, for the status of a PE whose thread waits there.
-///
-/// Operations set it, which is one store, and only where no two threads are in the library at
-/// once: otherwise the calls of threads could not be distinguished, and all would write to one
-/// cache line.
+/// The call that uses the network, for the status of a PE that waits in an operation. It is only
+/// set where no two threads are in the library at once: otherwise the calls of threads could not be
+/// distinguished, and all would write to one cache line.
 static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
 
-/// Sets the call that is about to use the network.
+/// Records the call that is about to use the network: one store.
 #[inline(always)]
 pub(crate) fn set_call(call: Call) {
     CALL.store(from_ref(call.0).cast_mut(), Relaxed);
 }
 
-/// Returns the call that waits for the network.
+/// Returns the call that uses the network, for a thread that waits in it.
 pub(crate) fn current_call() -> Call {
     if let Some(call) = thread::carries_out() {
         return call;
     }
-    // SAFETY: null, or the address of a name that lives as long as the process.
+    // SAFETY: the pointer is null or made of a `&'static CallName` in `set_call`.
     let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
     let call = call.filter(|_| !contexts::are_threads_at_once());
     call.map_or(call!("an operation over the network"), Call)

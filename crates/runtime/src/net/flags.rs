@@ -1,8 +1,8 @@
-//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and
-//! through the network.
+//! Loads and stores of the library's own words in the internal areas of all PEs: this CPU accesses
+//! the areas that are mapped here, the network the others.
 //!
-//! A release store pairs with an acquire load, and then the doorbell of the reader's PE is rung.
-//! `memory::areas` knows where in an area something is.
+//! A writer stores a flag with release order and then rings the doorbell of the reader's PE; a
+//! reader loads it with acquire order. `memory::areas` has the offset of each word in an area.
 #![allow(unsafe_code)]
 
 use crate::call::warning;
@@ -26,30 +26,39 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 static AREA: OnceLock<FlagArea> = OnceLock::new();
 
-/// Returns the areas of the job; they exist from the first init on.
+/// Returns the internal areas, which exist from the first init on.
 #[inline]
 pub(crate) fn area() -> &'static FlagArea {
     AREA.get().expect("the first init sets it before it communicates")
 }
 
-/// Set by the first init.
+/// Sets the internal areas, in the first init.
 pub(crate) fn set(area: FlagArea) {
-    // A later init of the process has the same one.
+    // A later init of the process sets the same areas.
     let _ = AREA.set(area);
     warning::set_is_first(is_first_warning);
 }
 
-/// Returns true if no PE of this node has given this warning. The node remembers two.
+/// Returns true if no PE of this node has given this warning. The node remembers the digests of the
+/// first two warnings; PEs may repeat any other.
 fn is_first_warning(text: &str) -> bool {
-    let area = area();
-    let n_pes = area.areas.n_pes() as u32;
-    area.is_first_digest(area.first_of_node(n_pes), area.areas.warnings(), digest_of_text(text))
+    let (area, digest) = (area(), digest_of_text(text));
+    let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
+    for at in area.areas.warnings() {
+        let word = area.word(first, at);
+        match word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return true,
+            Err(other) if other == digest => return false,
+            Err(_) => {}
+        }
+    }
+    true
 }
 
-/// Wakes sleepers of this PE: a transport has changed its memory.
+/// Wakes threads of this PE that sleep on its doorbell, after a transport has changed its memory.
 pub(crate) fn ring_own() {
     if let Some(area) = AREA.get() {
-        area.own_bell().ring(wake);
+        area.doorbell(0).ring(wake);
     }
 }
 
@@ -61,9 +70,10 @@ pub(crate) struct FlagArea {
     nbytes: usize,
 }
 
-// SAFETY: it is an address range that stays mapped, accessed by atomics and raw copies alone.
+// SAFETY: the pointer is to a range that stays mapped, and all accesses to it are atomic operations
+// and raw copies.
 unsafe impl Send for FlagArea {}
-// SAFETY: any thread accesses the range by atomics and raw copies alone.
+// SAFETY: as for `Send`, whichever thread makes the accesses.
 unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
@@ -78,8 +88,8 @@ impl FlagArea {
         &self.areas
     }
 
-    /// Writes a flag of `pe`, after everything that was written before, and wakes PEs that wait for
-    /// it.
+    /// Stores `value` in the flag at offset `at` of `pe`, after all earlier writes of this PE, and
+    /// wakes the threads of `pe` that sleep.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
         if self.raise_unrung(pe, at, value) {
@@ -87,8 +97,8 @@ impl FlagArea {
         }
     }
 
-    /// Writes a flag of `pe`, after everything that was written before. Whether the caller still
-    /// has to [ring](FlagArea::ring) before it waits for long.
+    /// Works as [`raise`](FlagArea::raise), but wakes no thread. Returns true if the caller must
+    /// [ring](FlagArea::ring) before it waits for long; a network wakes the PE itself.
     #[inline]
     pub(crate) fn raise_unrung(&self, pe: Pe, at: usize, value: u64) -> bool {
         match self.delta(pe) {
@@ -103,8 +113,9 @@ impl FlagArea {
         }
     }
 
-    /// Adds one to the word `at` of `pe`, or, if the network does it, to the word `by_network`,
-    /// after everything that was written before, and wakes PEs that wait for it.
+    /// Adds 1 to the word at offset `at` of `pe`, after all earlier writes of this PE, and wakes the
+    /// threads of `pe` that sleep. A network adds to the word at `by_network` instead, since its
+    /// atomic operations do not compose with those of CPUs.
     pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
@@ -115,7 +126,7 @@ impl FlagArea {
         }
     }
 
-    /// Copies `source` to `dest` on `pe`, then [`count`](FlagArea::count) there.
+    /// Copies `source` to `dest` on `pe`, then [counts](FlagArea::count) there.
     pub(crate) fn put_and_count(
         &self,
         pe: Pe,
@@ -131,8 +142,8 @@ impl FlagArea {
         }
     }
 
-    /// Copies `source` to `dest` on `pe`, then does as [`raise_unrung`](FlagArea::raise_unrung)
-    /// with a flag there.
+    /// Copies `source` to `dest` on `pe`, then raises a flag there as
+    /// [`raise_unrung`](FlagArea::raise_unrung) does.
     #[inline]
     pub(crate) fn put_and_raise_unrung(
         &self,
@@ -150,11 +161,11 @@ impl FlagArea {
         }
     }
 
-    /// Counts this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after
-    /// which the counter has its former value.
+    /// Adds 1 to the counter of the mapped `pe`. Returns true if this PE is the last of `n` to do
+    /// so, and then resets the counter to 0.
     pub(crate) fn count_in(&self, pe: Pe, at: usize, n: u32) -> bool {
         let counter = self.word(self.mapped(pe), at);
-        // The last PE sees what all others wrote before, and the others learn from it.
+        // Acquire: the last PE sees all that the others wrote before they counted.
         let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
         if is_last {
             counter.store(0, Ordering::Relaxed);
@@ -162,50 +173,34 @@ impl FlagArea {
         is_last
     }
 
-    /// Returns the first PE of the node, which has the words that its PEs share.
+    /// Returns the first PE of this node, in whose area the words are that the node's PEs share.
     pub(crate) fn first_of_node(&self, n_pes: u32) -> Pe {
         let first = (0..n_pes).map(Pe).find(|pe| self.is_mapped(*pe));
         first.expect("a PE has its own area")
     }
 
-    /// Counts this PE at a word of the mapped `pe`. Returns false if another one was there before.
+    /// Adds 1 to a word of the mapped `pe`. Returns true if no PE had done so before.
     pub(crate) fn is_first_at(&self, pe: Pe, at: usize) -> bool {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
     }
 
-    /// Records a digest in one of two words of the mapped `pe`. Returns false if one has it.
-    fn is_first_digest(&self, pe: Pe, words: [usize; 2], digest: u64) -> bool {
-        let record = |at| {
-            let word = self.word(self.mapped(pe), at);
-            word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire)
-        };
-        for at in words {
-            match record(at) {
-                Ok(_) => return true,
-                Err(other) if other == digest => return false,
-                Err(_) => {}
-            }
-        }
-        true
-    }
-
-    /// Writes a flag of the mapped `pe`, after everything that was written before; wakes no thread.
+    /// Stores a flag of the mapped `pe` with release order; wakes no thread.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
         self.word(self.mapped(pe), at).store(value, Ordering::Release);
     }
 
-    /// Reads a flag of the mapped `pe`; what its writer wrote before is visible afterwards.
+    /// Loads a flag of the mapped `pe` with acquire order.
     #[inline]
     pub(crate) fn flag_of(&self, pe: Pe, at: usize) -> u64 {
         self.word(self.mapped(pe), at).load(Ordering::Acquire)
     }
 
     fn mapped(&self, pe: Pe) -> isize {
-        self.delta(pe).expect("a counter is used by PEs that share memory")
+        self.delta(pe).expect("PEs that share memory use this word")
     }
 
-    /// Wakes sleepers of `pe`, after a word was changed for which they may wait. If `pe` is not
-    /// mapped, the transport does so itself.
+    /// Wakes the threads of `pe` that sleep on its doorbell, after a word of `pe` was changed. If
+    /// `pe` is not mapped, its transport wakes them.
     #[inline]
     pub(crate) fn ring(&self, pe: Pe) {
         if let Some(delta) = self.delta(pe) {
@@ -213,13 +208,14 @@ impl FlagArea {
         }
     }
 
-    /// Reads an own flag; what its writer wrote before is visible afterwards.
+    /// Loads a flag of this PE with acquire order.
     #[inline]
     pub(crate) fn flag(&self, at: usize) -> u64 {
         self.own_word(at).load(Ordering::Acquire)
     }
 
-    /// Writes words of `pe`'s area that a flag will announce.
+    /// Stores words in `pe`'s area, which are visible to `pe` once it has seen a flag that is
+    /// raised later.
     pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {
         match self.delta(pe) {
             Some(delta) => {
@@ -230,27 +226,27 @@ impl FlagArea {
             None => endpoints::on_library(|endpoint| {
                 let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
                 let put = Put { dest: remote(at), source, completion: Completion::Now };
-                // SAFETY: the words are there during the call.
+                // SAFETY: `words` is borrowed during the call, in which the put completes locally.
                 unsafe { endpoint.put(pe, put) }
             }),
         }
     }
 
-    /// Reads own words that a flag announced.
+    /// Loads words of this PE, after the flag that announces them.
     pub(crate) fn read(&self, at: usize, words: &mut [u64]) {
         for (i, word) in words.iter_mut().enumerate() {
             *word = self.own_word(at + i * 8).load(Ordering::Relaxed);
         }
     }
 
-    /// Returns the word `at` of each of `pes`, which they have shown.
+    /// Returns the word at offset `at` of each of `pes`, over the network where they are not mapped.
     pub(crate) fn shown(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
         let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
         let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
         self.range(at, 8).fetch(&apart, &mut fetched);
         let mut fetched = fetched.chunks_exact(8).map(|bytes| {
-            // SAFETY: the bytes were just fetched.
+            // SAFETY: `fetch` has written all bytes.
             u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
         });
         let word = |pe: &Pe| match self.delta(*pe) {
@@ -265,20 +261,21 @@ impl FlagArea {
         self.delta(pe).is_some()
     }
 
-    /// Returns a copy of `nbytes` bytes of `pe`'s area, which it may be writing.
+    /// Returns a copy of `nbytes` bytes of `pe`'s area, which `pe` may be writing.
     pub(crate) fn bytes_of(&self, pe: Pe, at: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0u8; nbytes];
         match self.delta(pe) {
             Some(delta) => {
                 let (to, from) = (bytes.as_mut_ptr(), self.own(at, nbytes).wrapping_offset(delta));
-                // SAFETY: in the area of a mapped peer, and as many private bytes.
+                // SAFETY: the source is in the area of a mapped peer, as `own` asserts; the
+                // destination is a vector of `nbytes` bytes.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, nbytes) };
             }
             None => {
                 let mut fetched = vec![MaybeUninit::uninit(); nbytes];
                 self.range(at, nbytes).fetch(&[pe], &mut fetched);
                 for (byte, fetched) in bytes.iter_mut().zip(fetched) {
-                    // SAFETY: the bytes were just fetched.
+                    // SAFETY: `fetch` has written all bytes.
                     *byte = unsafe { fetched.assume_init() };
                 }
             }
@@ -286,18 +283,18 @@ impl FlagArea {
         bytes
     }
 
-    /// Sleeps until `ready`, which reads own flags. `sleep` returns when the word no longer has the
-    /// given value, or at any time before.
+    /// Sleeps until `ready` returns true, which loads flags of this PE. `sleep` is given the word of
+    /// the doorbell and its value; it returns when the value has changed, or earlier.
     pub(crate) fn sleep_until(
         &self,
         ready: impl FnMut() -> bool,
         sleep: impl FnMut(&AtomicU32, u32),
     ) {
-        self.own_bell().sleep_until(ready, sleep);
+        self.doorbell(0).sleep_until(ready, sleep);
     }
 
-    /// Writes the status of this PE, from its second word on; the first one shows that it is being
-    /// written.
+    /// Stores the status of this PE: `words` from the second word of the slot on. The first word is
+    /// odd meanwhile, as `rushmem_explain::status_slot` describes.
     pub(crate) fn write_status(&self, words: &[u64]) {
         let at = self.areas.status();
         let sequence = self.own_word(at);
@@ -311,24 +308,25 @@ impl FlagArea {
     /// Returns the ring of the last writes of this PE (`rushmem_explain::writes`).
     pub(crate) fn writes(&self) -> &'static [AtomicU64] {
         let start = self.own(self.areas.writes(), RING_BYTES).cast();
-        // SAFETY: in the area and aligned to a line; areas stay mapped, and all access these words
-        // atomically.
+        // SAFETY: the range is in the area, as `own` asserts, aligned to a cache line, mapped for the
+        // life of the process, and only accessed by atomic operations.
         unsafe { std::slice::from_raw_parts(start, RING_BYTES / size_of::<u64>()) }
     }
 
-    /// Returns the range of `nbytes` own bytes, for data.
+    /// Returns the range of `nbytes` bytes at offset `at` of this PE's area, for data.
     pub(crate) fn range(&self, at: usize, nbytes: usize) -> SymmetricRange {
-        // SAFETY: in the internal area, as `own` makes sure of.
+        // SAFETY: the bytes are in the internal area, as `own` asserts.
         unsafe { SymmetricRange::new(Segment::Internal, at, self.own(at, nbytes), nbytes) }
     }
 
-    /// Writes own words that a plan sends on.
+    /// Stores words of this PE's area, with relaxed order.
     pub(crate) fn write_own(&self, at: usize, words: &[u64]) {
         for (i, &word) in words.iter().enumerate() {
             self.own_word(at + i * 8).store(word, Ordering::Relaxed);
         }
     }
 
+    /// Returns a pointer to offset `at` of this PE's area, in which `nbytes` bytes follow.
     fn own(&self, at: usize, nbytes: usize) -> *mut u8 {
         assert!(at + nbytes <= self.nbytes, "beyond the internal area");
         self.base.wrapping_add(at)
@@ -339,17 +337,13 @@ impl FlagArea {
     }
 
     fn own_word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: in the area and aligned, as `at_word` makes sure of; areas stay mapped.
+        // SAFETY: the word is in the area and aligned, as `at_word` asserts; areas stay mapped.
         unsafe { AtomicU64::from_ptr(self.at_word(at, 0).cast()) }
     }
 
     fn word(&self, delta: isize, at: usize) -> &AtomicU64 {
-        // SAFETY: in the area of a mapped peer and aligned, as `at_word` makes sure of.
+        // SAFETY: the word is in the area of a mapped peer and aligned, as `at_word` asserts.
         unsafe { AtomicU64::from_ptr(self.at_word(at, delta).cast()) }
-    }
-
-    fn own_bell(&self) -> Doorbell<'_> {
-        self.doorbell(0)
     }
 
     fn doorbell(&self, delta: isize) -> Doorbell<'_> {
@@ -357,7 +351,7 @@ impl FlagArea {
         // SAFETY: the first 8 bytes of an area are its doorbell: two aligned words that stay
         // mapped.
         let rings = unsafe { AtomicU32::from_ptr(words) };
-        // SAFETY: the second of the doorbell's two words.
+        // SAFETY: as above, for the second word.
         let sleepers = unsafe { AtomicU32::from_ptr(words.wrapping_add(1)) };
         Doorbell { rings, sleepers }
     }
@@ -368,9 +362,9 @@ impl FlagArea {
     }
 }
 
-/// Wakes all that sleep on a word.
+/// Wakes all threads that sleep on a word, of any process.
 pub(crate) fn wake(word: &AtomicU32) {
-    // A failed wake-up means that the address is not mapped, which `word` proves it is.
+    // The only error is an address that is not mapped, and the reference proves that `word` is.
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
 }
 
@@ -385,24 +379,24 @@ fn put_signal_remote(
     observers::moved_to(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
-    // SAFETY: memory of this PE that stays as it is during the call.
+    // SAFETY: the source is symmetric memory of this PE, which stays mapped.
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
 #[cold]
 fn signal_remote(pe: Pe, signal: SignalUpdate) {
     let put = Put { dest: signal.dest, source: LocalBuf::EMPTY, completion: Completion::Now };
-    // SAFETY: there are no data.
+    // SAFETY: the source is empty.
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
-/// Returns what a network does to a flag, which only grows: so an earlier value must not come
-/// later.
+/// Returns the signal by which a network stores a flag. It follows all earlier signals, since flags
+/// only grow: a smaller value must not arrive after a larger one.
 fn flag(at: usize, value: u64) -> SignalUpdate {
     SignalUpdate { dest: remote(at), op: AmoOp::Set, value, follows: Follows::All }
 }
 
-/// Returns what a network does to a counter.
+/// Returns the signal by which a network adds 1 to a counter.
 fn one_more(at: usize) -> SignalUpdate {
     SignalUpdate { op: AmoOp::Add, ..flag(at, 1) }
 }

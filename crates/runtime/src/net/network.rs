@@ -1,8 +1,15 @@
 //! The transport to PEs whose memory is not mapped here, and how its errors end the job.
 //!
-//! It is open between init and finalize if the job has such PEs; other jobs pay one load for it.
-//! Every wait in the library makes it progress. When the software of peers changes memory here, it
-//! rings this PE's doorbell. The loss of a PE ends the job. Operations use it through `endpoints`.
+//! The transport is open between init and finalize if the job has such PEs; in other jobs it costs
+//! one load. Every wait in the library makes it progress. When the software of a peer changes memory
+//! of this PE, the transport rings this PE's doorbell. The loss of a PE ends the job. Operations use
+//! the transport through `endpoints`.
+//!
+//! A program may also wait without a routine that waits: it tests a word or a lock again and again,
+//! reads a word by a get or an atomic operation, or calls a quiet between loads of a variable. When
+//! PEs outnumber the usable CPUs, such a loop keeps the CPU from the PE that would end it. So a
+//! thread counts these calls, whether they poll or not, and after some microseconds of them makes
+//! the network progress and yields the CPU.
 
 use crate::call::{Call, call, fail};
 use crate::job;
@@ -15,13 +22,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// Returns how long the launcher has to report why a PE is gone before this PE reports its loss.
-/// Usually it ends the job at once when a process has died; this time is for a busy machine.
+/// Returns the time that the launcher has to report why a PE is gone, before this PE reports its
+/// loss. Usually the launcher ends the job at once when a process has died; a busy machine may take
+/// longer.
 pub(super) fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }
 
-/// True if there is a network. An on-node job reads nothing else of this file.
+/// True while a transport is open. A job on one node reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Read by waiting threads and for new endpoints, not by operations.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
@@ -32,29 +40,32 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Opens the network over a transport that is connected to its peers with the library's endpoint.
+/// Opens the network over a transport whose library endpoint is connected to all peers.
 pub(crate) fn open(transport: Box<dyn Transport>) {
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
 
-/// Makes further calls find no network: it is being closed, or is the parent process's.
+/// Makes further calls fail: the network is being closed, or belongs to the parent process.
 pub(crate) fn refuse_calls() {
     OPEN.store(false, Ordering::Release);
 }
 
-/// Drops the transport, after all endpoints.
+/// Drops the transport, after all endpoints were dropped.
 pub(crate) fn close() {
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// Returns true if the process's first thread must not end for now.
+/// Returns true if the transport needs the first thread of the process, which must not end.
 pub(crate) fn needs_first_thread() -> bool {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
-/// Returns a new endpoint for a context, if the transport has one more.
+/// Creates an endpoint for a context.
+///
+/// # Errors
+/// If the transport has no more endpoints.
 pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
     let mut endpoint = with(call, |transport| Ok(transport.endpoint()))?;
     if job::require(call).settings.aggregate {
@@ -63,18 +74,18 @@ pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
     Ok(endpoint)
 }
 
-/// Makes the network progress, without blocking; whether there was work for peers.
+/// Makes the network progress, without blocking. Returns true if there was work for peers.
 pub(crate) fn progress() -> bool {
     with(LIBRARY, |transport| transport.progress())
 }
 
-/// Works as [`progress`], but sleeps for at most this time if there was nothing to do.
+/// Works as [`progress`], but sleeps for at most `at_most` if there was nothing to do.
 pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most))
 }
 
-/// Makes the first `nbytes` bytes of the heap reachable by peers, if any is reached by a network.
-/// `prepare` gets how many bytes will be registered, and whether that locks them.
+/// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. `prepare` is
+/// given the number of bytes that will be registered, and whether registration locks them.
 pub(crate) fn extend_heap(
     call: Call,
     nbytes: usize,
@@ -88,13 +99,13 @@ pub(crate) fn extend_heap(
     }
 }
 
-/// Returns what threads have done on the network, if there is one.
+/// Returns the counters of what threads have done on the network, if there is one.
 pub(crate) fn activity() -> Option<NetworkActivity> {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     transport.as_ref().map(|transport| transport.activity())
 }
 
-/// Reports that this thread no longer makes the network progress, but sleeps on the doorbell.
+/// Tells the transport that this thread makes no more progress, but sleeps on the doorbell.
 pub(crate) fn stop_polling() {
     with(LIBRARY, |transport| {
         transport.stop_polling();
@@ -102,7 +113,7 @@ pub(crate) fn stop_polling() {
     });
 }
 
-/// The call for operations of the library itself.
+/// The call that messages name for operations of the library itself.
 pub(crate) const LIBRARY: Call = call!("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
@@ -131,7 +142,7 @@ pub(crate) fn refuse(call: Call) -> ! {
 }
 
 /// Ends the job because the network has failed. If another PE died, the launcher knows the reason
-/// better, so it reports first.
+/// better, so it has time to report first.
 #[cold]
 #[inline(never)]
 fn fail_on(call: Call, error: &Error) -> ! {
@@ -147,9 +158,9 @@ pub(super) fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 
-/// Ends the job after a failed operation on local memory. If this process cannot access the memory,
-/// that is the cause. After the loss of another PE only its ends are examined, since all of a large
-/// array would delay the message.
+/// Ends the job after an operation on local memory has failed. If this process cannot access the
+/// memory, the message says so. After the loss of another PE only the first and the last byte of the
+/// memory are examined, since a large array would delay the message.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail_on_memory(
@@ -159,33 +170,29 @@ pub(crate) fn fail_on_memory(
     memory: LocalBuf,
 ) -> ! {
     if !is_of_another(error, job::known().map(|job| job.me())) {
-        check_memory(call, access, memory);
+        if let Some(fault) = Fault::within(access, memory) {
+            fail!(call, "{fault}")
+        }
     } else if let Some(fault) = Fault::at_ends(access, memory) {
         fail!(call, "{fault}")
     }
     fail_on(call, error)
 }
 
-/// Ends the job if this process cannot access local memory, after an operation on it failed.
-pub(crate) fn check_memory(call: Call, access: LocalAccess, memory: LocalBuf) {
-    if let Some(fault) = Fault::within(access, memory) {
-        fail!(call, "{fault}")
-    }
-}
-
-/// Returns the number of a world PE in the form of the transport.
+/// Returns a world PE as the transport numbers it.
 pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
 }
 
-/// Reads after which a thread yields: some 10 us.
+/// The number of reads after which a thread yields: they take some 10 us.
 const READS_PER_YIELD: u32 = 1024;
-/// A call that looks at more than one word takes as long as this number of reads.
+/// The number of reads that take as long as a call which completes or orders operations.
 const READS_PER_CALL: u32 = 4;
-/// A test that makes the network progress takes as long as this number of reads.
+/// The number of reads that take as long as a test which makes the network progress.
 const READS_PER_PROGRESS: u32 = 128;
 
 thread_local! {
+    /// The calls of this thread since it last yielded, as a number of reads.
     static READS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -205,7 +212,7 @@ pub(crate) fn count_call() {
     }
 }
 
-/// Counts a test that was not successful.
+/// Counts a test of a word or a lock, unless it was successful.
 #[inline(always)]
 pub(crate) fn count_test(is_successful: bool) {
     if address::are_polls_counted() && !is_successful {

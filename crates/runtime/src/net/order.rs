@@ -1,9 +1,10 @@
 //! Order and completion (OpenSHMEM 1.6, memory ordering routines).
 //!
 //! On-node, an access has been performed when its call returns; only the processor and the compiler
-//! may still reorder it. A fence is a release, which pairs with the acquire of waits and tests. A
-//! quiet is sequentially consistent, since `put; quiet; get` needs the store ordered before the
-//! load, even on x86-64. With a network, the endpoint of the context does so for its operations.
+//! may still reorder it. So a fence is a release fence, which pairs with the acquire loads of waits
+//! and tests. A quiet is a sequentially consistent fence, since `put; quiet; get` needs the store
+//! ordered before the load, even on x86-64. The endpoint of the context orders and completes the
+//! operations of a network.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -24,7 +25,7 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
     observers::during!(event(call, ctx, Action::Fence), order(call, ctx));
 }
 
-/// Returns what observers see of a routine on a context.
+/// Returns the event of a routine on a context, for observers.
 fn event<C: Context>(call: Call, ctx: C, action: Action) -> Event {
     Event { ctx: ctx.handle(), ..Event::new(call, action) }
 }
@@ -33,20 +34,19 @@ fn event<C: Context>(call: Call, ctx: C, action: Action) -> Event {
 fn order<C: Context>(call: Call, ctx: C) {
     release();
     if ctx.is_valid(call) && network::is_open() {
-        endpoints::on_used(call, ctx.handle(), order_both_ways);
+        endpoints::on_used(call, ctx.handle(), order_network);
     }
 }
 
-/// If both the network and this CPU change memory of a PE, the operations of the network must be
-/// complete before the next one of the CPU.
+/// Orders the operations of the network. If this CPU changes memory of the same PE, too, they must
+/// be complete before its next access.
 #[cold]
-fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
+fn order_network(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     let both = address::are_atomics_by_network() || address::some_statics_are_apart();
     if both { endpoint.quiet() } else { endpoint.fence() }
 }
 
-/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context,
-/// everywhere.
+/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes all operations on the context, at all PEs.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
     network::count_call();
@@ -69,16 +69,16 @@ fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
     });
 }
 
-/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered
-/// before what follows. A fence does not wait, so it always is.
+/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: 1 if earlier operations on the context are ordered
+/// before later ones. A fence does not wait, so they always are.
 #[inline]
 pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
     fence(call, ctx);
     1
 }
 
-/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: whether what was issued on the context is complete
-/// everywhere, as after a quiet; 0 if it is not yet.
+/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: 1 if all operations on the context are complete, as
+/// after a quiet, and 0 if some are not.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     network::count_call();
@@ -97,8 +97,9 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     c_int::from(is_quiet)
 }
 
-/// `shmemx_local_complete`: the sources of all nonblocking puts of this PE, on any context, may be
-/// reused. With a network they also complete remotely, which is more than required.
+/// `shmemx_local_complete`: waits until the sources of all nonblocking puts of this PE, on any
+/// context, may be reused. Over a network the puts also complete remotely, which is more than
+/// required.
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {

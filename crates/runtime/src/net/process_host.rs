@@ -1,8 +1,9 @@
-//! The interface of this process to a transport: settings, the preferred NIC, wake-ups, losses, and
-//! the proxies of PEs.
+//! The interface of this process to a transport (the trait `Host`): settings, the preferred NIC,
+//! wake-ups, losses, and the proxies of PEs.
 //!
-//! In a session, what this PE batches for the heaps of a node travels to one PE of that node, which
-//! carries it out in the memory that the node shares.
+//! A proxy is a PE that carries out operations for other PEs of its node: in a session, this PE
+//! sends all that it batches for the heaps of a node to one PE of that node, which applies it to the
+//! memory that the node shares.
 #![allow(unsafe_code)]
 
 use crate::job::{self, Job};
@@ -15,40 +16,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The time for which a waiting call has to report memory that another thread could not access.
+/// The time that a call has to report an error itself, before the transport's error ends the job.
 const CALL_GRACE: Duration = Duration::from_millis(200);
 
-/// The NIC that this PE prefers, if there is a choice.
+/// The NIC that this PE prefers, on a machine with several.
 static NIC: OnceLock<NicName> = OnceLock::new();
 
 /// Sets the preferred NIC, before a transport is opened.
 pub(crate) fn prefer(nic: NicName) {
-    // A later init would choose the same one.
+    // A later init chooses the same NIC.
     let _ = NIC.set(nic);
 }
 
-/// The interface of this process to a transport.
+/// What a transport sees of this process.
 pub(crate) struct ProcessHost {
     me: Pe,
-    /// The transport has been chosen, so that a loss ends the job. Before, while it is tested, the
-    /// caller of the test gets the error.
+    /// Set once the transport has been chosen: from then on a loss ends the job. While the transport
+    /// is tested, the caller of the test gets the error.
     chosen: AtomicBool,
     /// Dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
-    /// The value of the setting; unused if nothing is opened.
+    /// `SHMEM_HOST_LIMIT`; unused if the transport is not opened.
     host_limit: Duration,
     callbacks: Callbacks,
 }
 
-/// The functions by which a transport reports to layers above.
+/// The functions of higher layers that a transport calls.
 pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
     pub(crate) arrived: fn(),
     /// Wakes threads of a PE of this node that wait for its memory to change.
     pub(crate) arrived_at: fn(Pe),
-    /// The calling thread waits long for operations on these PEs, and how many are in flight.
+    /// Records that the calling thread has waited long for operations on these PEs, and the number
+    /// of operations in flight.
     pub(crate) waits: fn(&[Pe], u64),
-    /// That wait has ended.
+    /// Records that this wait has ended.
     pub(crate) ends_wait: fn(),
 }
 
@@ -75,8 +77,8 @@ impl ProcessHost {
 
 impl Host for ProcessHost {
     fn variable(&self, name: &str) -> Option<String> {
-        // A script may leave a setting empty, which counts as not set. Variables of other
-        // libraries are passed on as they are.
+        // A script may leave a setting empty, which counts as not set. The variables of other
+        // libraries are returned as they are.
         environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
     }
 
@@ -100,21 +102,23 @@ impl Host for ProcessHost {
     }
 
     fn arrived_at(&self, place: u8) {
-        if let Some(pe) = pe_at(place) {
-            (self.callbacks.arrived_at)(pe);
+        if let Some((pe, _)) = member(place) {
+            (self.callbacks.arrived_at)(*pe);
         }
     }
 
     fn has_proxies(&self) -> bool {
-        proxies_exist()
+        job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
     }
 
     fn proxy(&self, pe: Pe) -> Proxy {
-        proxy_of(pe)
+        let proxies = job::known().map(proxies);
+        let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));
+        proxy.copied().unwrap_or(Proxy::itself(pe))
     }
 
     fn node_heap(&self, place: u8) -> Option<&Segments> {
-        heap_at(place)
+        member(place).map(|(_, heap)| heap)
     }
 
     fn waits(&self, peers: &[Pe], in_flight: u64) {
@@ -126,14 +130,15 @@ impl Host for ProcessHost {
     }
 
     fn lost(&self, error: &Error) {
-        // During a test, a PE that can no longer use its network ends the job too: otherwise the
+        // A PE that can no longer use its own network ends the job even during a test: otherwise the
         // others would wait for it.
         let lost_peer = is_of_another(error, Some(self.me));
         if lost_peer && !self.chosen.load(Ordering::Acquire) {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
-        // The launcher may know more about a loss, and a call that has not returned names itself.
+        // The launcher may know why a peer is gone, and a call that is in progress reports an error
+        // with its own name.
         let wait = if lost_peer { launcher_grace(self.host_limit) } else { CALL_GRACE };
         let end = move || {
             std::thread::sleep(wait);
@@ -141,7 +146,7 @@ impl Host for ProcessHost {
                 LIBRARY.fail(format_args!("{error}"))
             }
         };
-        // Another thread, since that of the transport serves the other peers. If none can be
+        // In another thread, since the calling thread serves the other peers. If no thread can be
         // started, the next call that needs the network reports the error.
         let _ = std::thread::Builder::new().spawn(end);
     }
@@ -151,32 +156,11 @@ impl Host for ProcessHost {
     }
 }
 
-/// Nodes of more PEs have none: a place is a byte, and 0 is the proxy itself.
+/// PEs of a node that can have a proxy: a place on the node is a byte, and 0 is the proxy itself.
+/// The PEs of a larger node have no proxies.
 const MOST: u32 = u8::MAX as u32;
 
-/// Returns true if PEs may have proxies other than themselves.
-fn proxies_exist() -> bool {
-    job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
-}
-
-/// Returns who carries out what this PE batches for the heap of a PE of another node.
-fn proxy_of(pe: Pe) -> Proxy {
-    let proxies = job::known().map(proxies);
-    let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));
-    proxy.copied().unwrap_or(Proxy::itself(pe))
-}
-
-/// Returns the PE of this node that has this place.
-fn pe_at(place: u8) -> Option<Pe> {
-    member(place).map(|(pe, _)| *pe)
-}
-
-/// Returns the heap of a PE of this node.
-fn heap_at(place: u8) -> Option<&'static Segments> {
-    member(place).map(|(_, heap)| heap)
-}
-
-/// Returns the PE of this node that has this place, and its heap.
+/// Returns the PE of this node with this number on the node, counted from 1, and its heap.
 fn member(place: u8) -> Option<&'static (Pe, Segments)> {
     static MEMBERS: OnceLock<Vec<(Pe, Segments)>> = OnceLock::new();
     let job = job::known()?;
@@ -192,15 +176,15 @@ fn heap_of(job: &Job, pe: Pe) -> Segments {
     if let Some(delta) = address::delta(Segment::Heap, pe.0 as i32) {
         let base = job.memory.heap().wrapping_byte_offset(delta);
         let nbytes = job.memory.layout().heap_bytes();
-        // SAFETY: the heap of a PE of this node, which is mapped for the life of the process.
+        // SAFETY: the range is the heap of a PE of this node, mapped for the life of the process.
         let registered = unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes }, ()) };
-        registered.expect("the first of this table");
+        registered.expect("no other heap is in this table");
     }
     segments
 }
 
-/// Returns the proxy of each PE. The PEs of a node share the work: each has proxies of its own
-/// place.
+/// Returns the proxy of each PE of the job. PEs share the work: this PE uses the PEs of other nodes
+/// that have the same number on their node as itself.
 fn proxies(job: &'static Job) -> &'static [Proxy] {
     static PROXIES: OnceLock<Vec<Proxy>> = OnceLock::new();
     PROXIES.get_or_init(|| {

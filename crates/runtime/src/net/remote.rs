@@ -1,10 +1,9 @@
-//! Accesses for which `address` has no pointer: a network reaches the bytes, or this CPU does and
-//! the access is observed or counted. An access is described once ([`Access`]), takes the path that
-//! reaches its bytes ([`RemoteBytes`]), and is shown to observers, if there are any, in one place
-//! ([`observers::access`]).
+//! Accesses off the fast path: a network reaches the bytes, or this CPU does and the access is
+//! observed or counted. An access is described once ([`Access`]), takes the path that reaches its
+//! bytes ([`RemoteBytes`]), and is shown to observers in one place ([`observers::access`]).
 //!
-//! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
-//! few hundred instructions.
+//! This code is cold beside the accesses to mapped memory, but it must be short: a NIC accepts a
+//! request within a few hundred instructions.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -71,7 +70,7 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
     };
     let to = access.resolve(dest, nbytes);
     observers::access(describe, to.is_mapped(), move |_| {
-        // SAFETY: the same contract.
+        // SAFETY: the caller's promise about `source`.
         unsafe { access.put_bytes(to, source, nbytes, completion) }
     });
 }
@@ -102,7 +101,7 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
     };
     let from = access.resolve(source, nbytes);
     observers::access(describe, from.is_mapped(), move |_| {
-        // SAFETY: the same contract.
+        // SAFETY: the caller's promise about `dest`.
         unsafe { access.get_bytes(dest, from, nbytes, completion) }
     });
 }
@@ -142,16 +141,16 @@ impl Access {
         Access::of_bytes(call, ctx, Argument::SigAddr, pe).of_kind(WordKind::Signal)
     }
 
-    /// Turns an access to bytes into an atomic operation. If the network carries these out, it does
-    /// so on mapped words, too, except on contexts of `SHMEM_TEAM_SHARED` and of teams split from
-    /// it.
+    /// Turns an access to bytes into an atomic operation. If the network carries out the atomic
+    /// operations of the job, it also does so on mapped words, except on contexts of
+    /// `SHMEM_TEAM_SHARED` and of teams split from it.
     #[inline(always)]
     fn of_kind(self, word: WordKind) -> Access {
         let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
         Access { word, is_by_cpu, ..self }
     }
 
-    /// Returns what observers see of it.
+    /// Returns the event of this access, for observers.
     #[inline(always)]
     pub(super) fn event(
         self,
@@ -186,7 +185,7 @@ impl Access {
         checks::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
     }
 
-    /// Puts `nbytes` bytes to `dest`.
+    /// Copies `nbytes` bytes from `source` to `dest`.
     ///
     /// # Safety
     /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
@@ -201,7 +200,7 @@ impl Access {
         match dest {
             RemoteBytes::Network(dest) => {
                 let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-                // SAFETY: the same contract.
+                // SAFETY: the caller's promise about `source`.
                 let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
                     endpoint.put(network::pe(self.pe), put)
                 });
@@ -209,14 +208,14 @@ impl Access {
                     network::fail_on_memory(self.call, &error, LocalAccess::Read, put.source)
                 }
             }
-            // SAFETY: mapped, and valid by contract.
+            // SAFETY: `to` is mapped, as `resolve` found; the caller promises that `source` is valid.
             RemoteBytes::Cpu(to) => unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
             },
         }
     }
 
-    /// Gets `nbytes` bytes from `source`.
+    /// Copies `nbytes` bytes from `source` to `dest`.
     ///
     /// # Safety
     /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
@@ -232,7 +231,7 @@ impl Access {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
-                // SAFETY: the same contract.
+                // SAFETY: the caller's promise about `dest`.
                 let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
                     endpoint.get(network::pe(self.pe), get)
                 });
@@ -241,14 +240,15 @@ impl Access {
                 }
             }
             RemoteBytes::Cpu(from) => {
-                // SAFETY: mapped, and valid by contract.
+                // SAFETY: `from` is mapped, as `resolve` found; the caller promises that `dest` is
+                // valid.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
                 network::count_read();
             }
         }
     }
 
-    /// Performs an atomic operation, and returns the old value.
+    /// Performs an atomic operation and returns the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn fetch(
@@ -273,12 +273,12 @@ impl Access {
             let old = match word {
                 RemoteBytes::Cpu(at) => {
                     network::count_read();
-                    // SAFETY: mapped and aligned.
+                    // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
                     unsafe { mem::apply(op, width, at, operand, condition) }
                 }
                 RemoteBytes::Network(dest) => {
                     let old = OldValue::Returned;
-                    // SAFETY: the old value is returned.
+                    // SAFETY: the request names no destination of the old value.
                     unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) }
                 }
             };
@@ -287,7 +287,7 @@ impl Access {
         })
     }
 
-    /// Starts an atomic operation whose old value is at `fetched` after the next quiet.
+    /// Starts an atomic operation, whose old value is stored at `fetched` by the next quiet.
     ///
     /// # Safety
     /// `fetched` is valid for a write of a word until then.
@@ -312,20 +312,20 @@ impl Access {
         observers::access(describe, word.is_mapped(), move |_| match word {
             RemoteBytes::Cpu(at) => {
                 network::count_read();
-                // SAFETY: mapped and aligned.
+                // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
                 let old = unsafe { mem::apply(op, width, at, operand, condition) };
-                // SAFETY: valid by contract.
+                // SAFETY: the caller's promise about `fetched`.
                 unsafe { width.write(fetched, old) };
             }
             RemoteBytes::Network(dest) => {
                 let old = OldValue::AtQuiet(fetched);
-                // SAFETY: valid by contract.
+                // SAFETY: the caller's promise about `fetched`.
                 unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
             }
         });
     }
 
-    /// Performs an atomic operation without the old value.
+    /// Performs an atomic operation that returns nothing.
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
@@ -343,36 +343,37 @@ impl Access {
             RemoteBytes::Network(dest) => {
                 let old = OldValue::Ignored;
                 let request = AmoRequest { dest, width, op, operand, condition: 0, old };
-                // SAFETY: the old value goes nowhere.
+                // SAFETY: the request names no destination of the old value.
                 unsafe { self.amo(request) };
             }
             RemoteBytes::Cpu(at) => {
                 release();
-                // SAFETY: mapped and aligned.
+                // SAFETY: the word is mapped, as `resolve` found; each caller has checked that it is
+                // aligned.
                 unsafe { mem::apply(op, width, at, operand, 0) };
             }
         }
     }
 
-    /// Performs the atomic operation of a request by the network. Returns the old value, if that is
-    /// requested.
+    /// Performs an atomic operation over the network. Returns the old value, if the request asks for
+    /// it.
     ///
     /// # Safety
-    /// If the request names a destination of the old value, this is valid for the write of a word
-    /// until the next quiet.
+    /// A destination of the old value that the request names is valid for the write of a word until
+    /// the next quiet.
     #[inline(always)]
     unsafe fn amo(self, request: AmoRequest) -> u64 {
-        // SAFETY: the same contract.
+        // SAFETY: the caller's promise about the destination of the old value.
         let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
             endpoint.amo(network::pe(self.pe), request)
         });
         network::or_fail(self.call, done)
     }
 
-    /// `nbytes` bytes to `dest`, then `op` with `signal` on `sig_addr`.
+    /// Puts `nbytes` bytes to `dest`, then updates the signal word at `sig_addr` by `op`.
     ///
     /// # Safety
-    /// As [`put`](Access::put).
+    /// As [`put`].
     #[cold]
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
@@ -389,7 +390,7 @@ impl Access {
         let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
         let signaling = Access::of_signal(call, ctx, pe);
         signaling.require_aligned(sig_addr, AmoWidth::Eight);
-        // The put and its signal count once, by the bytes of the data.
+        // Observers count a put and its signal as one access of `nbytes` bytes.
         let describe = move || {
             let kind = match completion {
                 Completion::Now => AccessKind::PutSignal,
@@ -407,7 +408,7 @@ impl Access {
             if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
                 let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
                 let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
-                // SAFETY: valid by contract.
+                // SAFETY: the caller's promise about `source`.
                 let done = endpoints::on(call, access.ctx, |endpoint| unsafe {
                     endpoint.put_signal(network::pe(pe), put, signal)
                 });
@@ -415,10 +416,10 @@ impl Access {
                     network::fail_on_memory(call, &error, LocalAccess::Read, put.source)
                 };
             }
-            // SAFETY: the same contract.
+            // SAFETY: the caller's promise about `source`.
             unsafe { access.put_bytes(dest, source, nbytes, completion) };
             if let RemoteBytes::Network(_) = dest {
-                // This CPU updates the signal, so the network must have written the data before.
+                // This CPU updates the signal, so the network must have written the data by then.
                 let done =
                     endpoints::on(call, access.ctx, |endpoint| endpoint.pe_quiet(network::pe(pe)));
                 network::or_fail(call, done);
@@ -435,8 +436,8 @@ impl RemoteBytes {
     }
 }
 
-/// Works as [`Access::resolve`], of bytes that are not in the heap of an unmapped PE. It takes the
-/// parts of an access, which otherwise is in memory on the path to a network, too.
+/// Works as [`Access::resolve`], for bytes that are not in the heap of an unmapped PE. It takes the
+/// fields of the access: a reference would force the access into memory on the path to a network.
 #[cold]
 #[inline(never)]
 fn resolve_others(
@@ -459,15 +460,15 @@ fn resolve_others(
 /// Updates a mapped word after all earlier writes of this PE.
 ///
 /// # Safety
-/// `at` is mapped and aligned.
+/// `at` is a mapped and aligned word.
 #[inline(always)]
 pub(crate) unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
     release();
     if op == AmoOp::Set {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises a mapped and aligned word.
         unsafe { u64::set(at, signal) };
     } else {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises a mapped and aligned word.
         unsafe { u64::fetch_add(at, signal) };
     }
 }

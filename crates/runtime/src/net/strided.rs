@@ -1,8 +1,7 @@
-//! Blocks at a constant distance, in memory that is not mapped here (OpenSHMEM 1.6, §9.6.1.3 and
-//! §9.6.1.7).
+//! Strided puts and gets (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7) of memory that is not mapped here.
 //!
 //! Blocks that are contiguous at the peer are packed into one transfer, since a message costs more
-//! than copying some thousand bytes. Others are left to the endpoint.
+//! than copying some thousand bytes. The endpoint transfers all others.
 #![allow(unsafe_code)]
 
 use crate::net::remote::{Access, Completion, RemoteBytes};
@@ -11,11 +10,11 @@ use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
 use core::mem::MaybeUninit;
 use rushmem_transport::{LocalBuf, StridedBlocks, mem};
 
-/// Bytes of blocks that are copied here to travel together.
+/// The size of the buffer in which blocks are packed, in bytes.
 const PACKED: usize = 8 << 10;
 
-/// Blocks of one length, `n` of them: where the first one is at the PE and here, and the bytes from
-/// one block to the next.
+/// `n` blocks of `nbytes` bytes: the address of the first block at the PE and here, and the distance
+/// in bytes from one block to the next.
 #[derive(Clone, Copy)]
 struct Blocks {
     remote: usize,
@@ -27,7 +26,8 @@ struct Blocks {
 }
 
 impl Access {
-    /// Puts blocks of `nbytes` bytes to `dest`, their starts `dst` and `sst` bytes apart.
+    /// Puts `n` blocks of `nbytes` bytes to `dest`. The starts of two blocks are `dst` bytes apart
+    /// there and `sst` bytes apart in `source`.
     ///
     /// # Safety
     /// `source` is valid for reads of every block.
@@ -44,11 +44,12 @@ impl Access {
         let (remote, local) = (dest, source.cast_mut());
         let (remote_stride, local_stride) = (dst, sst);
         let blocks = Blocks { remote, local, remote_stride, local_stride, nbytes, n };
-        // SAFETY: the same contract.
+        // SAFETY: the caller's promise about `source`.
         unsafe { self.transfer_strided::<true>(blocks) }
     }
 
-    /// Gets blocks of `nbytes` bytes from `source`, their starts `dst` and `sst` bytes apart.
+    /// Gets `n` blocks of `nbytes` bytes from `source`. The starts of two blocks are `sst` bytes
+    /// apart there and `dst` bytes apart in `dest`.
     ///
     /// # Safety
     /// `dest` is valid for writes of every block.
@@ -65,12 +66,12 @@ impl Access {
         let (remote, local) = (source, dest);
         let (remote_stride, local_stride) = (sst, dst);
         let blocks = Blocks { remote, local, remote_stride, local_stride, nbytes, n };
-        // SAFETY: the same contract.
+        // SAFETY: the caller's promise about `dest`.
         unsafe { self.transfer_strided::<false>(blocks) }
     }
 
     /// # Safety
-    /// Every block here is valid for reads of a put, and for writes of a get.
+    /// Every local block is valid, for reads if this is a put, for writes if this is a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
         let describe = move || {
@@ -84,17 +85,17 @@ impl Access {
         };
         observers::access(describe, false, move |_| {
             if remote_stride == nbytes && is_packed(local_stride, nbytes) {
-                // SAFETY: the same contract.
+                // SAFETY: the caller's promise about the local blocks.
                 unsafe { self.transfer_packed::<IS_PUT>(blocks) }
             } else {
-                // SAFETY: the same contract.
+                // SAFETY: the caller's promise about the local blocks.
                 unsafe { self.transfer_spread::<IS_PUT>(blocks) }
             }
         });
     }
 
-    /// Transfers blocks one by one, or as one strided operation of the network: those that have
-    /// gaps at the PE, or are too long to be packed.
+    /// Transfers blocks that have gaps at the PE, or are too long to be packed: by one strided
+    /// operation of the network, or one by one if they are mapped here.
     ///
     /// # Safety
     /// As [`transfer_strided`](Access::transfer_strided).
@@ -105,18 +106,28 @@ impl Access {
             RemoteBytes::Network(remote) => {
                 let local = LocalBuf { base: local, nbytes };
                 let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n };
-                // SAFETY: the same contract.
-                unsafe { self.send_strided::<IS_PUT>(blocks) }
+                let pe = network::pe(self.pe);
+                let done = endpoints::on(self.call, self.ctx, |endpoint| {
+                    if IS_PUT {
+                        // SAFETY: the caller's promise about the local blocks.
+                        return unsafe { endpoint.put_strided(pe, blocks) };
+                    }
+                    // SAFETY: as above; the quiet completes the gets before they return.
+                    unsafe { endpoint.get_strided_nbi(pe, blocks) }?;
+                    endpoint.pe_quiet(pe)
+                });
+                network::or_fail(self.call, done);
             }
             RemoteBytes::Cpu(mapped) => {
                 for i in 0..n {
                     let (at, local) = (i * remote_stride, local.wrapping_add(i * local_stride));
                     let mapped = mapped.wrapping_add(at);
                     if IS_PUT {
-                        // SAFETY: a block, valid by contract, and one of the span, which is mapped.
+                        // SAFETY: a local block, which the caller promises to be valid, and a block
+                        // of the span, which `resolve` found mapped.
                         unsafe { mem::copy_bytes::<mem::VolatileLoads>(mapped, local, nbytes) }
                     } else {
-                        // SAFETY: the same.
+                        // SAFETY: as above.
                         unsafe { mem::copy_bytes::<mem::AtomicLoads>(local, mapped, nbytes) }
                     }
                 }
@@ -124,23 +135,7 @@ impl Access {
         }
     }
 
-    /// # Safety
-    /// As [`transfer_strided`](Access::transfer_strided).
-    unsafe fn send_strided<const IS_PUT: bool>(self, blocks: StridedBlocks) {
-        let pe = network::pe(self.pe);
-        let done = endpoints::on(self.call, self.ctx, |endpoint| {
-            if IS_PUT {
-                // SAFETY: the same contract.
-                return unsafe { endpoint.put_strided(pe, blocks) };
-            }
-            // SAFETY: the same contract; the quiet below completes them.
-            unsafe { endpoint.get_strided_nbi(pe, blocks) }?;
-            endpoint.pe_quiet(pe)
-        });
-        network::or_fail(self.call, done);
-    }
-
-    /// Transfers blocks that are side by side at the PE.
+    /// Transfers blocks that are contiguous at the PE.
     ///
     /// # Safety
     /// As [`transfer_strided`](Access::transfer_strided).
@@ -149,10 +144,10 @@ impl Access {
         let transfer = |remote, local: *mut u8, nbytes| {
             let remote = self.resolve(remote, nbytes);
             if IS_PUT {
-                // SAFETY: pieces of what is valid by contract, or of the pack below.
+                // SAFETY: local blocks, which the caller promises to be valid, or blocks of the pack.
                 unsafe { self.put_bytes(remote, local, nbytes, Completion::Now) }
             } else {
-                // SAFETY: the same.
+                // SAFETY: as above.
                 unsafe { self.get_bytes(local, remote, nbytes, Completion::Now) }
             }
         };
@@ -188,19 +183,21 @@ impl Access {
     }
 }
 
-/// Returns true if blocks that are side by side at the peer, and at this distance here, travel
-/// together.
+/// Returns true if blocks of `block` bytes that are contiguous at the peer, and `stride` bytes apart
+/// here, are transferred together.
 fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }
 
-/// Returns the first block of each piece, and its number of blocks, which fit into the pack.
+/// Divides blocks into pieces that fit into the pack. Returns the first block of each piece, and the
+/// number of its blocks.
 fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = PACKED / block;
     (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))
 }
 
-/// Returns the bytes from the first to the end of the last block; what overflows fits no segment.
+/// Returns the number of bytes from the first block to the end of the last one, or `usize::MAX`,
+/// which fits no segment, if it overflows.
 fn span(stride: usize, block: usize, nblocks: usize) -> usize {
     stride.saturating_mul(nblocks - 1).saturating_add(block)
 }

@@ -1,8 +1,8 @@
-//! Messages between PEs that share no team: a mailbox per source, for one message.
+//! Messages between PEs that share no team: each PE has a mailbox per source, for one message.
 //!
-//! A message carries a tag, so that a PE can take part in several agreements at once: a message
-//! that was taken from a mailbox for another agreement is kept until it is requested, and the
-//! mailbox is free again. A sender waits until its last message to the same PE has been taken.
+//! A message carries a tag, so that a PE can take part in several agreements at once: a message for
+//! another agreement is taken out of its mailbox and kept until it is requested. A sender waits until
+//! its last message to the same PE has been taken.
 
 use crate::call::Call;
 use crate::diagnosis::status::WaitDescription;
@@ -29,11 +29,11 @@ pub(crate) type DescribeWait<'a> = &'a dyn Fn(Pe) -> WaitDescription;
 /// The contents of one message.
 pub(crate) type MailboxMessage = [u64; MESSAGE];
 
-/// The lower half of the tags of non-blocking collectives, for which no program waits.
+/// The lower half of the tags of non-blocking collectives: no thread of the program waits for them.
 const OF_REQUEST: u32 = u32::MAX;
 
-/// Returns the tag of a message of a non-blocking collective, from another number.
-pub(crate) fn tag_of_request(number: u64) -> u64 {
+/// Returns the tag of a message of a non-blocking collective, made of the lower half of `number`.
+pub(crate) fn request_tag(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }
 
@@ -43,14 +43,15 @@ pub(crate) struct Mailboxes(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The number of messages sent to each PE, and taken from each.
+    /// The number of messages sent to each PE, and of messages taken from each PE.
     sent: HashMap<Pe, u64>,
     taken: HashMap<Pe, u64>,
+    /// The messages that were taken and not requested yet, by source and tag.
     kept: HashMap<(Pe, u64), VecDeque<MailboxMessage>>,
 }
 
 impl Mailboxes {
-    /// Sends `message` to `dest`, once its mailbox is free.
+    /// Sends `message` to `dest`, after the last message of this PE has left the mailbox there.
     pub(crate) fn send(
         &self,
         describe: DescribeWait<'_>,
@@ -74,8 +75,8 @@ impl Mailboxes {
             }
             let waited_for = *sent;
             drop(state);
-            // A sender that waits takes messages that others have sent: otherwise threads of
-            // several PEs that each wait to send to the next would wait forever.
+            // A sender that waits takes the messages that others have sent to this PE: otherwise
+            // PEs that each wait to send to the next one would wait forever.
             backoff::until_rung(
                 job,
                 || describe(dest),
@@ -84,7 +85,7 @@ impl Mailboxes {
                     if !is_free {
                         let mut state = self.state();
                         (0..job.n_pes)
-                            .for_each(|source| state.empty(internal, job.me(), Pe(source)));
+                            .for_each(|source| state.take(internal, job.me(), Pe(source)));
                     }
                     is_free
                 },
@@ -92,9 +93,9 @@ impl Mailboxes {
         }
     }
 
-    /// Waits for the next message of `source` with this tag. `None` when it sent one with another
-    /// tag instead and only one thread of any PE is in the library at a time: a source that is in
-    /// another agreement with this PE waits there for this PE, so that both would wait forever.
+    /// Waits for the next message of `source` with this tag. Returns `None` if `source` has sent a
+    /// message with another tag and no PE has several threads in the library: then `source` waits
+    /// for this PE in another agreement, and both would wait forever.
     pub(crate) fn receive(
         &self,
         describe: DescribeWait<'_>,
@@ -108,9 +109,9 @@ impl Mailboxes {
             || describe(source),
             || {
                 let mut state = self.state();
-                state.empty(flags::area(), job.me(), source);
+                state.take(flags::area(), job.me(), source);
                 found = state.next(source, tag);
-                found.is_some() || !job.threads_somewhere && state.is_elsewhere(source)
+                found.is_some() || !job.threads_somewhere && state.has_other_message(source)
             },
         );
         found
@@ -119,14 +120,14 @@ impl Mailboxes {
     /// Returns the next message of `source` with this tag, if it has arrived.
     pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
-        state.empty(flags::area(), job.me(), source);
+        state.take(flags::area(), job.me(), source);
         state.next(source, tag)
     }
 
-    /// Returns the next message of `source` with this tag, which is left there, if it has arrived.
+    /// Returns a copy of the next message of `source` with this tag, if it has arrived.
     pub(crate) fn peek(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
-        state.empty(flags::area(), job.me(), source);
+        state.take(flags::area(), job.me(), source);
         state.kept.get(&(source, tag))?.front().copied()
     }
 
@@ -135,32 +136,32 @@ impl Mailboxes {
     }
 }
 
-/// Waits for a PE that are of no collective.
-pub(crate) fn of_message(call: Call) -> impl Fn(Pe) -> WaitDescription {
+/// Describes waits for a message of a PE, outside of a collective.
+pub(crate) fn message_wait(call: Call) -> impl Fn(Pe) -> WaitDescription {
     move |pe| (call, Subject::Message { from: pe.0 })
 }
 
 impl State {
-    /// Returns the oldest kept message of `source` with this tag. The tag is removed with its last
-    /// message, since each team has its own.
+    /// Removes and returns the oldest kept message of `source` with this tag.
     fn next(&mut self, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
             return None;
         };
         let message = messages.get_mut().pop_front();
         if messages.get().is_empty() {
+            // Each team has a tag of its own, so empty queues would pile up.
             messages.remove();
         }
         message
     }
 
-    /// Returns true if a message of `source` is kept that its program waits for.
-    fn is_elsewhere(&self, source: Pe) -> bool {
+    /// Returns true if a message of `source` is kept for which a thread of its program waits.
+    fn has_other_message(&self, source: Pe) -> bool {
         self.kept.keys().any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
     }
 
-    /// Takes the message in the mailbox of `source`, if there is one.
-    fn empty(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
+    /// Moves the message in the mailbox of `source`, if there is one, to the kept ones.
+    fn take(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
         let at = internal.areas().mailbox(source);
         let taken = self.taken.entry(source).or_default();
         if internal.flag(at) == *taken {

@@ -1,17 +1,17 @@
-//! Signals between the members of a team: for each edge between two of them a counter.
+//! Signals between the members of a team: a counter for each edge of a plan between two members.
 //!
-//! A member's counter towards a peer lives in the peer's internal area and only grows; the high
-//! bits are the team's generation, so what an earlier team left in the same slot is below every
-//! value of this one. Since every plan takes each signal that its peers' plans send, the k-th
-//! signal on an edge is taken by the receiver's k-th wait for it, whatever collectives follow each
-//! other. Messages that come from any member are counted instead, by two counters in turn: see
-//! [`Edge::Any`].
+//! The counter by which a member signals a peer is a word of the peer's internal area and only grows.
+//! Its high bits are the generation of the team, so every value that an earlier team has left in the
+//! same slot is smaller than any of this team. Since a plan waits for every signal that the plans of
+//! its peers send, the k-th signal on an edge ends the receiver's k-th wait on it, whatever
+//! collectives follow each other. Messages that may come from any member are counted instead, by two
+//! counters in turn: see [`Edge::Any`].
 //!
-//! Plans of two levels signal members at any distance, on [`Edge::Pair`]: their counters belong to
-//! each two PEs, whatever team both are in. No PE ends such a plan before all have entered it, so
-//! both make those of all their teams in the same order. The high bits of such a counter are a mark
-//! of the team, by which a PE notices that the other one does not keep the order. Messages on
-//! [`Edge::Line`] follow the same rule.
+//! Plans of two levels signal members at any distance, on [`Edge::Pair`]: these counters belong to
+//! two PEs, not to a team. No PE leaves such a plan before all have entered it, so two PEs make the
+//! plans of all their common teams in the same order. The high bits of the counter are a mark of the
+//! team, by which a PE notices that its peer does not keep this order. Messages on [`Edge::Line`]
+//! follow the same rule.
 
 use crate::call::{Call, fail};
 use crate::diagnosis::status::WaitDescription;
@@ -28,26 +28,27 @@ use rushmem_transport::{Pe, TeamPe};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Bits of a counter below the generation.
+/// Bits of a counter for the number of signals; the generation is in the bits above.
 const COUNT_BITS: u32 = 36;
-/// Generations that the bits above have room for.
+/// The number of generations.
 pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
-/// Bits of the counter of two PEs below the mark.
+/// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
 const PAIR_COUNT_BITS: u32 = 48;
 
-/// Polls of a flag before a peer is woken that was signaled last: some hundreds of nanoseconds.
+/// The number of polls of a flag before a thread wakes the peer that it has signaled last: they take
+/// some hundreds of nanoseconds.
 const POLLS_BEFORE_RING: u32 = 256;
 
-/// The collective in which signals are used.
+/// A collective in which a PE signals and waits.
 pub(crate) trait OngoingCollective {
     fn call(&self) -> Call;
 
-    /// Returns true if it does not block: it meets no collective that does.
+    /// Returns true for a non-blocking collective, which never matches a blocking one.
     fn is_in_request(&self) -> bool {
         false
     }
 
-    /// Returns what a member waits for there: for `awaited`, if it is one PE.
+    /// Returns the subject of a wait in it: for the PE `awaited`, or for several PEs.
     fn subject(&self, awaited: Option<Pe>) -> Subject;
 
     fn describe(&self, awaited: Option<Pe>) -> WaitDescription {
@@ -55,52 +56,53 @@ pub(crate) trait OngoingCollective {
     }
 }
 
-/// The flags and counters by which a member signals its team. One collective uses them at a time.
+/// The flags and counters by which a member signals its team. One collective at a time uses them.
 #[derive(Debug)]
 pub(crate) struct TeamSignals {
     slot: u16,
     flags: SlotFlags,
     generation: u64,
-    /// The amount that this team adds to the counter of two PEs: unlikely to collide with another
-    /// team's.
+    /// The high bits of a counter of two PEs in this team: a hash that is unlikely to collide with
+    /// that of another team.
     pair_mark: u64,
     members: Members,
     me: TeamPe,
     /// The number of collectives that this member has entered.
     entered: u64,
-    /// Signals that were sent and taken, by edge.
+    /// The number of signals that were sent, and that ended a wait, on each edge.
     sent: Vec<u64>,
     taken: Vec<u64>,
-    /// The number of signals sent on [`Edge::Any`].
+    /// The number of messages sent on [`Edge::Any`], and of those received.
     sent_to_any: u64,
     taken_of_any: u64,
-    /// Counts the releases of a counter.
+    /// The number of times that a counter has released all members.
     releases: u64,
-    /// Counts the plans that send short vectors beside flags.
+    /// The number of plans that have sent short vectors beside flags.
     short_reductions: usize,
-    /// Counts the words that were shown.
+    /// The number of words that this member has published to the others.
     shown: usize,
-    /// Whom this member has signaled, and not woken in case it sleeps.
+    /// The PE that was signaled last and not woken yet, in case it sleeps.
     unnotified: Option<Pe>,
-    /// The root of a broadcast whose receivers this member has yet to hear of.
+    /// The root of the last broadcast on an active set, until this member knows that the receivers
+    /// to which it sends have entered it.
     pub(crate) unconfirmed_root: Option<u32>,
 }
 
-/// The numbers of signals that this PE has sent to another one on [`Edge::Pair`], and has received
-/// from it.
+/// The numbers of messages between this PE and another one.
 #[derive(Debug, Default)]
 struct PairCounts {
+    /// Signals on [`Edge::Pair`].
     sent: AtomicU64,
     taken: AtomicU64,
-    /// The short vectors among these.
+    /// Those of them with a short vector.
     short_sent: AtomicUsize,
     short_taken: AtomicUsize,
-    /// The messages on [`Edge::Line`].
+    /// Messages on [`Edge::Line`].
     lines_sent: AtomicU64,
     lines_taken: AtomicU64,
 }
 
-/// Returns those of `pe`.
+/// Returns the numbers of messages between this PE and `pe`.
 fn pair(pe: Pe) -> &'static PairCounts {
     static PAIRS: OnceLock<Vec<PairCounts>> = OnceLock::new();
     let counts = || {
@@ -110,7 +112,8 @@ fn pair(pe: Pe) -> &'static PairCounts {
     &PAIRS.get_or_init(counts)[pe.index()]
 }
 
-/// Counts one more message of a pair: one collective at a time uses these counts.
+/// Adds 1 to a count of a pair and returns it, without a locked instruction: one collective at a time
+/// uses these counts.
 #[inline]
 fn next(count: &AtomicU64) -> u64 {
     let next = count.load(Relaxed) + 1;
@@ -125,7 +128,7 @@ impl TeamSignals {
         members: Members,
         me: TeamPe,
     ) -> TeamSignals {
-        assert!(generation < GENERATIONS, "an agreement offers no others");
+        assert!(generation < GENERATIONS, "an agreement offers no other generation");
         let zeros = vec![0; Edge::count(members.n)];
         TeamSignals {
             slot,
@@ -147,14 +150,14 @@ impl TeamSignals {
         }
     }
 
-    /// Enters a collective. Returns its number, counted from 1.
+    /// Counts a collective that this member enters. Returns its number, from 1.
     #[inline]
     pub(crate) fn enter(&mut self) -> u64 {
         self.entered += 1;
         self.entered
     }
 
-    /// Returns how many collectives this member has entered.
+    /// Returns the number of collectives that this member has entered.
     pub(crate) fn entered(&self) -> u64 {
         self.entered
     }
@@ -163,14 +166,15 @@ impl TeamSignals {
         self.slot
     }
 
-    /// Returns the generation that this member's counters came to, which is a later one than the
-    /// team's when a pair exchanged more signals than fit the bits below.
+    /// Returns the highest generation that this member's counters have reached. It is later than the
+    /// team's if an edge has carried more signals than fit the low bits of a counter.
     pub(crate) fn reached(&self) -> u64 {
         let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
     }
 
-    /// Leaves nothing to a later team in the same slot but counters below those of its generation.
+    /// Resets what a later team in the same slot must find zero. The other counters may keep their
+    /// values, which are below those of any later generation.
     pub(crate) fn retire(&self) {
         let (area, slot) = (flags::area(), self.slot);
         for (parity, by_network) in [(0, false), (1, false), (0, true), (1, true)] {
@@ -178,21 +182,22 @@ impl TeamSignals {
         }
     }
 
-    /// Returns which of the two copies the next all-reduce of short vectors uses.
+    /// Returns which of the two short vectors beside a flag the next all-reduce uses.
     pub(crate) fn next_short_reduction(&mut self) -> usize {
         self.short_reductions += 1;
         self.short_reductions % 2
     }
 
-    /// Returns where each member shows the next word. Of the two places no PE changes one that is
-    /// read, if no PE ends a collective with such words before all have entered it.
+    /// Returns the offset at which each member publishes its next word. Two words in turn suffice: no
+    /// PE leaves a collective that publishes a word before all have entered it, so nobody still reads
+    /// the word before the last one.
     pub(crate) fn next_shown(&mut self) -> usize {
         self.shown += 1;
         flags::area().areas().shown(self.slot, self.shown % 2)
     }
 
-    /// Counts this member in at the counter of member `at`; the last one does what is to be done
-    /// then, and releases all.
+    /// Adds 1 to the counter of member `at`. The last member to do so calls `when_last` and releases
+    /// all members.
     pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
         let owner = self.members.world_pe(at);
@@ -215,16 +220,15 @@ impl TeamSignals {
         backoff::until_rung(job, || by.describe(None), is_released);
     }
 
-    /// Returns what the team's generation adds to the count of a counter.
+    /// Returns the generation in the high bits of a counter.
     fn mark(&self) -> u64 {
         self.generation << COUNT_BITS
     }
 
-    /// Returns where `peer` finds what this member sends beside its flag. Each two members that do
-    /// send so once to each other in a plan, so of two places no PE overwrites one that was not
-    /// read: who sends has had the other's last message, which that one sent when it had read the
-    /// message before.
-    pub(crate) fn short_there(&self, peer: Partner, parity: usize) -> SymmetricRange {
+    /// Returns the place at `peer` for the next short vector of this member, beside the flag. Two
+    /// places in turn suffice: this member sends again only after the peer's message, and the peer
+    /// sends that only after it has read the place before the last one.
+    pub(crate) fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, pe) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
         let at = match peer.edge {
@@ -237,8 +241,8 @@ impl TeamSignals {
         area.range(at, SHORT)
     }
 
-    /// Returns where `peer` put what it sent beside its flag, and this member has not taken yet.
-    pub(crate) fn short_here(&self, peer: Partner, parity: usize) -> SymmetricRange {
+    /// Returns the place here of the next short vector that `peer` has sent beside its flag.
+    pub(crate) fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, source) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
         let at = match peer.edge {
@@ -251,7 +255,7 @@ impl TeamSignals {
         area.range(at, SHORT)
     }
 
-    /// Signals a member, after everything that was written to it before.
+    /// Signals a member, after all earlier writes of this PE to it.
     #[inline]
     pub(crate) fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
@@ -264,7 +268,7 @@ impl TeamSignals {
         }
     }
 
-    /// Copies `source` to the same place of `dest` at a member, then signals it.
+    /// Copies `source` to `dest` at a member, then signals the member.
     pub(crate) fn put_signal(
         &mut self,
         peer: Partner,
@@ -283,8 +287,9 @@ impl TeamSignals {
         }
     }
 
-    /// Changes a flag of `pe`. If that is a store, its effect need not be awaited before this
-    /// member looks at its own flags, as it must be before one can know whether the PE sleeps.
+    /// Changes a flag of `pe` by `change`, and wakes the PE that was signaled before. If the change is
+    /// a store, `pe` is not woken yet: whether it sleeps is only known after the store has taken
+    /// effect, which this member need not await before it looks at its own flags.
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();
@@ -293,7 +298,7 @@ impl TeamSignals {
         }
     }
 
-    /// Wakes the PE that was signaled last, if it sleeps.
+    /// Wakes the PE that was signaled last, if it sleeps and was not woken yet.
     #[inline]
     pub(crate) fn ring(&mut self) {
         if let Some(pe) = self.unnotified.take() {
@@ -323,7 +328,8 @@ impl TeamSignals {
         self.unnotified = until(unnotified, job, describe, || flags::area().flag(at) >= value);
     }
 
-    /// Sends a block of at most [`LINE_BYTES`] bytes to a member, in the line of this PE there.
+    /// Sends a block of at most [`LINE_BYTES`] bytes to a member: a flag and the block in one cache
+    /// line, which only this PE writes.
     #[inline]
     pub(crate) fn put_line(&mut self, member: u32, block: SymmetricRange) {
         let (area, pe) = (flags::area(), self.members.world_pe(member));
@@ -334,7 +340,7 @@ impl TeamSignals {
         self.raise(pe, |area| area.put_and_raise_unrung(pe, (block, line), at, value));
     }
 
-    /// Waits for the next block of a member that comes in a line. Returns its place.
+    /// Waits for the next block that a member sends in its line. Returns the place of the block.
     #[inline]
     pub(crate) fn wait_for_line(
         &mut self,
@@ -349,8 +355,8 @@ impl TeamSignals {
         area.range(at + size_of::<u64>(), LINE_BYTES)
     }
 
-    /// Waits for the signal `turn` of a PE, at a flag that does not belong to the team. Ends the
-    /// job with an error if the signal is for another team.
+    /// Waits for signal number `turn` of a PE, in a flag of the two PEs at offset `at`. Ends the job
+    /// with an error if the signal was sent for another team.
     fn wait_for_pair(
         &mut self,
         by: &impl OngoingCollective,
@@ -381,7 +387,7 @@ impl TeamSignals {
         }
     }
 
-    /// Waits until one more message of whichever member has come.
+    /// Waits for one more message, from any member.
     fn wait_for_any(&mut self, by: &impl OngoingCollective, job: &Job) {
         let peers = u64::from(self.members.n - 1);
         let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
@@ -394,8 +400,8 @@ impl TeamSignals {
         backoff::until_rung(job, describe, || area.flag(at) + area.flag(by_network) >= expected);
     }
 
-    /// Returns the next signal to a peer: where its flag is there, and what it becomes; `None` if
-    /// the signal is counted only.
+    /// Returns the offset and the value of the flag for the next signal to a peer; `None` if messages
+    /// on this edge are only counted.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
         let areas = flags::area().areas();
@@ -413,14 +419,14 @@ impl TeamSignals {
         }
     }
 
-    /// Returns where the next message is counted that does not say who sends it.
+    /// Returns the counters for the next message on [`Edge::Any`], as [`counted`](Self::counted).
     fn next_counted(&mut self) -> [usize; 2] {
         let turn = self.sent_to_any / u64::from(self.members.n - 1);
         self.sent_to_any += 1;
         self.counted(turn)
     }
 
-    /// Returns the counters of messages from any member, of CPUs and of a network.
+    /// Returns the counters of messages from any member: the one of CPUs and the one of a network.
     fn counted(&self, turn: u64) -> [usize; 2] {
         let parity = (turn % 2) as usize;
         [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
@@ -435,17 +441,18 @@ impl TeamSignals {
     }
 }
 
-/// Returns which copy of the receive buffers of all PEs in `set` their next reduction or all-to-all
-/// uses. They make these in the same order, on whatever team or active set. If the sets are of
-/// single teams, all PEs are in the same teams of all PEs that have one after the other had this
-/// set, and made the same calls there.
+/// Returns which of the two copies of a set of receive buffers the next collective of all PEs uses,
+/// a reduction or an all-to-all. All PEs make these in the same order, on whatever team or active
+/// set. Where each set belongs to one team, all PEs have been in the same teams that had this set
+/// one after the other, and have made the same calls there.
 pub(crate) fn next_collective_of_job(set: u8) -> usize {
     static COUNTS: [AtomicUsize; RECEIVE_BUFFER_SETS] =
         [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS];
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Waits until `ready`, and wakes a PE that was signaled if that takes a while, or else returns it.
+/// Waits until `ready` returns true. If that takes a while, wakes the PE `unnotified`, which was
+/// signaled before; otherwise returns it.
 #[inline]
 fn until(
     unnotified: Option<Pe>,

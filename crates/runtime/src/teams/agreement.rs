@@ -230,7 +230,7 @@ impl Slots {
 
 /// Agrees with all `members`, every one of which calls this.
 pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
-    agree_in(call, &mailbox::of_message(call), job, members, request)
+    agree_in(call, &mailbox::message_wait(call), job, members, request)
 }
 
 /// Works as [`agree`], in a call whose waits are described.

@@ -1,60 +1,58 @@
-//! The checks of collectives that are made only with `SHMEM_CHECK`, because they cost time: that
-//! all members of a team are in the same collective with the same arguments, and that arrays do not
-//! overlap. `job::caller` checks the calling thread and `memory::checks` the blocks of the heap.
-//! Errors whose detection costs nothing are always found, elsewhere.
+//! Checks that all members of a team are in the same collective with the same arguments. It costs
+//! time, so it is made only with `SHMEM_CHECK`.
 //!
-//! For the first check, each two PEs exchange messages that do not use the signals of their team.
-//! So PEs that are in collectives of different teams, or on different active sets, notice each
-//! other too, since each two PEs make the calls in which both take part in the same order. If
-//! threads of a PE need not keep an order, or the collective does not block, the check is made for
-//! each team separately.
+//! All members send each other messages that do not use the signals of their team. Two PEs make the
+//! calls in which both take part in the same order, so PEs that are in collectives of different
+//! teams or active sets notice each other, too. Where threads of a PE need not keep an order, or if
+//! the collective does not block, the tag of the messages includes the team, and only members that
+//! are in different calls on one team notice each other.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::job::digest;
 use crate::job::members::Members;
 use crate::sync::backoff;
-use crate::sync::mailbox::{self, MailboxMessage, mailboxes, of_message};
+use crate::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};
 use crate::sync::team_signals::OngoingCollective;
 use rushmem_transport::Pe;
 use std::fmt::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An argument that must be the same on all members, by its name.
+/// The name and the value of an argument that must be the same on all members.
 pub(crate) type CheckedArgument = (&'static str, u64);
 
-/// The team or active set of a collective, by words that others have not.
+/// The team or active set of a collective: words that no other one has.
 #[derive(Clone, Copy)]
 pub(crate) struct CheckedGroup {
     pub(crate) words: [u64; GROUP_WORDS],
-    /// Returns what a message calls the one with such words.
+    /// Returns the name in messages of the team or active set with these words.
     pub(crate) name: fn([u64; GROUP_WORDS]) -> String,
 }
 
 impl CheckedGroup {
-    /// That of a call whose arguments alone say what it is for.
+    /// The group of a call whose arguments already say on which PEs it is.
     pub(crate) const NONE: CheckedGroup =
         CheckedGroup { words: [0; GROUP_WORDS], name: |_| String::new() };
 }
 
-/// Words that carry the name of a call, those after them that carry its group, and the most
-/// arguments.
+/// The description of a call in words: its name, its group, and its arguments.
 const NAME_WORDS: usize = 6;
 const GROUP_WORDS: usize = 3;
 const MAX_ARGUMENTS: usize = 5;
-/// The words before the arguments.
+/// The index of the first argument in the description.
 const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
 /// Maximum number of PEs that a message names among those in the same call.
 const NAMED: usize = 8;
 
-/// The subject of these messages, in their tag.
+/// The purpose of these messages, in their tag.
 const WHO_IS_WHERE: u64 = 7;
-/// The time for which a PE that knows of a mistake waits for others, to report where they are too.
+/// The time for which a PE that has found a mistake waits for the calls of further members, to report
+/// them.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team`
-/// is a number of theirs that members of other teams do not have.
+/// Ends the job with an error unless all `members` are in the same call with the same `arguments`.
+/// `team` is a number that other teams do not have.
 pub(crate) fn require(
     entry: &impl OngoingCollective,
     job: &Job,
@@ -65,7 +63,7 @@ pub(crate) fn require(
 ) {
     let call = entry.call();
     let words = words(call, group, arguments);
-    let of_requests = mailbox::tag_of_request(digest(&[WHO_IS_WHERE, team]));
+    let of_requests = mailbox::request_tag(digest(&[WHO_IS_WHERE, team]));
     let of_threads = digest(&[WHO_IS_WHERE, if job.threads_somewhere { team } else { 0 }]);
     let tag = if entry.is_in_request() { of_requests } else { of_threads };
     let own = digest(&words);
@@ -83,7 +81,7 @@ pub(crate) fn require(
         job,
         || entry.describe(None),
         || {
-            listen(job, &mut others, tag);
+            receive_digests(job, &mut others, tag);
             if !entry.is_in_request() {
                 unlike = in_request_of(job, &mut others, tag, of_requests);
             }
@@ -105,7 +103,7 @@ pub(crate) fn require(
     let announced = Instant::now();
     while !complete(&others) && announced.elapsed() < GRACE {
         backoff::is_seen(|| {
-            listen(job, &mut others, tag);
+            receive_digests(job, &mut others, tag);
             complete(&others)
         });
         thread::sleep(Duration::from_millis(1));
@@ -118,7 +116,7 @@ pub(crate) fn require(
     )
 }
 
-/// Another member, and the digest of its call.
+/// Another member, and the digest of its call once that has arrived.
 struct Other {
     pe: Pe,
     said: Option<u64>,
@@ -127,11 +125,11 @@ struct Other {
 fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
     let mut message = MailboxMessage::default();
     message[..words.len()].copy_from_slice(words);
-    mailboxes().send(&of_message(call), job, pe, tag, &message);
+    mailboxes().send(&message_wait(call), job, pe, tag, &message);
 }
 
-/// Returns a member that has begun a non-blocking collective of the team, in whose place this PE is
-/// in another call, and its message. The non-blocking ones that this PE has called are complete.
+/// Returns a member that has begun a non-blocking collective of the team while this PE is in a
+/// blocking one, and its message. All non-blocking collectives that this PE has called are complete.
 fn in_request_of(
     job: &Job,
     others: &mut [Other],
@@ -142,22 +140,22 @@ fn in_request_of(
     let (pe, message) = silent
         .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, of_requests)?)))
         .next()?;
-    // It may have been here first, and have called that afterwards.
-    listen(job, others, tag);
+    // The member may have been in this call before and have begun the other one afterwards.
+    receive_digests(job, others, tag);
     let is_silent = |other: &Other| other.pe == pe && other.said.is_none();
     others.iter().any(is_silent).then_some((pe, message))
 }
 
-/// Receives from members that have not sent anything yet.
-fn listen(job: &Job, others: &mut [Other], tag: u64) {
+/// Takes the digests that have arrived from members whose calls are not known yet.
+fn receive_digests(job: &Job, others: &mut [Other], tag: u64) {
     for other in others.iter_mut().filter(|other| other.said.is_none()) {
         other.said = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
     }
 }
 
-/// Returns the call of each member, in the order of the team. Members in the same call have the
-/// same words as this PE; the others know that it is in another call, so both send each other their
-/// words.
+/// Returns the call of each member, in the order of the team. Members with the same digest are in the
+/// call of this PE. The others have noticed the difference, too, so that both send each other the
+/// words of their calls.
 fn lines(
     call: Call,
     job: &Job,
@@ -175,16 +173,16 @@ fn lines(
         for (pe, _) in &lines[first..] {
             send(call, job, *pe, tag, &[word]);
         }
-        for (pe, heard) in &mut lines[first..] {
-            let message = mailboxes().receive(&of_message(call), job, *pe, tag);
-            heard.push(message.map_or(0, |message| message[0]));
+        for (pe, received) in &mut lines[first..] {
+            let message = mailboxes().receive(&message_wait(call), job, *pe, tag);
+            received.push(message.map_or(0, |message| message[0]));
         }
     }
     lines.sort_unstable_by_key(|(pe, _)| members.team_pe(*pe).map(|member| member.0));
     lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
-/// Returns the words of a call: the bytes of its name, its group and the values of its arguments.
+/// Describes a call in words: the bytes of its name, its group and the values of its arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.name().as_bytes().chunks(8)) {
@@ -199,13 +197,14 @@ fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<
     words
 }
 
-/// Returns the name of a call in the words that describe it.
+/// Returns the name of a call from the words that describe it.
 fn name_in(words: &[u64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
-/// Says which PEs are in which call, in the order of the team.
+/// Returns which PEs are in which call, as a part of a message. Where only the arguments differ, it
+/// shows those.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
     group: CheckedGroup,

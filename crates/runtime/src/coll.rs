@@ -1,6 +1,5 @@
-//! Collectives: executes the plans of `rushmem-collectives` over signals and symmetric ranges.
-//!
-//! It chooses no algorithm; the crate of the plans does.
+//! Collectives: executes the plans of the crate `rushmem-collectives` over signals and symmetric
+//! ranges. That crate also has the table by which algorithms are chosen.
 
 pub mod alltoallv;
 pub mod collectives;

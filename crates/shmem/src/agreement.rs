@@ -57,7 +57,7 @@ impl EnteredStep {
             AgreementStep::Drop(offset) => [number, 1, offset, 0, 0, 0],
             AgreementStep::Finalize(inits) => [number, 2, inits.into(), 0, 0, 0],
         };
-        let (next, other) = step::of_next_pe(call, number, &own);
+        let (next, other) = step::exchange(call, number, &own);
         if other != own {
             call.fail(format_args!("PE {next} {mistake}"));
         }

@@ -1,8 +1,8 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
-//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two
-//! PEs of each pair exchange, by messages, what the other one cannot know. Only their owner
-//! reads and writes the arrays of offsets and sizes.
+//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the PEs
+//! exchange offsets and sizes by messages. Each PE accesses only its own arrays of offsets and sizes,
+//! so these need not be symmetric.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -15,12 +15,11 @@ use crate::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
 use crate::sync::team_signals::OngoingCollective;
 use rushmem_collectives::{Step, pairwise};
 
-/// The purpose of messages, in their tag.
+/// The purpose of these messages, in their tag.
 const OFFSETS: u64 = 11;
 
-/// Blocks of an array of the caller, one for each member, measured in bytes.
-///
-/// The offsets and sizes are in the caller's arrays, with one entry for each member.
+/// The blocks that the caller sends, one for each member. The arrays of offsets and sizes in bytes
+/// have an entry for each member.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceBlocks {
     /// The symmetric array.
@@ -36,12 +35,12 @@ pub struct SourceBlocks {
 pub struct TargetBlocks {
     /// The symmetric array.
     pub target: *mut u8,
-    /// The number of bytes of it that may be written, on any PE; `usize::MAX` if unknown.
+    /// The size of the array in bytes, the same on all PEs; `usize::MAX` if it is not known.
     pub nbytes: usize,
 }
 
-/// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member
-/// `l`, whose `t_sizes[k]` then says how long it is.
+/// `shmemx_alltoallv`: copies block `l` of member `k` to byte `t_offsets[k]` of `target` on member
+/// `l`, and stores the size of the block in `t_sizes[k]` there.
 ///
 /// # Safety
 /// The arrays have an entry for each member: `t_offsets` and those of `blocks` valid for reads,
@@ -58,22 +57,22 @@ pub unsafe fn alltoallv(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     entry.agree(&[]);
     let n = executor.n();
-    // SAFETY: an entry for each member, by contract.
+    // SAFETY: the caller promises an entry for each member.
     let offsets = unsafe { read(t_offsets, n) };
-    // SAFETY: an entry for each member, by contract.
+    // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
     let [dest_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
-    // SAFETY: an entry for each member, by contract.
+    // SAFETY: the caller promises an entry for each member.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut executor, (target, &dest_offsets), (blocks.source, &from), &sizes);
     for (member, &size) in received.iter().enumerate() {
-        // SAFETY: valid for a write to each member's entry, by contract.
+        // SAFETY: the caller promises that `t_sizes` has an entry for each member.
         unsafe { t_sizes.wrapping_add(member).write(size as usize) };
     }
 }
 
-/// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the
-/// other, here in the order of the members; returns their bytes, at most `target_len`.
+/// `shmemx_alltoallv_packed`: stores the blocks for this member in `target`, one behind the other in
+/// the order of the members. Returns their size in bytes, which is at most `target_len`.
 ///
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.
@@ -88,7 +87,7 @@ pub unsafe fn alltoallv_packed(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     entry.agree(&[]);
     let n = executor.n();
-    // SAFETY: an entry for each member, by contract.
+    // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
     let mut total = 0u64;
     let [received] = exchange(&mut executor, [&sizes]);
@@ -105,7 +104,7 @@ pub unsafe fn alltoallv_packed(
         );
     }
     let [dest_offsets] = exchange(&mut executor, [&starts]);
-    // SAFETY: an entry for each member, by contract.
+    // SAFETY: the caller promises an entry for each member.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut executor, (target, &dest_offsets), (blocks.source, &from), &sizes);
     total as usize
@@ -114,11 +113,12 @@ pub unsafe fn alltoallv_packed(
 /// # Safety
 /// `array` is valid for reads of `n` entries.
 unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
-    // SAFETY: by contract.
+    // SAFETY: the caller promises `n` entries.
     (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
 }
 
-/// Sends each member its word of each column. Returns the words of all members for this one.
+/// Sends each member its entry of each column. Returns the columns of entries that the members have
+/// sent to this one.
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
     let (job, members, me) = (executor.job, executor.members(), executor.me());
     let tag = digest(&[OFFSETS, executor.collective.team.number()]);
@@ -145,8 +145,7 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     received
 }
 
-/// Copies the block of each member, `sizes` bytes at an offset of `source`, to an offset of
-/// `target` there.
+/// Copies a block to each member, from an offset of `source` here to an offset of `target` there.
 fn deliver(
     executor: &mut Executor<'_>,
     (target, dest_offsets): (TargetBlocks, &[u64]),

@@ -1,9 +1,9 @@
 //! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
 //!
-//! Each call checks its arguments, takes the signals of the team and executes a plan. Peers write
-//! to `dest` as soon as they call, which the standard allows: `dest` is ready on all PEs before any
-//! of them calls. Scans and short reductions pass through the receive buffers of the team in
-//! pieces; long reductions are direct.
+//! Each routine checks its arguments, takes the signals of the team and executes a plan. Peers write
+//! to `dest` as soon as they have called: the standard requires that `dest` is ready on all PEs
+//! before any of them calls. Scans and short reductions use receive buffers, piece by piece; long
+//! reductions read and write the arrays of the program directly.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -36,8 +36,8 @@ pub fn barrier_all(call: Call) {
 }
 
 /// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
-/// PEs of a node pass different values of the first argument, from which on their blocks would be
-/// at different places of the heap.
+/// PEs of a node pass different values of the first argument, since the blocks of the heap would be
+/// at different offsets from then on.
 pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
     barrier_by(call, arguments, |executor| {
         let (name, value) = arguments[0];
@@ -63,7 +63,7 @@ fn barrier_by(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut 
     sync(&mut executor);
 }
 
-/// Performs the barrier of finalize, which meets no other collective.
+/// Performs the barrier of finalize, on a team of its own, so that it matches no other collective.
 pub(crate) fn finalize(call: Call) {
     order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::new(call, teams().finalize());
@@ -71,15 +71,15 @@ pub(crate) fn finalize(call: Call) {
     executor.sync_without_pair_flags();
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
-/// the same arguments.
+/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with the
+/// same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
     if job::require(call).settings.checks() {
         CollectiveEntry::new(call, team).0.agree(arguments);
     }
 }
 
-/// `shmem_sync_all` (§9.10.4): completes nothing remote.
+/// `shmem_sync_all` (§9.10.4): a sync of the world, without a quiet.
 pub fn sync_all(call: Call) {
     let job = job::require(call);
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
@@ -133,10 +133,10 @@ pub unsafe fn broadcast(
         (false, _) => entry.moves(SymmetricRange::EMPTY, dest),
     }
     entry.check_apart(source, dest);
-    executor.keep_up(root as u32);
+    executor.limit_lead(root as u32);
     let algorithm = match is_on_set {
         false => executor.choose(nbytes),
-        // Members wait for those that write to them in this tree alone.
+        // `limit_lead` knows the senders and receivers of this tree only.
         true => BroadcastAlgorithm::Binomial,
     };
     let (parts, number) = match algorithm {
@@ -151,8 +151,8 @@ pub unsafe fn broadcast(
     0
 }
 
-/// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other
-/// in the order of the team.
+/// `shmem_collect` (§9.10.8): concatenates the `nbytes` bytes of each member in the order of the team;
+/// the number may differ between members.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -163,12 +163,13 @@ pub unsafe fn collect(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: the precondition of all routines.
     unsafe { collect_within(call, members, dest, source, nbytes, usize::MAX) };
     0
 }
 
-/// Works as [`collect`], of at most `max_bytes` bytes in all; how many they are.
+/// Works as [`collect`], but ends the job with an error if there are more than `max_bytes` bytes in
+/// all. Returns the number of bytes.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -218,15 +219,15 @@ pub unsafe fn collect_within(
     total
 }
 
-/// Set in the size of a member's block that is where it also wants the result.
+/// Set in the size of a member's block if the member's `source` is its `dest`.
 const IN_PLACE: u64 = 1 << 63;
 
-/// Returns true if a collective takes `nbytes` bytes from where it also puts its result.
+/// Returns true if the source of a collective, unless it is empty, is also the destination.
 fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
     nbytes > 0 && std::ptr::addr_eq(dest, source)
 }
 
-/// Returns where each member's block begins, and the total.
+/// Returns the offset of each member's block, and behind them the total size.
 fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     let mut end = 0usize;
     let ends = sizes.map(|size| {
@@ -236,14 +237,15 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Returns a word of each member of a team, which all of them call.
+/// Returns the word that each member of a team passes. All members call this.
 pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     let (mut entry, mut executor) = CollectiveEntry::new(call, team);
     entry.agree(&[]);
     executor.gather(own)
 }
 
-/// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
+/// `shmem_fcollect` (§9.10.8): concatenates the `nbytes` bytes of each member; the number is the same
+/// on all members.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -309,8 +311,8 @@ pub unsafe fn alltoall(
     0
 }
 
-/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16)
-/// that are `dst` and `sst` elements apart.
+/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], of blocks of `nelems` elements of `elem_bytes` bytes
+/// (1, 2, 4, 8 or 16), which are `dst` elements apart in `dest` and `sst` elements apart in `source`.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -342,13 +344,14 @@ pub unsafe fn alltoalls(
     entry.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
     entry.check_apart(source, dest);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
-    // Others would have to pack what is strided.
+    // Other algorithms would have to pack the strided elements first.
     let plan = pairwise::all_to_all(executor.n(), executor.me());
     executor.exchange(PlanArrays::of(source, dest, parts), in_place, plan);
     0
 }
 
-/// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): element by element over all members, to all.
+/// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): combines the vectors of all members element by
+/// element; all members get the result.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -366,7 +369,7 @@ pub unsafe fn reduce(
     0
 }
 
-/// `shmem_*_sum_inscan` (§9.10.10): element by element over the members up to this one.
+/// `shmem_*_sum_inscan` (§9.10.10): combines the vectors of the members up to and including this one.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -387,8 +390,8 @@ pub unsafe fn inscan(
     0
 }
 
-/// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on
-/// the first, which all types that can be summed have as zero bytes.
+/// `shmem_*_sum_exscan` (§9.10.10): combines the vectors of the members before this one. The first
+/// member gets zeros, which are zero bytes in all types that can be summed.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -412,13 +415,13 @@ pub unsafe fn exscan(
     0
 }
 
-/// Returns what the choices for a team follow from.
+/// Returns the facts by which algorithms are chosen for a team, for a program that measures them.
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     CollectiveEntry::new(call, &registry::find(call, "team", team)).1.facts()
 }
 
-/// Uses `table` for all further collectives, which all PEs must do between the same two. Returns
-/// the former.
+/// Chooses the algorithms of all further collectives from `table`. All PEs must call this between the
+/// same two collectives. Returns the former table.
 pub fn replace_table(call: Call, table: &'static Table) -> &'static Table {
     job::require(call).algorithms.replace(table)
 }

@@ -1,13 +1,13 @@
-//! The operators of reductions and scans: what they do to two arrays of elements.
+//! The operators of reductions and scans, which combine two arrays element by element.
 //!
-//! Collectives move bytes and know no types, so an operator reaches them as a [`Combine`]: an
-//! element size and one function over whole arrays, whose call costs nothing beside the array. The
-//! function is one of C, because `long double` arithmetic has to be written in C.
+//! Collectives transfer bytes and know no types, so they are given an operator as a [`Combine`]: the
+//! size of an element, and a function over whole arrays, so that the call costs little. The function
+//! has the C calling convention, because `long double` arithmetic has to be written in C.
 //!
-//! The result of a reduction must not depend on the shape of its tree, or PEs would disagree. All
-//! operators here are commutative, and all but floating-point SUM and PROD are associative to the
-//! last bit: integer arithmetic wraps, MAX and MIN of floating-point numbers order -0.0 before +0.0
-//! and yield the quiet NaN as soon as one operand is a NaN.
+//! The result of a reduction must not depend on the shape of its tree, or PEs would get different
+//! results. All operators are commutative, and all but floating-point SUM and PROD are associative to
+//! the last bit: integer arithmetic wraps; MAX and MIN of floating-point numbers order -0.0 before
+//! +0.0 and return a quiet NaN if one operand is a NaN.
 #![allow(unsafe_code)]
 
 use crate::memory::range::SymmetricRange;
@@ -30,7 +30,6 @@ pub type CombineFunction = unsafe extern "C" fn(
 /// An operator of a reduction or scan for one element type (OpenSHMEM 1.6, 9.10.9 and 9.10.10).
 #[derive(Clone, Copy, Debug)]
 pub struct Combine {
-    /// Size of an element in bytes.
     elem_bytes: usize,
     f: CombineFunction,
 }
@@ -39,8 +38,8 @@ impl Combine {
     /// Returns an operator whose function is another language's.
     ///
     /// # Safety
-    /// `f` accesses elements of `elem_bytes` bytes and nothing else, asks for no alignment, and
-    /// every bit pattern is an element.
+    /// `f` accesses only the given elements, of `elem_bytes` bytes each, at any alignment, and accepts
+    /// every bit pattern as an element.
     pub const unsafe fn new(elem_bytes: usize, f: CombineFunction) -> Combine {
         Combine { elem_bytes, f }
     }
@@ -89,7 +88,7 @@ impl Combine {
         Self { elem_bytes: size_of::<T>(), f: combine::<T, O> }
     }
 
-    /// Combines `left` and `right` element by element into `dest`; it may be one of them.
+    /// Combines `left` and `right` element by element into `dest`, which may be one of them.
     ///
     /// # Panics
     /// When an operand is shorter than `dest`.
@@ -97,13 +96,13 @@ impl Combine {
         let nbytes = dest.nbytes();
         assert!(left.nbytes() >= nbytes && right.nbytes() >= nbytes, "operands too short");
         let (to, left, right) = (dest.start().cast(), left.start().cast(), right.start().cast());
-        // SAFETY: symmetric memory of this PE, that many elements each; aligned as the type of the
-        // user's arrays, receive buffers to a cache line.
+        // SAFETY: the assertion shows that each range has that many elements; `dest` is one of the
+        // operands or does not overlap them, as the callers ensure.
         unsafe { (self.f)(to, left, right, nbytes / self.elem_bytes) }
     }
 }
 
-/// Says which types have no bit pattern that is no value; only this file does.
+/// Implemented in this file alone, for types of which every bit pattern is a value.
 pub trait Sealed {}
 
 /// Element types of AND, OR and XOR: the integers. Every bit pattern is a value.
@@ -121,21 +120,21 @@ pub trait Bits: Element + Sealed {
     fn xor(self, other: Self) -> Self;
 }
 
-/// Element types of MAX and MIN: integers and real numbers, and complex numbers, for which an old
-/// manual lists MAX without saying what it is. Every bit pattern is a value.
+/// Element types of MAX and MIN: integers, real numbers and complex numbers. Every bit pattern is a
+/// value.
 ///
-/// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary
-/// parts; -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
+/// An old manual lists MAX of complex numbers without a definition. Here they are ordered by their
+/// real parts and, where these are equal, by their imaginary parts; -0.0 is less than +0.0, and a NaN
+/// in either part makes both parts of the result NaN.
 #[diagnostic::on_unimplemented(
     message = "the operators `Max` and `Min` do not combine elements of type `{Self}`",
     label = "not a number with an order",
     note = "they combine integers of 1, 2, 4 and 8 bytes, `f32` and `f64`"
 )]
 pub trait Ordered: Element + Sealed {
-    /// Returns the larger of both. Floating point: NaN when either is NaN, and +0.0 is greater than
-    /// -0.0.
+    /// Returns the greater value. Floating point: NaN if either is NaN; +0.0 is greater than -0.0.
     fn max(self, other: Self) -> Self;
-    /// Returns the lesser one. Floating point: NaN when either is NaN, and -0.0 is less than +0.0.
+    /// Returns the lesser value. Floating point: NaN if either is NaN; -0.0 is less than +0.0.
     fn min(self, other: Self) -> Self;
 }
 
@@ -186,11 +185,11 @@ macro_rules! floats {
     ($($float:ident)*) => {$(
         impl Sealed for $float {}
         impl Sealed for Complex<$float> {}
-        // Each step is a choice between two values at hand, so that loops are vectorized.
+        // Without branches, so that loops are vectorized.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
-                // Two instructions MAX, which differ for zeros of both signs alone: + is the clear
-                // bit.
+                // The two values differ only if the operands are zeros of different signs; the AND
+                // clears the sign bit.
                 let greater = if self > other { self } else { other };
                 let or_equal = if other > self { other } else { self };
                 let greater = $float::from_bits(greater.to_bits() & or_equal.to_bits());
@@ -214,8 +213,8 @@ macro_rules! floats {
             }
             /// Returns true if `self` is less than `other`; neither is NaN.
             fn is_less_than(self, other: Self) -> bool {
-                // A branch is faster than a vector of two numbers; loops over smaller ones are
-                // vectorized.
+                // For numbers of 8 bytes a branch is faster than a vector of two of them; loops over
+                // smaller numbers are vectorized.
                 if size_of::<$float>() == 8 && self.re != other.re {
                     return self.re < other.re;
                 }
@@ -242,7 +241,7 @@ macro_rules! floats {
             fn add(self, other: Self) -> Self {
                 Self { re: self.re + other.re, im: self.im + other.im }
             }
-            /// Returns the textbook product: no rescue of infinities as in C's Annex G.
+            /// Returns the textbook product, without the recovery of infinities of C's Annex G.
             fn mul(self, other: Self) -> Self {
                 Self {
                     re: self.re * other.re - self.im * other.im,
@@ -287,7 +286,10 @@ operators! {
     Prod Arithmetic mul;
 }
 
-/// The function of a [`Combine`], whose type [`CombineFunction`] states what it asks of its caller.
+/// The function of a [`Combine`].
+///
+/// # Safety
+/// As [`CombineFunction`].
 unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     dest: *mut c_void,
     left: *const c_void,
@@ -308,8 +310,8 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     unsafe { combine_many::<T, O, Baseline>(dest, left, right, nelems) }
 }
 
-/// The number of bytes from which several vectors at a time, and wider ones if this CPU has them,
-/// are faster. Every x86-64 has SSE2, which compares no integers of 8 bytes.
+/// The number of bytes from which it is faster to combine several vectors at a time, and wider ones if
+/// this CPU has AVX2. Every x86-64 has SSE2, which cannot compare integers of 8 bytes.
 const MANY: usize = 128;
 
 /// # Safety
@@ -326,7 +328,7 @@ unsafe fn combine_avx2<T: Element, O: Operator<T>>(
     unsafe { combine_many::<T, O, std::arch::x86_64::__m256d>(dest, left, right, nelems) }
 }
 
-/// Combines four vectors at a time, then one, then what does not fill a vector.
+/// Combines four vectors at a time, then one at a time, then the remaining elements.
 ///
 /// # Safety
 /// As [`CombineFunction`], and the processor has the vectors.
@@ -351,8 +353,8 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     }
 }
 
-/// Combines one vector at a time, then single elements. The function is not inlined, so that its
-/// instructions are never mixed with those of AVX2, which makes both slow.
+/// Combines one vector at a time, then single elements. Never inlined: its SSE instructions would be
+/// mixed with those of AVX2, which makes both slow.
 ///
 /// # Safety
 /// As [`CombineFunction`].
@@ -371,9 +373,9 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
     }
 }
 
-/// Combines the elements from `first` on as long as enough of them are left to fill a `V`, and
-/// returns the index of the first one that is left. Threads and peers of a mistaken program may
-/// write to the operands meanwhile, so that they are accessed as `mem` says.
+/// Combines the elements from `first` on as long as enough are left to fill a `V`. Returns the index
+/// of the first element that is left. Threads and peers of an incorrect program may write to the
+/// operands meanwhile, so they are loaded and stored as `transport::mem` describes.
 ///
 /// # Safety
 /// As [`CombineFunction`], and the processor has the vectors.

@@ -1,7 +1,5 @@
-//! The composition of a collective: its plans, chosen by facts that are the same on all members,
-//! and the steps between them.
-//!
-//! It does not know the routines of the standard: `collectives` does.
+//! How a collective is composed: chooses its plans by facts that are the same on all members, and
+//! makes the steps between them. The routines of the standard are in `collectives`.
 
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
@@ -39,8 +37,8 @@ impl<'a> Executor<'a> {
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
         let team = self.collective.team;
-        // Another collective may use the receive buffers and pair flags that all teams of a job
-        // without threads share.
+        // In a job without threads all teams share receive buffers and pair flags, which another
+        // collective may use beside a non-blocking one.
         let is_beside_others = self.collective.in_request && !self.job.threads_somewhere;
         ChoiceFacts {
             members: self.n(),
@@ -62,19 +60,19 @@ impl<'a> Executor<'a> {
         self.job.algorithms.table().choose(nbytes, || self.facts())
     }
 
-    /// Returns the same among the algorithms for blocks of any size.
+    /// Works as [`choose`](Executor::choose), without the algorithms that need lines.
     pub(crate) fn choose_without_lines<A: Tabled>(&self, nbytes: usize) -> A {
         let facts = || ChoiceFacts { lines: false, ..self.facts() };
         self.job.algorithms.table().choose(nbytes, facts)
     }
 
-    /// Returns which copy of the receive buffers of all PEs it uses.
+    /// Returns which copy of [`ReceiveBuffers::OfJob`] this collective uses.
     fn next_collective_of_job(&self) -> usize {
         let set = self.collective.team.receive_buffers(self.job);
         team_signals::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
     }
 
-    /// Returns the word of every member.
+    /// Returns the `word` that each member passes, in the order of the team.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
         if self.collective.team.per_node() == self.n() || !self.facts().pair_flags {
             return self.gather_shown(word);
@@ -92,7 +90,8 @@ impl<'a> Executor<'a> {
         words
     }
 
-    /// Gathers a word of each member by reading the words that they show.
+    /// Works as [`gather`](Executor::gather): each member publishes its word, syncs, and reads the
+    /// words of the others.
     fn gather_shown(&mut self, word: u64) -> Vec<u64> {
         let internal = flags::area();
         let at = self.signals.next_shown();
@@ -102,8 +101,9 @@ impl<'a> Executor<'a> {
     }
 
     /// Syncs, and compares a value of at most 48 bits with that of the next member that shares
-    /// memory with this one: if members of a node have different ones, one of them learns of it.
-    /// Returns that member and its value, if it is in the same collective and has another one.
+    /// memory with this one. If the members of a node have different values, at least one of them
+    /// sees a difference. Returns that member and its value if it is in the same collective and its
+    /// value differs.
     pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
         const BITS: u32 = 48;
         let internal = flags::area();
@@ -115,14 +115,14 @@ impl<'a> Executor<'a> {
         let mut others = (me + 1..n).chain(0..me).map(|member| self.members().world_pe(member));
         let next = others.find(|pe| internal.is_mapped(*pe))?;
         let unlike = internal.shown(std::iter::once(next), at)[0] ^ word;
-        // A member that is in another collective has not shown a word.
+        // A member that is in another collective has not published this word.
         (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
     }
 
-    /// Keeps senders of a broadcast on an active set from overtaking their receivers. If the
-    /// broadcast is repeated, a sender learns in its next call that the receivers have entered, so
-    /// that a program may alternate between two destinations.
-    pub(crate) fn keep_up(&mut self, root: u32) {
+    /// Keeps the senders of a broadcast on an active set from overtaking their receivers. If the same
+    /// broadcast is repeated, a sender waits in its next call for the receivers of this one, so that
+    /// a program may alternate between two destinations.
+    pub(crate) fn limit_lead(&mut self, root: u32) {
         /// The last broadcast of this PE: its team and root.
         static LAST: AtomicU64 = AtomicU64::new(0);
         if !self.collective.team.is_active_set() {
@@ -136,13 +136,13 @@ impl<'a> Executor<'a> {
         let this = digest(&[self.collective.team.handle().0 as u64, root.into()]);
         self.signals.unconfirmed_root = Some(root);
         if LAST.swap(this, Relaxed) != this {
-            self.hear_of_receivers();
+            self.await_receivers();
         }
     }
 
-    /// Waits until those to which this PE writes in its last broadcast have entered it, unless
-    /// known.
-    pub(crate) fn hear_of_receivers(&mut self) {
+    /// Waits until the PEs to which this PE has sent data in its last broadcast have entered that
+    /// broadcast, unless this was awaited before.
+    pub(crate) fn await_receivers(&mut self) {
         let Some(root) = self.signals.unconfirmed_root.take() else { return };
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Wait { peer } = step {
@@ -170,7 +170,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Reduces for all members by recursive doubling, through receive buffers.
+    /// Works as [`all_reduce`](Executor::all_reduce), by recursive doubling through receive buffers.
     pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
         let (n, me) = (self.n(), self.me());
         let receive_buffers = match vectors.nbytes() <= SHORT {
@@ -184,9 +184,9 @@ impl<'a> Executor<'a> {
         self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
     }
 
-    /// Carries out a plan that moves parts of every member's `source` to `dest`. If they are the
-    /// same array on some member, which is `in_place` there, the plan uses a copy, once all members
-    /// have theirs: from then on peers may write to `dest`.
+    /// Carries out a plan that copies parts of each member's `source` to `dest`. If both are the same
+    /// array (`in_place`), the plan reads a copy of `source`. All members sync after they have made
+    /// their copies, since peers then write to `dest`.
     pub(crate) fn exchange(
         &mut self,
         arrays: PlanArrays<'_>,
@@ -202,8 +202,8 @@ impl<'a> Executor<'a> {
         });
     }
 
-    /// Combines vectors element by element over the members up to each one, to that one; without
-    /// its own contribution if that is left out, and then the first one gets nothing.
+    /// Scans vectors element by element: each member gets the result of the members up to itself, or
+    /// of those before it if the scan is `exclusive`; then the first member gets nothing.
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {
@@ -215,7 +215,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Scans by recursive doubling, through receive buffers.
+    /// Works as [`scan`](Executor::scan), by recursive doubling through receive buffers.
     pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
         match exclusive {
             true => {
@@ -227,7 +227,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Carries out a plan that combines the parts of vectors where they are.
+    /// Carries out a plan that combines parts of vectors directly in the arrays of the program.
     fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
         let Vectors { source, dest, op } = vectors;
         self.execute(
@@ -236,8 +236,8 @@ impl<'a> Executor<'a> {
         );
     }
 
-    /// Carries out a plan for each piece of two vectors that fits a receive buffer; the accumulator
-    /// of a piece is its place in `dest`. It uses the two copies of receive buffers in turn.
+    /// Carries out a plan once for each piece of the vectors that fits a receive buffer. The piece of
+    /// `dest` is the accumulator. The two copies of the receive buffers are used in turn.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         vectors: Vectors,
@@ -273,7 +273,7 @@ impl<'a> Executor<'a> {
         self.sync_by(self.choose(0));
     }
 
-    /// Syncs with the flags of the team alone.
+    /// Syncs by flags of the team, without those of pairs of PEs.
     pub(crate) fn sync_without_pair_flags(&mut self) {
         let facts = ChoiceFacts { pair_flags: false, ..self.facts() };
         self.sync_by(self.job.algorithms.table().choose(0, || facts));
@@ -283,12 +283,14 @@ impl<'a> Executor<'a> {
     fn sync_by(&mut self, algorithm: SyncAlgorithm) {
         match algorithm {
             SyncAlgorithm::Dissemination => self.disseminate(),
-            SyncAlgorithm::TwoLevel => self.sync_over_nodes(),
+            SyncAlgorithm::TwoLevel => {
+                self.execute(&PlanArrays::NONE, two_level::sync(self.levels()));
+            }
             algorithm => self.execute(&PlanArrays::NONE, algorithm.plan(self.n(), self.me())),
         }
     }
 
-    /// Syncs by signals and waits alone, without the execution of a plan.
+    /// Syncs by dissemination, without `execute`, which would take longer than the signals.
     fn disseminate(&mut self) {
         dissemination::sync(self.n(), self.me()).for_each(|step| match step {
             Step::Signal { peer } => self.signal(peer),
@@ -297,8 +299,8 @@ impl<'a> Executor<'a> {
         });
     }
 
-    /// Exchanges blocks of `nbytes` bytes in the lines of each two PEs, by the steps of `plan` but
-    /// without its execution, which takes longer than such a message.
+    /// Exchanges blocks of `nbytes` bytes in the lines of pairs of PEs. The steps of `plan` are
+    /// carried out here, since `execute` takes longer than such a message.
     pub(crate) fn exchange_in_lines(
         &mut self,
         (source, dest): (SymmetricRange, SymmetricRange),
@@ -321,11 +323,10 @@ impl<'a> Executor<'a> {
     }
 }
 
-// The all-to-all of short blocks, which go on together in rounds. Peers write to receive buffers
-// alone, so the source may be the destination.
 impl Executor<'_> {
-    /// Block `l` of `source` of member `k`, of `nbytes` bytes, becomes block `k` of `dest` of
-    /// member `l`.
+    /// All-to-all of short blocks: block `l` of `source` of member `k`, of `nbytes` bytes, becomes
+    /// block `k` of `dest` of member `l`. In each round a member forwards several blocks together.
+    /// Peers write only to receive buffers, so the source may be the destination.
     pub(crate) fn all_to_all_in_rounds(
         &mut self,
         source: SymmetricRange,
@@ -349,20 +350,16 @@ impl Executor<'_> {
     }
 }
 
-// Collectives by plans of two levels. Leaders are at other distances than members, so these plans
-// use the flags of each two PEs. Where threads of a PE may be in several collectives at once, the
-// world alone uses them.
+// Plans of two levels, over nodes. The leaders of nodes are not at the distances for which a team has
+// flags, so these plans use the flags of pairs of PEs. Where threads of a PE may be in several
+// collectives at once, only the world uses these plans.
 impl<'a> Executor<'a> {
     /// Returns the node of each member.
     fn levels(&self) -> &'a NodeLists {
         self.collective.team.levels().expect("two levels are chosen where there are two")
     }
 
-    fn sync_over_nodes(&mut self) {
-        self.execute(&PlanArrays::NONE, two_level::sync(self.levels()));
-    }
-
-    /// Combines vectors element by element over all members, to all.
+    /// Works as [`all_reduce`](Executor::all_reduce), by plans of two levels.
     pub(in crate::coll) fn all_reduce_over_nodes(&mut self, vectors: Vectors) {
         let (levels, nbytes) = (self.levels(), vectors.nbytes());
         let Vectors { source, dest, op } = vectors;
@@ -393,14 +390,14 @@ impl<'a> Executor<'a> {
     }
 }
 
-// Blocks of different sizes, of which the short ones are gathered together with the sizes. Each
-// member fills a slot of a vector. On a node they exchange these in lines. Otherwise the vector is
-// zero elsewhere; the union of all vectors is a reduction, whose messages need no answer before they
-// are sent.
+// A collect of blocks of different sizes gathers the sizes first, and short blocks together with them.
+// Each member fills one slot of a vector. Members of one node exchange the slots in lines. Otherwise
+// the rest of each vector is zero, and the vectors are combined by a bitwise OR: a reduction, whose
+// messages a member sends without waiting for an answer.
 
 /// Bytes of the size of a block.
 const WORD: usize = size_of::<u64>();
-/// Most bytes of a slot: a size, and a block that the packets of a network can hold.
+/// Maximum number of bytes of a slot: a size, and a block that fits a packet of most networks.
 const SLOT: usize = WORD + 512;
 
 /// The sizes of all members' blocks, and the blocks that fit a slot.
@@ -410,13 +407,13 @@ pub(crate) struct GatheredSlots {
 }
 
 impl GatheredSlots {
-    /// Returns what the members gave as sizes.
+    /// Returns the size that each member has passed.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let starts = (0..self.slots.nbytes()).step_by(self.slot);
         starts.map(|at| self.slots.part(at, WORD).first_word()).collect()
     }
 
-    /// Returns the longest block that fits.
+    /// Returns the size in bytes of the longest block that fits a slot.
     pub(crate) fn max_block(&self) -> usize {
         self.slot - WORD
     }
@@ -428,8 +425,9 @@ impl GatheredSlots {
 }
 
 impl Executor<'_> {
-    /// Gathers a `size` of each member, and the blocks `source` that fit. `None` if members share
-    /// memory but have no lines, or if there is no room for sizes and blocks.
+    /// Gathers the `size` of each member, and those blocks `source` that fit a slot. Returns `None` if
+    /// the members are on one node but have no lines, or if receive buffers have no room for a block
+    /// of each member.
     pub(crate) fn gather_slots(
         &mut self,
         size: u64,

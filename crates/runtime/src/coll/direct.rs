@@ -1,10 +1,10 @@
-//! Direct reductions and scans: this PE's share of a vector, out of the sources of all PEs into
-//! the destinations of all PEs.
+//! Direct reductions and scans: combines this PE's share of a vector from the sources of all members
+//! and stores the result in the destinations of all members.
 //!
-//! Sources that are mapped here are read where they are, in blocks so small that a block's result,
-//! which is made in the own destination if that is no source, stays in the cache until it is stored
-//! everywhere. Others are fetched first, many at once, in blocks so large that a network is kept
-//! busy. This file knows nothing of who waits for whom: that is the plan's.
+//! Sources that are mapped here are read in place, in blocks so small that the result of a block
+//! stays in the cache until it is stored on all members. It is computed in this PE's destination if
+//! that does not overlap the source. Sources that are not mapped are fetched first, in blocks so
+//! large that they keep a network busy. The synchronization is in the plan, not here.
 
 use crate::coll::combine::Combine;
 use crate::job::members::Members;
@@ -13,13 +13,14 @@ use crate::net::copy::complete_copies;
 use rushmem_transport::Pe;
 use std::mem::MaybeUninit;
 
-/// Bytes that are fetched from a member at a time: many times what a network moves in the time of a
-/// round trip, in which this PE may have nothing to do...
+/// Maximum number of bytes that are fetched from a member at a time: many times what a network
+/// transfers during a round trip, in which this PE may be idle.
 const FETCHED_BLOCK: usize = 512 << 10;
-/// ...unless those of all members were more than this.
+/// Maximum number of bytes that are fetched from all members at a time.
 const FETCHED: usize = 4 << 20;
 
-/// Combines `source` of all members, of which `me` is one, in their order, into `dest` of all.
+/// Combines `source` of all members in the order of the team, and stores the result in `dest` of all.
+/// `me` is this PE.
 pub(crate) fn reduce(
     members: &Members,
     me: Pe,
@@ -36,7 +37,7 @@ pub(crate) fn reduce(
             let is_there = |pe: &Pe| *pe == me && result.starts_with(dest);
             members.world_pes().filter(|pe| !is_there(pe)).for_each(|pe| result.copy_to(pe, dest));
         };
-        // No other PE reads or writes this share of both.
+        // No other PE accesses this share of the two arrays here.
         let accumulator = (!dest.overlaps(source)).then_some(dest);
         combine(members.n, source.nbytes(), op, accumulator, operand, store);
     } else {
@@ -44,11 +45,11 @@ pub(crate) fn reduce(
     }
 }
 
-/// Reduces where the memory of some members is not mapped here.
+/// Works as [`reduce`], where the memory of some members is not mapped here.
 #[cold]
 fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
-    // Each begins with the members after the first one that is mapped here, so that no PE is
-    // the first of all of them.
+    // Each PE begins with the members after the first one that is mapped here, so that not all PEs
+    // access the same PE first.
     let n_before = |range: SymmetricRange| {
         let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
         first_mapped.unwrap_or(0)
@@ -86,8 +87,8 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
     complete_copies();
 }
 
-/// Combines `source` of the members from the first to each one, or to the one before it if that is
-/// left out, and stores the result in `dest` of that one. The first member then gets nothing.
+/// Stores in `dest` of each member the combination of `source` of the members up to that one, or of
+/// those before it if the scan is `exclusive`; then the first member gets nothing.
 pub(crate) fn scan(
     members: &Members,
     source: SymmetricRange,
@@ -110,7 +111,7 @@ pub(crate) fn scan(
                             SymmetricRange::of_private(&mut fetched)
                         }
                     };
-                    // The source may be where the result goes.
+                    // `dest` may be the source, so the source is copied before it is overwritten.
                     own.copy_here(operand);
                     if exclusive && member > 0 {
                         prefix.copy_to(pe, dest);
@@ -127,12 +128,13 @@ pub(crate) fn scan(
         });
     }
     if !is_mapped {
-        // The PE that leaves the plan gets no signal from this PE, but from one that has got it.
+        // Another PE may signal the members that their results are complete.
         complete_copies();
     }
 }
 
-/// Combines `source` of `pe` with an operand of this PE, which is on the left or not, into `dest`.
+/// Combines `source` of `pe` with an operand of this PE into `dest`. `own_is_left` says which of the
+/// two is the left operand.
 pub(crate) fn combine_with(
     pe: Pe,
     source: SymmetricRange,
@@ -156,8 +158,8 @@ pub(crate) fn combine_with(
     }
 }
 
-/// Combines `nbytes` bytes of the operand of each of `n` members block by block, in `accumulator`
-/// or in scratch memory, and stores each block's result at its place.
+/// Combines the operands of `n` members, `nbytes` bytes each, block by block. The result of a block is
+/// computed in `accumulator` or in scratch memory; `store` is given its offset and the result.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,

@@ -1,6 +1,5 @@
-//! The entry of a collective: who takes part, what is checked, and what those see that observe.
-//!
-//! An [`Executor`] then carries out the plans; it knows neither.
+//! The entry of a collective: finds the participants, checks the arguments, and shows the call to
+//! observers. An [`Executor`] then carries out the plans; it does none of this.
 
 use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
@@ -27,10 +26,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub enum TeamOrActiveSet {
     /// The members of a team.
     Team(TeamHandle),
-    /// The members of a team, in a thread of the library that carries out a request.
+    /// The members of a team, for a thread of the library that carries out a request.
     OfRequest(TeamHandle),
-    /// The PEs `start + i * 2^log_stride` for `i` below `size`, distinguished from other calls of
-    /// the same set by `psync` (deprecated forms).
+    /// The PEs `start + i * 2^log_stride` for `i` below `size` (deprecated forms). Calls by several
+    /// threads on the same set differ in `psync`.
     ActiveSet {
         /// `PE_start`
         start: c_int,
@@ -38,7 +37,7 @@ pub enum TeamOrActiveSet {
         log_stride: c_int,
         /// `PE_size`
         size: c_int,
-        /// `pSync`; only its place counts.
+        /// `pSync`, of which only the address is used.
         psync: *mut c_long,
     },
 }
@@ -54,7 +53,7 @@ impl TeamOrActiveSet {
         self.find_for(call, PsyncPurpose::Data)
     }
 
-    /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync so.
+    /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync for this purpose.
     pub(crate) fn find_for(self, call: Call, use_of_psync: PsyncPurpose) -> Participants {
         match self {
             TeamOrActiveSet::Team(handle) => Participants::of(registry::find(call, "team", handle)),
@@ -72,10 +71,10 @@ impl TeamOrActiveSet {
     }
 }
 
-/// The participants, resolved.
+/// The participants of a collective, as a team.
 pub(crate) struct Participants {
     team: HeldTeam,
-    /// With `SHMEM_CHECK`, of an active set.
+    /// The use of pSync, until the call ends; only with `SHMEM_CHECK`, on an active set.
     _psync: Option<PsyncUse>,
     in_request: bool,
 }
@@ -86,16 +85,16 @@ impl Participants {
     }
 }
 
-/// The entry of one member.
+/// The entry of one member into a collective.
 pub(crate) struct CollectiveEntry<'a> {
     collective: CollectiveCall<'a>,
     job: &'static Job,
-    /// Until the member leaves.
+    /// Ends with the collective.
     observed: ObservedCall,
 }
 
 impl<'a> CollectiveEntry<'a> {
-    /// Enters a collective of these participants: the entry, and what carries the collective out.
+    /// Enters a collective of these participants. Returns the entry, and the executor of the plans.
     #[inline(always)]
     pub(crate) fn on(call: Call, group: &'a Participants) -> (CollectiveEntry<'a>, Executor<'a>) {
         let (job, team) = (job::require(call), &*group.team);
@@ -104,7 +103,7 @@ impl<'a> CollectiveEntry<'a> {
         }
         let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
         if executor.signals.unconfirmed_root.is_some() {
-            executor.hear_of_receivers();
+            executor.await_receivers();
         }
         (entry, executor)
     }
@@ -113,7 +112,7 @@ impl<'a> CollectiveEntry<'a> {
         CollectiveEntry::of(call, job::require(call), team)
     }
 
-    /// Enters a collective for a caller that has the job.
+    /// Works as [`new`](CollectiveEntry::new), for a caller that has the job.
     #[inline(always)]
     pub(crate) fn of(
         call: Call,
@@ -124,7 +123,7 @@ impl<'a> CollectiveEntry<'a> {
         CollectiveEntry::enter(call, job, team, false)
     }
 
-    /// Completes the non-blocking collectives of the team, which a blocking one follows.
+    /// Completes the non-blocking collectives of the team, which come before a blocking one.
     #[inline(always)]
     fn complete_requests(call: Call, team: &Team) {
         if team.has_requests.load(Relaxed) {
@@ -146,7 +145,7 @@ impl<'a> CollectiveEntry<'a> {
             Ok(signals) => signals,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                // The other one may be the same, interrupted by a signal handler.
+                // The thread that holds them may be this one, interrupted by a signal handler.
                 caller::check(call, job);
                 fail!(
                     call,
@@ -162,7 +161,8 @@ impl<'a> CollectiveEntry<'a> {
         (entry, Executor { collective, job, signals })
     }
 
-    /// With `SHMEM_CHECK`, ends the job unless all members are here with the same arguments.
+    /// With `SHMEM_CHECK`, ends the job with an error unless all members are in this call with the
+    /// same arguments.
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;
@@ -172,7 +172,7 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Works as [`agree`](CollectiveEntry::agree), of two arrays and what is in `more`.
+    /// Works as [`agree`](CollectiveEntry::agree), for two arrays and the arguments `more`.
     pub(crate) fn agree_on(
         &mut self,
         dest: SymmetricRange,
@@ -188,7 +188,7 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Reports to the observers which arrays it reads and writes here.
+    /// Shows observers which arrays the collective reads and writes on this PE.
     #[inline]
     pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
         if let Some(observed) = &mut self.observed {
@@ -198,7 +198,7 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Reports to them whose arrays its result comes from, if not from those of all members.
+    /// Shows observers which members' arrays the result depends on, if not on those of all members.
     #[inline]
     pub(crate) fn follows(&mut self, follows: FollowedMembers, member: u32) {
         if let Some(observed) = &mut self.observed {
@@ -206,8 +206,8 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Checks the arrays of a reduction or scan, with `SHMEM_CHECK` also against those of the other
-    /// PEs. Returns them.
+    /// Returns the arrays of a reduction or scan, after checking that they are symmetric, and with
+    /// `SHMEM_CHECK` that all members pass the same arrays and that they do not overlap.
     pub(crate) fn checked_vectors(
         &mut self,
         dest: *mut u8,
@@ -223,7 +223,7 @@ impl<'a> CollectiveEntry<'a> {
         Vectors { source, dest, op }
     }
 
-    /// Checks with `SHMEM_CHECK` that two arrays do not overlap.
+    /// With `SHMEM_CHECK`, checks that two arrays do not overlap, unless they are the same.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
         require_disjoint_or_in_place(
             self.collective.call,

@@ -1,7 +1,7 @@
 //! Executes plans.
 //!
-//! A plan refers to places and parts; [`PlanArrays`] say where these are and how large. Data are
-//! put directly at their destination on the peer, and then the peer's flag is raised: one ordered
+//! A plan refers to buffers and parts of them; [`PlanArrays`] has their addresses and sizes. A step
+//! puts data directly at the destination on the peer and then raises a flag there: one ordered
 //! put-with-signal.
 
 use crate::call::Call;
@@ -20,11 +20,11 @@ use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::sync::MutexGuard;
 
-/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to
-/// one, and whole elements of every type.
+/// Bytes of a part of a vector whose parts are divided among the members: whole cache lines, so that
+/// no two PEs write to one line, and whole elements of every type.
 const DIRECT_PART: usize = 512;
 
-/// Returns how many parts a vector of `nbytes` bytes has.
+/// Returns the number of parts of a vector of `nbytes` bytes.
 pub(crate) fn vector_parts(nbytes: usize) -> u32 {
     nbytes.div_ceil(DIRECT_PART) as u32
 }
@@ -44,34 +44,33 @@ pub(crate) enum Parts<'a> {
     Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
 }
 
-/// Which memory of a peer the receive buffers of a plan are.
+/// The memory of a peer that a plan uses for its receive buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiveBuffers {
-    /// In the buffers that all teams share that use this set: the sender knows that the receiver
-    /// has entered the collective.
+    /// The set of buffers of the team, which other teams may use, too: a sender must know that the
+    /// receiver has entered the collective.
     Shared,
-    /// In buffers that only reductions and all-to-alls among all PEs use. No PE ends one before
-    /// all have entered it, and all make them in the same order: so of two copies no PE overwrites
-    /// one that was not read.
+    /// Buffers for reductions and all-to-alls among all PEs. No PE leaves one of these before all
+    /// have entered it, and all PEs make them in the same order, so two copies in turn suffice.
     OfJob,
-    /// Beside the flag that announces it: of at most [`SHORT`] bytes in a reduction.
+    /// Beside the flag, in its cache line: for at most [`SHORT`] bytes of a reduction.
     BesideFlags,
 }
 
 /// The buffers that a plan uses on this PE.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanArrays<'a> {
-    /// This PE's source array, and so that of every member where peers read it.
+    /// The source array of this PE. If peers read it, it has the same offset on every member.
     pub(crate) source: SymmetricRange,
-    /// This PE's destination array, and so that of every member.
+    /// The destination array of this PE, which has the same offset on every member.
     pub(crate) dest: SymmetricRange,
     pub(crate) parts: Parts<'a>,
-    /// Partial results, of one part.
+    /// The partial result, of one part.
     pub(crate) accumulator: SymmetricRange,
-    /// The operator that combines them.
+    /// The operator of a reduction or scan.
     pub(crate) combine: Option<&'static Combine>,
     pub(crate) receive_buffers: ReceiveBuffers,
-    /// Which copy of them is in use.
+    /// Which copy of the receive buffers the plan uses: 0 or 1.
     pub(crate) parity: usize,
 }
 
@@ -105,29 +104,25 @@ impl Vectors {
     }
 }
 
-/// A collective that a PE has entered.
+/// A collective that this PE has entered, for messages and for its status.
 #[derive(Clone, Copy)]
 pub(crate) struct CollectiveCall<'a> {
     pub(crate) call: Call,
     pub(crate) team: &'a Team,
-    /// Which one of this PE on the team it is, counted from 1.
+    /// Its number among the collectives of this PE on the team, from 1.
     pub(crate) nth: u64,
-    /// It does not block: a thread of the library carries it out beside the program's collectives.
+    /// True if it does not block: a thread of the library carries it out beside the program.
     pub(crate) in_request: bool,
 }
 
 impl CollectiveCall<'_> {
-    /// Returns a number of the members that those of other teams do not have: teams of one split
-    /// have the same [`number`](Team::number).
-    fn number_of_members(&self) -> u64 {
-        digest(&[self.team.number(), u64::from(self.team.members().world_pe(0).0)])
-    }
-
-    /// Begins it for the observers: `action` makes an event of its membership.
+    /// Shows observers that the collective begins. `action` turns the membership into an event.
     pub(crate) fn observe(&self, action: impl FnOnce(Membership) -> Action) -> ObservedCall {
         observers::call(|| {
-            let (me, n) = (self.team.me().0, self.team.members().n);
-            let (team, nth) = (self.number_of_members(), self.nth);
+            let (me, n, nth) = (self.team.me().0, self.team.members().n, self.nth);
+            // The teams of one split have the same number, but not the same first member.
+            let first = self.team.members().world_pe(0);
+            let team = digest(&[self.team.number(), u64::from(first.0)]);
             let follows = (FollowedMembers::All, 0);
             Event::new(self.call, action(Membership { team, nth, n, me, follows }))
         })
@@ -172,11 +167,11 @@ impl Executor<'_> {
         self.signals.wait(&self.collective, self.job, peer);
     }
 
-    /// Carries out a plan. The plan calls for each step, since asking a plan for the next one takes
-    /// as long as a short step.
+    /// Carries out a plan. It uses `for_each`, since `next` of a plan takes as long as a short step.
     pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
         let members = self.collective.team.members();
-        let mut heard = None;
+        // The peer of the last wait, from which the plan then reads.
+        let mut awaited = None;
         plan.for_each(|step| {
             if !arrays.is_brief(step) {
                 self.signals.ring();
@@ -202,7 +197,7 @@ impl Executor<'_> {
                 Step::Signal { peer } => self.signal(peer),
                 Step::Wait { peer } => {
                     self.wait(peer);
-                    heard = Some(peer);
+                    awaited = Some(peer);
                 }
                 Step::Arrive { at } => self.signals.arrive(at, || {}),
                 Step::Contribute { at } => self.contribute(arrays, at),
@@ -228,7 +223,7 @@ impl Executor<'_> {
                 Step::Copy { from, to, count } => {
                     let source = match from.buffer {
                         Buffer::Receive(receive_buffer) => {
-                            self.receive_buffer_of(arrays, heard, receive_buffer)
+                            self.receive_buffer_of(arrays, awaited, receive_buffer)
                         }
                         buffer => arrays.own(buffer),
                     };
@@ -242,38 +237,40 @@ impl Executor<'_> {
                     }
                 }
                 Step::Reduce { receive_buffer, receive_buffer_is_left } => {
-                    let landed = self.receive_buffer_of(arrays, heard, receive_buffer);
+                    let received = self.receive_buffer_of(arrays, awaited, receive_buffer);
                     let own = arrays.accumulator;
                     let (left, right) =
-                        if receive_buffer_is_left { (landed, own) } else { (own, landed) };
+                        if receive_buffer_is_left { (received, own) } else { (own, received) };
                     arrays.operator().apply(own, left, right);
                 }
             }
         });
     }
 
-    /// Gives the accumulator to the counter of member `at`; the last member combines all.
+    /// Copies the accumulator to member `at` and arrives at its counter; the last member to arrive
+    /// combines the contributions of all, and stores the result on each.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, at: u32) {
         let (slot, areas) = (self.signals.slot(), flags::area().areas());
         let nbytes = arrays.accumulator.nbytes();
         let members = self.collective.team.members();
         let owner = members.world_pe(at);
-        let place = |at: usize| flags::area().range(at, nbytes);
-        arrays.accumulator.copy_to(owner, place(areas.contribution(self.job.me())));
-        let given = |member| {
-            let given = place(areas.contribution(members.world_pe(member)));
-            given.image(owner).expect("a counter is used by PEs that share memory")
+        let range = |at: usize| flags::area().range(at, nbytes);
+        arrays.accumulator.copy_to(owner, range(areas.contribution(self.job.me())));
+        let contribution = |member| {
+            let contribution = range(areas.contribution(members.world_pe(member)));
+            contribution.image(owner).expect("PEs that share memory use a counter")
         };
         let store = |_, result: SymmetricRange| {
-            // In each member's own area: the first one that is released may destroy the team, and
-            // use its slot again.
-            members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
+            // In each member's own area: the first member that is released may destroy the team,
+            // and use the slot of the counter again.
+            members.world_pes().for_each(|pe| result.copy_to(pe, range(areas.combined(slot))));
         };
         let op = arrays.operator();
-        self.signals.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
+        self.signals
+            .arrive(at, || direct::combine(members.n, nbytes, op, None, contribution, store));
     }
 
-    /// Returns the place from which `peer` takes the next message of this member.
+    /// Returns the receive buffer at `peer` for the next message of this member.
     #[inline]
     fn receive_buffer_at(
         &mut self,
@@ -285,15 +282,15 @@ impl Executor<'_> {
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
-    /// Returns the place of the message that has arrived from the peer that was waited for last.
+    /// Returns the receive buffer here with the message of the peer that was awaited last.
     #[inline]
     fn receive_buffer_of(
         &mut self,
         arrays: &PlanArrays<'_>,
-        heard: Option<Partner>,
+        awaited: Option<Partner>,
         receive_buffer: u8,
     ) -> SymmetricRange {
-        let peer = heard.expect("a plan waits before it reads");
+        let peer = awaited.expect("a plan waits before it reads");
         let beside = |signals: &TeamSignals, parity| signals.short_from(peer, parity);
         self.receive_buffer(arrays, receive_buffer, beside)
     }
@@ -319,7 +316,7 @@ impl Executor<'_> {
 }
 
 impl PlanArrays<'_> {
-    /// Returns true if a PE that was signaled before the step may be woken after it.
+    /// Returns true if the step is so short that a PE which was signaled before it is woken after it.
     fn is_brief(&self, step: Step) -> bool {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
@@ -333,12 +330,12 @@ impl PlanArrays<'_> {
         self.combine.expect("a reduction or scan has an operator")
     }
 
-    /// Copies parts of a member to the own ones, or combines them with an operand into these.
+    /// Copies parts of a member to a buffer of this PE, or combines them with an operand into it.
     fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let (source, dest) = (self.own(from.buffer), self.own(to.buffer));
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
-            .expect("strided parts are put, never got");
+            .expect("plans put strided parts and never get them");
         let Some(Operand { buffer, is_left }) = with else {
             return dest.copy_from(pe, source);
         };
@@ -346,14 +343,14 @@ impl PlanArrays<'_> {
         direct::combine_with(pe, source, (own, is_left), dest, self.operator());
     }
 
-    /// Returns `count` parts of both vectors.
+    /// Returns `count` parts of the source and of the destination vector.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         self.contiguous((self.source, from), (self.dest, to), count)
             .expect("parts of a vector follow each other")
     }
 
-    /// Returns the bytes of `count` parts here and there, where they follow each other.
+    /// Returns the bytes of `count` parts in both arrays; `None` if the parts are strided.
     #[inline(always)]
     fn contiguous(
         &self,
@@ -376,7 +373,7 @@ impl PlanArrays<'_> {
         Some((source.part(source_at, nbytes), dest.part(dest_at, nbytes)))
     }
 
-    /// Copies `count` strided parts from an own place to a place on `pe`.
+    /// Copies `count` strided parts of an array of this PE to an array on `pe`.
     fn copy_strided(
         &self,
         pe: Pe,
@@ -406,7 +403,7 @@ impl PlanArrays<'_> {
         }
     }
 
-    /// Returns where a span begins in its buffer.
+    /// Returns the offset in bytes at which a span begins in its buffer.
     #[inline(always)]
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;

@@ -1,5 +1,5 @@
-//! Non-blocking collectives (an extension): a call queues the collective as a request, and a thread
-//! of the library carries it out by the code of the blocking one (`requests`).
+//! Non-blocking collectives (an extension): a call queues the collective as a request (`requests`),
+//! and a thread of the library carries it out by the routine of the blocking collective.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -13,19 +13,19 @@ use crate::memory::range::symmetric;
 use crate::teams::registry;
 use core::ffi::c_int;
 
-/// A collective that does not block, and its arguments besides the vectors.
+/// A non-blocking collective, and its arguments besides the two arrays.
 #[derive(Clone, Copy)]
 pub enum NonblockingCollective {
-    /// `shmemx_team_sync_nb`, which has no vectors.
+    /// `shmemx_team_sync_nb`, which has no arrays.
     Sync,
     /// `shmemx_broadcast_nb`
     Broadcast {
         /// `PE_root`
         root: c_int,
     },
-    /// `shmemx_collect_nb`; the result is how many bytes are collected.
+    /// `shmemx_collect_nb`; the result is the number of bytes of all members.
     Collect {
-        /// The number of there that may be.
+        /// The size of `dest` in bytes.
         max_bytes: usize,
     },
     /// `shmemx_fcollect_nb`
@@ -41,7 +41,7 @@ pub enum NonblockingCollective {
 }
 
 impl NonblockingCollective {
-    /// Returns the bytes of `n` bytes, or elements if there is an operator.
+    /// Returns the size in bytes of an array of `n` elements, or of `n` bytes without an operator.
     fn nbytes(self, n: usize) -> usize {
         match self {
             Self::Reduce(op) | Self::Inscan(op) | Self::Exscan(op) => {
@@ -52,7 +52,7 @@ impl NonblockingCollective {
     }
 }
 
-/// A collective and its vectors.
+/// A collective and its arrays.
 struct Work {
     collective: NonblockingCollective,
     dest: *mut u8,
@@ -60,11 +60,10 @@ struct Work {
     n: usize,
 }
 
-// SAFETY: the vectors are symmetric memory, which every thread of the PE may access.
+// SAFETY: the pointers are to symmetric memory, which every thread of the PE may access.
 unsafe impl Send for Work {}
 
-/// Starts a collective on a team, with vectors of `n` bytes, or elements where there is an
-/// operator.
+/// Starts a collective on a team, with arrays of `n` elements, or of `n` bytes without an operator.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states, until the
@@ -79,7 +78,8 @@ pub unsafe fn start(
 ) -> RequestHandle {
     let team = registry::find(call, "team", handle);
     caller::check(call, job::require(call));
-    // The thread checks all arguments, but messages of this one name the place of the call.
+    // The thread of the library checks all arguments. The arrays are also checked here, since only
+    // a message of the calling thread can name the place of the call.
     let nbytes = collective.nbytes(n);
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
@@ -90,7 +90,7 @@ pub unsafe fn start(
 }
 
 impl Work {
-    /// Carries out the collective; what it returns.
+    /// Carries out the collective. Returns the value of the blocking routine.
     fn run(self, call: Call, team: TeamHandle) -> usize {
         use NonblockingCollective as Is;
         let Work { dest, source, n, .. } = self;
@@ -98,7 +98,7 @@ impl Work {
         let status = match self.collective {
             Is::Sync => collectives::sync(call, team),
             Is::Broadcast { root } => {
-                // SAFETY: by the contract of `start`, as below.
+                // SAFETY: the caller of `start` promises the precondition of all routines.
                 unsafe { collectives::broadcast(call, team, dest, source, n, root) }
             }
             Is::Collect { max_bytes } => {

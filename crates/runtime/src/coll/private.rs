@@ -1,10 +1,10 @@
-//! Collectives on memory of the caller's own, for languages whose functions return values: C's have
+//! Collectives on private memory, for languages whose functions return values. Those of C have
 //! symmetric arrays.
 //!
-//! Peers neither read nor write this memory. What a member gives them passes through receive
-//! buffers, in pieces, by plans that move nothing else. Where threads are in several collectives at
-//! once, receive buffers cannot be shared; then members show each other a few bytes at a time.
-//! `collectives` has better plans for long vectors, which are symmetric.
+//! Peers neither read nor write this memory: data are transferred through receive buffers, piece by
+//! piece, by plans that use nothing else. A team without receive buffers, in a job whose threads may
+//! be in several collectives at once, publishes a few bytes at a time instead. For long vectors in
+//! symmetric memory, `collectives` has better plans.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -23,21 +23,21 @@ use rushmem_collectives::choice::AllReduceAlgorithm;
 const LARGEST: usize = 16;
 const WORD: usize = size_of::<u64>();
 
-/// Bytes combined as bits: how a broadcast is a reduction, to which the root alone gives anything.
+/// The operator of a broadcast: a reduction in which all members but the root have zeros.
 static OR: Combine = Combine::or::<u8>();
 
-/// The kind of a reduction of one element of each member.
+/// The members over which a reduction goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionKind {
     /// Over all members.
     AllReduce,
     /// Over the members up to and including this one.
     InclusiveScan,
-    /// Over the members before this one; for the first one the result is zero bytes.
+    /// Over the members before this one; the first member gets zeros.
     ExclusiveScan,
 }
 
-/// Combines the elements that are in `memory` of all members, and leaves each one's result there.
+/// Combines the elements in `memory` of all members, and stores the result in `memory`.
 pub fn combine(
     call: Call,
     team: TeamHandle,
@@ -55,7 +55,7 @@ pub fn combine(
     }
 }
 
-/// Broadcasts `memory` of member `root` to that of all members.
+/// Copies `memory` of member `root` to `memory` of all members.
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
@@ -72,7 +72,8 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
 
 fn private(memory: &mut [u8]) -> SymmetricRange {
     let memory: *mut [u8] = memory;
-    // SAFETY: the same bytes, borrowed exclusively as before; a range is bytes with values.
+    // SAFETY: the same bytes, still borrowed exclusively. The type allows writing uninitialized
+    // bytes, but what is copied into a range has values.
     SymmetricRange::of_private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 
@@ -89,26 +90,22 @@ impl Executor<'_> {
         let vectors = Vectors { source: memory, dest: memory, op };
         match kind {
             _ if !self.facts().has_receive_buffers() => self.combine_shown(memory, op, kind),
-            ReductionKind::AllReduce => self.reduce_private(vectors),
+            ReductionKind::AllReduce => match self.choose(vectors.nbytes()) {
+                AllReduceAlgorithm::Central => {
+                    self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
+                }
+                AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
+                    self.all_reduce_over_nodes(vectors);
+                }
+                _ => self.all_reduce_by_doubling(vectors),
+            },
             ReductionKind::InclusiveScan | ReductionKind::ExclusiveScan => {
                 self.scan_by_doubling(vectors, kind == ReductionKind::ExclusiveScan)
             }
         }
     }
 
-    fn reduce_private(&mut self, vectors: Vectors) {
-        match self.choose(vectors.nbytes()) {
-            AllReduceAlgorithm::Central => {
-                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
-            }
-            AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
-                self.all_reduce_over_nodes(vectors);
-            }
-            _ => self.all_reduce_by_doubling(vectors),
-        }
-    }
-
-    /// Combines a word or an element at a time, which the members show each other.
+    /// Combines a word or an element at a time, which each member publishes to the others.
     #[cold]
     fn combine_shown(&mut self, memory: SymmetricRange, op: &Combine, kind: ReductionKind) {
         let me = self.me() as usize;

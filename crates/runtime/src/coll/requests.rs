@@ -1,14 +1,15 @@
 //! The requests of non-blocking collectives (an extension), and the threads of the library that
-//! carry them out. What a request does is a closure (`nonblocking`).
+//! carry them out. The work of a request is a closure that `nonblocking` makes.
 //!
-//! Each team that has requests has one of these threads, which takes them in the order of the
-//! calls. So requests of one team follow each other on all members, and those of different teams
-//! never wait for each other, in whatever order PEs make them. A blocking collective first waits
-//! for the requests of its team. A thread ends with its team, or if it was idle for a while.
+//! Each team with requests has a thread, which carries them out in the order of the calls. So the
+//! requests of one team have the same order on all members, and those of different teams never wait
+//! for each other, whatever the order in which PEs make them. A blocking collective first waits for
+//! the requests of its team. A thread ends with its team, or when it has been idle for a while.
 //!
-//! Several collectives of a PE are then in progress at once, as with `SHMEM_THREAD_MULTIPLE`: those
-//! of requests use no buffer that teams share. They communicate by the library's own endpoint,
-//! which has a lock at every thread level.
+//! Several collectives of a PE can be in progress at once, as with `SHMEM_THREAD_MULTIPLE`. So those
+//! of requests use no buffer that teams share, and communicate by the library's own endpoint, which
+//! is locked at every thread level.
+
 use crate::call::thread;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -32,26 +33,26 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-/// The time for which a thread without requests stays for the next one.
+/// The time after which a thread without requests ends.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A collective that was called and not yet waited for.
+/// A non-blocking collective that the program has called.
 struct Request {
     call: Call,
     team: HeldTeam,
-    /// Which one of this PE on the team it is.
+    /// Its number among the collectives of this PE on the team.
     nth: u64,
     /// The addresses of `dest` and `source`.
     vectors: [usize; 2],
-    /// 1 once it is done.
+    /// 1 once the collective is complete.
     done: AtomicU32,
-    /// The value that the blocking routine returned.
+    /// The value that the blocking routine has returned.
     result: AtomicUsize,
-    /// Until a test or wait has found it done.
+    /// The event for observers, which ends when a test or wait has found the collective complete.
     observed: Mutex<ObservedCall>,
 }
 
-/// A request, and what a thread does for it: a collective on its team, which returns the result.
+/// A request, and the closure that carries it out and returns its result.
 struct Task {
     request: Arc<Request>,
     collective: Box<dyn FnOnce() -> usize + Send>,
@@ -59,11 +60,11 @@ struct Task {
 
 #[derive(Default)]
 struct Requests {
-    /// The requests that no test or wait has found done.
+    /// The requests that no test or wait has found complete, by number.
     held: BTreeMap<usize, Arc<Request>>,
-    /// The number of requests made so far.
+    /// The number of the last request.
     count: usize,
-    /// The teams that have a thread.
+    /// The queues of the teams that have a thread.
     by_team: HashMap<TeamHandle, TeamQueue>,
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn queue(
     let handle = team.handle();
     let mut requests = lock(&REQUESTS);
     let queue = requests.by_team.get(&handle);
-    // After the last request is done, blocking collectives may have been entered.
+    // Once the last request is complete, blocking collectives may have followed.
     let nth = 1 + match queue.filter(|queue| !queue.last.is_done()) {
         Some(queue) => queue.last.nth,
         None => entered(call, &team),
@@ -112,7 +113,7 @@ pub(crate) fn queue(
     RequestHandle(number)
 }
 
-/// Returns how many collectives this PE has entered on a team without unfinished requests.
+/// Returns the number of collectives that this PE has entered on a team without incomplete requests.
 fn entered(call: Call, team: &Team) -> u64 {
     match team.signals.try_lock() {
         Ok(signals) => signals.entered(),
@@ -124,7 +125,7 @@ fn entered(call: Call, team: &Team) -> u64 {
     }
 }
 
-/// Carries out the requests of a team until there are none for a while, or the team ends.
+/// Carries out the requests of a team until the team ends or is idle for a while.
 fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
     let next = || match queued.recv_timeout(IDLE) {
         Err(RecvTimeoutError::Timeout) => {
@@ -150,13 +151,14 @@ impl Request {
         self.done.load(Ordering::Acquire) != 0
     }
 
-    /// Records that the program knows that it is done.
-    fn is_found(&self) {
+    /// Ends the event of the request: the program knows that it is complete.
+    fn end_event(&self) {
         drop(lock(&self.observed).take());
     }
 
-    /// Waits until it is done. The status shows the collective, as the thread that carries it out
-    /// does, so that the calls of PEs compare as equal.
+    /// Waits until the collective is complete, and returns its result. The status of this thread shows
+    /// the same call as that of the thread that carries the collective out, so that a hang report
+    /// sees all members in one collective.
     fn wait(&self) -> usize {
         let describe = || {
             let (call, nth) = (self.call, self.nth);
@@ -168,7 +170,8 @@ impl Request {
     }
 }
 
-/// Returns the request of a handle; `None` for that of no request.
+/// Returns the request of a handle; `None` for `SHMEMX_REQ_NULL`. Ends the job with an error for any
+/// other handle that is not of a held request.
 fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     caller::check(call, job::require(call));
     if handle == RequestHandle::NULL {
@@ -185,29 +188,30 @@ fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     request
 }
 
-/// `shmemx_req_test`: the result of a request that is done, which is then forgotten.
+/// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if the
+/// request is not complete.
 pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
     let Some(request) = find(call, handle) else { return Some(0) };
     if !request.is_done() {
-        // The thread of the request may need the CPU.
+        // The thread that carries the request out may need the CPU.
         std::thread::yield_now();
         return None;
     }
     lock(&REQUESTS).held.remove(&handle.0);
-    request.is_found();
+    request.end_event();
     Some(request.result.load(Ordering::Relaxed))
 }
 
-/// `shmemx_req_wait`: waits until a request is done, and returns its result.
+/// `shmemx_req_wait`: waits until a request is complete, and returns its result.
 pub fn wait(call: Call, handle: RequestHandle) -> usize {
     let Some(request) = find(call, handle) else { return 0 };
     let result = request.wait();
     lock(&REQUESTS).held.remove(&handle.0);
-    request.is_found();
+    request.end_event();
     result
 }
 
-/// Waits until the team has no unfinished request.
+/// Waits until all requests of a team are complete.
 #[cold]
 #[inline(never)]
 pub(crate) fn complete(team: &Team) {
@@ -218,15 +222,14 @@ pub(crate) fn complete(team: &Team) {
     }
 }
 
-/// Works as [`complete`], of a team that then ends.
+/// Works as [`complete`], and ends the thread of the team.
 pub(crate) fn end(team: &Team) {
     complete(team);
     lock(&REQUESTS).by_team.remove(&team.handle());
 }
 
-/// Waits until no request, of whatever team, has a vector that begins in an object at these
-/// addresses, and forgets those that had one. So nothing that the program did with their handles
-/// leaves the object in use.
+/// Completes and forgets all requests, of any team, with an array that begins in this range of
+/// addresses. Afterwards no request uses the object there, even if the program has lost the handles.
 pub fn complete_on(object: Range<usize>) {
     if !thread::has_requests() {
         return;
@@ -239,12 +242,12 @@ pub fn complete_on(object: Range<usize>) {
     drop(requests);
     for request in on_object.values() {
         request.wait();
-        request.is_found();
+        request.end_event();
     }
 }
 
-/// Waits until no team has an unfinished request, and forgets all requests. With `SHMEM_CHECK`,
-/// warns of those that the program did not wait for.
+/// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns of those that the
+/// program has neither tested nor waited for.
 pub(crate) fn complete_all(call: Call, job: &Job) {
     let held = std::mem::take(&mut lock(&REQUESTS).held);
     for request in held.values() {

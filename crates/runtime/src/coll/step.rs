@@ -1,8 +1,7 @@
-//! The step number that a PE shows to the PE before it, for languages that prove that all PEs do
-//! the same.
+//! The steps of a program whose language proves that all PEs make the same calls (the Rust interface):
+//! each PE publishes its steps to a neighbor, so that a PE that has made another call is found.
 //!
-//! It is shown in the internal area, which no routine of a program reaches.
-
+//! The words are in the internal area, which no routine of a program reaches.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -16,18 +15,18 @@ use rushmem_explain::status::{Collective, Subject};
 use rushmem_transport::Pe;
 use rushmem_transport::mem::WaitWord;
 
-/// The number of the barriers of epochs among the teams in statuses, of which it is none.
+/// The team number of the barriers of epochs in statuses: no team has it.
 const EPOCHS: u64 = u64::MAX;
 
-/// Words that a PE shows.
+/// The description of a step, as published to another PE.
 pub type StepWords = [u64; MESSAGE];
 
-/// The progress of a PE: the steps and the barriers of its own that it has entered, modulo 2^32.
+/// The progress of a PE: the number of steps and of barriers that it has entered, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepPosition {
-    /// The steps.
+    /// Steps entered.
     pub steps: u32,
-    /// The barriers.
+    /// Barriers of epochs entered.
     pub barriers: u32,
 }
 
@@ -40,15 +39,15 @@ impl StepPosition {
         StepPosition { steps: (word >> 32) as u32, barriers: word as u32 }
     }
 
-    /// Returns true if a PE that is here has left out a barrier for which another one waits, which
-    /// has come as far as `waiting`.
+    /// Returns true if a PE with this progress has left out the barrier in which a PE with progress
+    /// `waiting` waits: it is at a later step, but has entered fewer barriers.
     fn has_left_out(self, waiting: StepPosition) -> bool {
         let is_less = |one: u32, other: u32| one.wrapping_sub(other).cast_signed() < 0;
         is_less(waiting.steps, self.steps) && is_less(self.barriers, waiting.barriers)
     }
 }
 
-/// Announces to the next PE how far this one has come, before it waits for others in a step.
+/// Publishes the progress of this PE to the next PE, before this one waits for others in a step.
 pub fn announce(call: Call, position: StepPosition) {
     let area = flags::area();
     area.raise(next(job::require(call)), area.areas().progress(), position.word());
@@ -58,11 +57,11 @@ fn next(job: &Job) -> Pe {
     Pe((job.me().0 + 1) % job.n_pes)
 }
 
-/// Waits in a barrier of the caller's own until `flag` has `value` or more.
+/// Waits in a barrier of an epoch until `flag` has reached `value`.
 ///
 /// # Errors
-/// The PE before this one, if it is at a further step without having entered the barrier,
-/// which never ends.
+/// The number of the PE before this one, if that PE has left the barrier out, so that the wait would
+/// never end.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
@@ -80,16 +79,16 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
         (call, Subject::Collective(collective))
     };
     backoff::until_seen(job, describe, || {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises an aligned word of symmetric memory.
         has_come = unsafe { u64::load_acquire(flag) } >= value;
         has_come || StepPosition::of_word(area.flag(before)).has_left_out(own)
     });
     if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
 }
 
-/// Shows what this PE does as its step `number`, meets all PEs, and returns the next PE and what it
-/// shows as its latest step of that parity. Another barrier follows before the next step but one.
-pub fn of_next_pe(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
+/// Publishes step `number` of this PE, makes a barrier, and returns the next PE and its latest step of
+/// the same parity. The caller makes another barrier before step `number + 2`, which replaces it.
+pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);
     let area = flags::area();
     let at = area.areas().step((number % 2) as usize);

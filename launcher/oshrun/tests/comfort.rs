@@ -106,7 +106,9 @@ fn a_terminal_shows_which_host_is_behind() {
     let agent = TestAgent::new(&waits);
     let words = [oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
     let command = format!("{} init finalize", words.join(" "));
-    let outcome = TestJob::by("script", &["-qefc", &command, &log]).run();
+    // A dumb terminal would get no such line.
+    let job = TestJob::by("script", &["-qefc", &command, &log]).env("TERM", "xterm");
+    let outcome = job.run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let shown = dir.text("log");
     assert!(

@@ -1,7 +1,5 @@
-//! The symmetric memory of this node: from an address and a PE to a pointer, checked ranges, static
-//! data, and the locations of the library's own flags.
-//!
-//! It accesses only memory that is mapped here, and knows no network.
+//! The symmetric memory that is mapped in this process: turns an address and a PE into a pointer,
+//! checks ranges, shares static data, and lays out the library's own flags. No network is used here.
 
 pub(crate) mod address;
 pub(crate) mod areas;
@@ -14,8 +12,8 @@ pub(crate) mod statics;
 pub(crate) mod symmetric_location;
 pub(crate) mod visibility;
 
-/// The atomics of the library's own waiting and ordering, named in one place: the models in
-/// `ci/loom` compile `doorbell` and `visibility` with loom's in their stead.
+/// The atomics of `doorbell` and `visibility`. The models in `ci/loom` compile these two files with
+/// loom's atomics under this name.
 pub(crate) mod primitive {
     pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
 }

@@ -1,13 +1,12 @@
-//! From a symmetric address and a PE to a pointer.
+//! Turns a symmetric address and a PE into a pointer: the fast path of an access.
 //!
-//! This is all that an on-node access does before it touches memory: a compare for each segment in
-//! which the address may lie, one for the PE, a load from the segment's table of deltas, and an
-//! addition. An access that fails these compares takes the cold path, which finds another way to
-//! the memory or reports why there is none. With `SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE` or
-//! explanations of long waits the segments of the fast path are empty, so that every access takes
-//! the cold path and is checked, counted or recorded there. When PEs outnumber the usable CPUs,
-//! gets and fetching atomic operations have a table in which no PE is mapped, so that
-//! `net::network` counts them.
+//! An on-node access does nothing else before it accesses memory: a compare for each segment that may
+//! contain the address, one for the PE, a load from the segment's table of deltas, and an addition.
+//! If a compare fails, the access takes the cold path, which uses the network or reports the error.
+//! While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`, explanations of long
+//! waits), the segments of the fast path are empty, so that every access takes the cold path and is
+//! observed there. When PEs outnumber the usable CPUs, gets and fetching atomic operations use a table
+//! in which no PE is mapped, so that `net::network` counts them as possible polls.
 #![allow(unsafe_code)]
 
 use crate::memory::statics;
@@ -16,15 +15,15 @@ use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The data that every access reads: one cache line, and the next one for atomics on static data.
-/// Only init and finalize write it, and the standard requires that no call overlaps them, so that
+/// The data that every access reads: one cache line, and the next one for atomic operations on static
+/// data. Only init and finalize write it. The standard requires that no call overlaps these, so that
 /// relaxed loads suffice.
 #[repr(C, align(64))]
 struct AddressMap {
-    /// PEs in each table of deltas.
+    /// The number of entries in each table of deltas.
     n_pes: AtomicUsize,
     heap: OwnSegment,
-    /// The static data. They may have holes, which are not mapped.
+    /// The static data, which may have holes that are not mapped.
     statics: OwnSegment,
 }
 
@@ -34,26 +33,26 @@ struct OwnSegment {
     start: AtomicUsize,
     /// At least [`MIN_BYTES`].
     nbytes: AtomicUsize,
-    /// For each PE the number to add to an own address, or `UNMAPPED`.
+    /// For each PE the distance from an address of this PE to that of the PE, or [`UNMAPPED`].
     deltas: AtomicPtr<isize>,
-    /// The deltas for words of atomic operations and signals: the table of `deltas`, or one of
-    /// `UNMAPPED` if the network carries these out on every PE.
+    /// The table for atomic operations and signals: `deltas`, or one in which no PE is mapped if the
+    /// network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
-    /// The deltas for words that a program may poll, gets and fetching atomic operations: the
-    /// tables above, or one of `UNMAPPED` if polls are counted.
+    /// The tables for gets and for fetching atomic operations: those above, or one in which no PE is
+    /// mapped if polls are counted.
     polled_deltas: AtomicPtr<isize>,
     polled_word_deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 const UNMAPPED: isize = 1;
-/// The size of a segment that does not exist, at [`NOWHERE`]: larger than any word, so that the
-/// size of a word need not be compared with that of the segment.
+/// The size of a closed segment, at [`NOWHERE`]. It is larger than any word, so that an access to a
+/// word need not compare sizes.
 const MIN_BYTES: usize = 64;
 /// An address that no process has.
 const NOWHERE: usize = 1 << 63;
 
-// `used` keeps the compiler from splitting it over several cache lines.
+// `used` keeps the compiler from splitting the fields over several cache lines.
 #[used]
 static MAP: AddressMap = AddressMap {
     n_pes: AtomicUsize::new(0),
@@ -61,7 +60,7 @@ static MAP: AddressMap = AddressMap {
     statics: OwnSegment::closed(),
 };
 
-/// The bounds of segments while accesses are observed. The deltas are in [`MAP`].
+/// The bounds of the segments while accesses are observed. The deltas are in [`MAP`].
 static OBSERVED: AddressMap = AddressMap {
     n_pes: AtomicUsize::new(0),
     heap: OwnSegment::closed(),
@@ -96,15 +95,15 @@ impl OwnSegment {
     #[inline(always)]
     fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
         let segment_bytes = self.nbytes.load(Relaxed);
-        // SAFETY: nothing less is ever stored.
+        // SAFETY: `open` and `close` store nothing smaller.
         unsafe { std::hint::assert_unchecked(segment_bytes >= MIN_BYTES) };
         let offset = addr.wrapping_sub(self.start.load(Relaxed));
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
     }
 
-    /// Returns true if a word is in the segment and as far aligned as that is. The offset of a
-    /// misaligned word, rotated so that its low bits lead, is beyond any segment: that and the
-    /// bounds are one compare.
+    /// Returns true if a word is in the segment and aligned relative to its start. One compare tests
+    /// both: the offset of a misaligned word, rotated so that its low bits become the highest ones, is
+    /// beyond any segment.
     #[inline(always)]
     fn has_word<T>(&self, addr: usize) -> bool {
         let bits = size_of::<T>().trailing_zeros();
@@ -112,7 +111,7 @@ impl OwnSegment {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// Returns the number to add to an address in the segment to get that on `pe`, if mapped.
+    /// Returns the distance from an address of this PE to that of `pe`, if the segment is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
         look_up(&self.deltas, pe)
@@ -131,7 +130,7 @@ impl AddressMap {
     }
 }
 
-/// Returns the delta of a PE in a table, if there is such a PE and it is mapped here.
+/// Returns the delta of a PE from a table; `None` if there is no such PE or it is not mapped.
 #[inline(always)]
 fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     if !is_pe(pe) {
@@ -142,10 +141,9 @@ fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     (delta != UNMAPPED).then_some(delta)
 }
 
-/// Publishes which PEs are mapped here: one entry per PE, `None` if its memory is not mapped.
+/// Publishes the deltas of all PEs; `None` for a PE whose memory is not mapped here.
 pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
-    // Kept for the life of the process, so that a thread that overlaps finalize still reads valid
-    // memory.
+    // The tables are never freed, so that a thread that overlaps finalize reads valid memory.
     let table = |deltas: &[Option<isize>]| {
         let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
         Box::leak(table.into_boxed_slice()).as_mut_ptr()
@@ -157,32 +155,32 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
     SOME_STATICS_ARE_APART.store(apart, Relaxed);
 }
 
-/// Set if a PE's heap is mapped here and its static data are not.
+/// True if some PE's heap is mapped here and its static data are not.
 static SOME_STATICS_ARE_APART: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether both this CPU and the network reach memory of `pe`: its heap is mapped here, its
-/// static data are not.
+/// Returns true if the heap of `pe` is mapped here and its static data are not, so that this CPU and
+/// the network both change memory of `pe`.
 pub(crate) fn statics_are_apart(pe: c_int) -> bool {
     MAP.heap.delta(pe).is_some() && MAP.statics.delta(pe).is_none()
 }
 
-/// Returns whether [`statics_are_apart`] for any PE.
+/// Returns true if [`statics_are_apart`] for any PE.
 pub(crate) fn some_statics_are_apart() -> bool {
     SOME_STATICS_ARE_APART.load(Relaxed)
 }
 
-/// Sets who carries out atomic operations and signals on mapped words in this job: the network,
-/// whose operations do not compose with those of this CPU, or this CPU. After [`publish`].
-pub(crate) fn atomics_by_network(by_network: bool) {
+/// Sets whether the network carries out atomic operations and signals even on mapped words, since its
+/// operations are not atomic with respect to those of CPUs. Called after [`publish`].
+pub(crate) fn set_atomics_by_network(by_network: bool) {
     for own in [&MAP.heap, &MAP.statics] {
         let table = if by_network { none_mapped() } else { own.deltas.load(Relaxed) };
         own.word_deltas.store(table, Relaxed);
     }
 }
 
-/// Sets whether accesses by which a program may poll take the cold path, which counts them. After
-/// [`atomics_by_network`].
-pub(crate) fn count_polls(count: bool) {
+/// Sets whether accesses by which a program may poll take the cold path, which counts them. Called
+/// after [`set_atomics_by_network`].
+pub(crate) fn set_polls_counted(count: bool) {
     for own in [&MAP.heap, &MAP.statics] {
         let table = |mapped: &AtomicPtr<isize>| match count {
             true => none_mapped(),
@@ -214,15 +212,15 @@ pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
-/// Opens the fast path, or the one on which accesses are observed if `observed` is set;
-/// again after [`close`], with the same PEs.
+/// Sets the bounds of the segments: of the fast path, or of the path of observed accesses if
+/// `observed` is set.
 pub(crate) fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
     let map = if observed { &OBSERVED } else { &MAP };
     map.heap.open(heap.addr(), heap_bytes);
     map.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
-/// Closes both paths: every access now ends the job with an error.
+/// Closes all segments: every access then ends the job with an error.
 pub(crate) fn close() {
     for map in [&MAP, &OBSERVED] {
         map.heap.close();
@@ -230,13 +228,13 @@ pub(crate) fn close() {
     }
 }
 
-/// Returns PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, if it is mapped here.
+/// Returns the copy on `pe` of the `nbytes` symmetric bytes at `address`, if it is mapped here.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped`] for a get: nothing is mapped where polls are counted.
+/// Works as [`mapped`] for a get, and returns `None` where polls are counted.
 #[inline(always)]
 pub(crate) fn mapped_polled<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.polled_deltas)
@@ -264,14 +262,14 @@ pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     OBSERVED.locate(addr, nbytes).or_else(|| locate_unchecked(addr, nbytes))
 }
 
-/// Works as [`place`]; `None` if accesses are to be checked or counted.
+/// Works as [`locate`], and returns `None` while accesses are observed.
 pub(crate) fn locate_unchecked(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     MAP.locate(addr, nbytes)
 }
 
-/// Works as [`place`]; `None` if there is no PE `pe`, too.
+/// Works as [`locate`], and returns `None` if there is no PE `pe`.
 #[inline(always)]
-pub(super) fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
+pub(super) fn locate_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
     locate(addr, nbytes).filter(|_| is_pe(pe))
 }
 
@@ -295,16 +293,16 @@ pub(crate) fn is_heap_mapped(pe: c_int) -> bool {
     MAP.heap.delta(pe).is_some()
 }
 
-/// Returns where this PE can load and store PE `pe`'s copy of a byte, allocated or not.
+/// Returns the copy on `pe` of a symmetric byte, allocated or not, if it is mapped here.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     reachable(address.addr(), 1, pe).map(<*mut u8>::cast)
 }
 
-/// Returns the delta of a PE for the addresses of a segment, where that is mapped here.
+/// Returns the delta of a PE for a segment, if the segment of that PE is mapped here.
 #[inline]
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     match segment {
-        // Heap and internal area are in one slice.
+        // The heap and the internal area of a PE are contiguous and have the same delta.
         Segment::Heap | Segment::Internal => MAP.heap.delta(pe),
         Segment::Static => MAP.statics.delta(pe),
     }
@@ -316,19 +314,20 @@ pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped_word`] for an atomic operation: none where the network carries these out.
+/// Works as [`mapped_word`] for an atomic operation, and returns `None` where the network carries these
+/// out.
 #[inline(always)]
 pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
-/// Works as [`mapped_word`] for a get: no word is mapped where polls are counted.
+/// Works as [`mapped_word`] for a get, and returns `None` where polls are counted.
 #[inline(always)]
 pub(crate) fn mapped_polled_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_deltas)
 }
 
-/// Works as [`mapped_atomic`] for an operation that returns the old value: no word is mapped where
+/// Works as [`mapped_atomic`] for an operation that returns the old value, and returns `None` where
 /// polls are counted.
 #[inline(always)]
 pub(crate) fn mapped_polled_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
@@ -352,34 +351,35 @@ fn word<T>(
         opaque(look_up(table(&MAP.statics), pe)?)
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
-    // SAFETY: aligned here, and deltas are multiples of the page size.
+    // SAFETY: the address is aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
     Some(there)
 }
 
-/// Marks a path as cold, so that the other one runs without a jump.
+/// Marks a path as cold, so that the compiler puts its code elsewhere and the other path has no jump.
 #[cold]
 #[inline]
 fn cold_path() {}
 
-/// Returns the number, opaque to the compiler, which may otherwise merge this load with that of
-/// another path, after a computation of the address.
+/// Returns the number, but opaque to the compiler. Otherwise it may merge the load of this path with
+/// that of the other path, which adds a computation of the address to both.
 #[inline(always)]
 fn opaque(mut number: isize) -> isize {
-    // SAFETY: no instruction at all.
+    // SAFETY: the assembly is a comment.
     unsafe {
         std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
     }
     number
 }
 
-/// Returns true if a word is aligned to its size, which may be more than its type requires.
+/// Returns true if a word is aligned to its size, which may be more than the alignment of its type.
 #[inline(always)]
 pub(crate) fn is_aligned<T>(address: *const T) -> bool {
     address.addr().is_multiple_of(size_of::<T>())
 }
 
-/// Returns the bytes of the heap on PE `pe`, for a transport; `checks::remote` finds others.
+/// Returns the location of bytes of the heap for a transport; `None` if they are not in the heap or
+/// there is no PE `pe`.
 #[inline(always)]
 pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<RemoteAddr> {
     let offset = MAP.heap.offset(addr, nbytes)? as u64;

@@ -1,4 +1,4 @@
-//! The layout of the library's own flags and buffers in a PE's internal area: the same on every PE.
+//! The layout of the library's own flags and buffers in the internal area of a PE, the same on all PEs.
 //!
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits, warnings |
@@ -8,12 +8,11 @@
 //! keys of heap blocks
 //! ```
 //!
-//! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
-//! has a flag for each edge of its plans, O(log n) of them, and all teams share the receive
-//! buffers, but for those of reductions among all PEs. Together that is at most 1 MiB, 200 bytes
-//! for each PE of the job, and the keys. Where threads of a PE may be in several collectives at
-//! once, there are more sets of receive buffers, each for one team. This file computes offsets; it
-//! never touches the memory.
+//! A network pins this memory, so its size must not grow with the number of teams times PEs. The slot
+//! of a team has a flag for each edge of its plans, of which there are O(log n), and all teams share
+//! the receive buffers except those for reductions among all PEs. The size is at most 1 MiB, 200
+//! bytes for each PE of the job, and the keys. Where threads of a PE may be in several collectives at
+//! once, there are more sets of receive buffers, each for one team. This file only computes offsets.
 
 use rushmem_collectives::{Edge, receive_buffer};
 use rushmem_explain::status::STATUS_BYTES;
@@ -21,31 +20,31 @@ use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
 use rushmem_transport::segments::heap_blocks;
 
-/// A cache line.
+/// The size of a cache line.
 const LINE: usize = 64;
 const WORD: usize = 8;
-/// Teams that can exist at once on a PE.
+/// Maximum number of teams that exist at once on a PE.
 pub(crate) const TEAM_SLOTS: usize = 1024;
-/// Slots whose flags have a cache line each, so that no writers of two flags share one: those of
-/// the predefined teams and of finalize. Others take less memory instead.
+/// The number of slots in which each flag has a cache line of its own, so that no two PEs write to one
+/// line: those of the predefined teams and of finalize. The other slots are smaller.
 const WIDE_SLOTS: usize = 4;
 /// The minimum number of bytes of a receive buffer.
 pub(crate) const MIN_RECEIVE_BUFFER: usize = receive_buffer::MIN_BYTES;
-/// Bytes of a vector that is sent beside a flag.
+/// Maximum number of bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
-/// PEs that have lines in the areas of those that share memory with them: the first ones.
+/// The number of PEs that have lines in the areas of other PEs: the first ones of the job.
 pub(crate) const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
-/// Sets of receive buffers where threads of a PE may be in several collectives at once: those of
-/// the predefined teams come first, others are given to teams as they are made.
+/// The number of sets of receive buffers where threads of a PE may be in several collectives at once.
+/// The first ones belong to the predefined teams; agreements give the others to new teams.
 pub(crate) const RECEIVE_BUFFER_SETS: usize = 16;
-/// Words of a mailbox message.
+/// The number of words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
-/// The offsets of all parts of an internal area, in bytes from its start.
+/// The offsets of the parts of an internal area, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     n_pes: usize,
-    /// The maximum number of rounds of a plan, that of the largest team.
+    /// The number of rounds of a plan for all PEs.
     rounds: usize,
     lines: usize,
     slots: usize,
@@ -55,8 +54,7 @@ pub(crate) struct Areas {
     receive_buffer_sets: usize,
 }
 
-/// The places of the flags by which the members of a team signal each other along the edges of
-/// plans: computed once for a team, since each step of a plan asks for one.
+/// The offsets of the flags of a team, computed once for a team, since each step of a plan needs one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotFlags {
     ahead: usize,
@@ -66,7 +64,7 @@ pub(crate) struct SlotFlags {
 }
 
 impl SlotFlags {
-    /// Returns the flag that the sender on an edge writes.
+    /// Returns the offset of the flag that the sender on an edge writes.
     #[inline]
     pub(crate) fn flag(self, edge: Edge) -> usize {
         match edge {
@@ -78,8 +76,8 @@ impl SlotFlags {
         }
     }
 
-    /// Returns where the other member of a pair puts what it combines in round `k` of a reduction
-    /// of at most [`SHORT`] bytes, beside its flag. There are two, by parity.
+    /// Returns the offset of a short vector beside a flag, which the sender on an edge writes in a
+    /// reduction of at most [`SHORT`] bytes. There are two, by parity.
     #[inline]
     pub(crate) fn short(self, edge: Edge, parity: usize) -> usize {
         debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
@@ -87,14 +85,14 @@ impl SlotFlags {
     }
 }
 
-/// The layout of the flags of a slot.
+/// The distances in a slot, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Stride {
     /// From one flag to the next.
     flag: usize,
-    /// The stride of exchanges, which have two short vectors beside the flag.
+    /// From one flag of an exchange to the next, with two short vectors beside each.
     exchange: usize,
-    /// From the counters of messages to the others.
+    /// From the counters of messages to the counter of members.
     counters: usize,
 }
 
@@ -118,7 +116,7 @@ impl Stride {
         self.counted(rounds) + self.counters
     }
 
-    /// Returns the bytes of a slot. No two slots share a line.
+    /// Returns the size of a slot. No two slots share a cache line.
     const fn slot_bytes(self, rounds: usize) -> usize {
         (self.counter(rounds) + 5 * WORD).next_multiple_of(LINE)
     }
@@ -145,105 +143,105 @@ impl Areas {
         }
     }
 
-    /// Returns the PEs of the job.
+    /// Returns the number of PEs of the job.
     pub(crate) fn n_pes(&self) -> usize {
         self.n_pes
     }
 
-    /// Returns the bytes of the whole area.
+    /// Returns the size of an internal area.
     pub(crate) fn nbytes(&self) -> usize {
         self.receive_buffer_set(self.receive_buffer_sets) + heap_blocks::TABLE
     }
 
-    /// Returns how many sets of receive buffers there are.
+    /// Returns the number of sets of receive buffers.
     pub(crate) fn receive_buffer_sets(&self) -> usize {
         self.receive_buffer_sets
     }
 
-    /// Returns the place of this PE's status.
+    /// Returns the offset of the slot of the status.
     pub(crate) fn status(&self) -> usize {
         self.step(2)
     }
 
-    /// Returns the last writes of this PE, directly after its status.
+    /// Returns the offset of the ring of last writes, directly behind the status.
     pub(crate) fn writes(&self) -> usize {
         self.status() + STATUS_BYTES
     }
 
-    /// Returns what this PE shows as its step, by parity.
+    /// Returns the offset of the step that a PE publishes (`coll::step`). There are two, by parity.
     pub(crate) fn step(&self, parity: usize) -> usize {
         self.receive_buffers + self.receive_buffer_set_bytes() + parity * LINE
     }
 
-    /// Returns where the PE before this one says how far it has come: the end of the line of a
-    /// step.
+    /// Returns the offset of the word in which the PE before this one publishes its progress: the last
+    /// word in the cache line of a step.
     pub(crate) fn progress(&self) -> usize {
         self.step(0) + LINE - WORD
     }
 
-    /// Returns where PEs are counted that have come to finalize, or to their exit, after
-    /// `start_pes`: by CPUs and by a network, which must not update the same word. It is on PE 0.
+    /// Returns the offsets of the two counters, on PE 0, of the PEs that have reached finalize or their
+    /// exit after `start_pes`: one for CPUs and one for the network, which must not update the same
+    /// word.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }
 
-    /// Returns how many finalizes this PE has entered.
+    /// Returns the offset of the number of finalizes that a PE has entered.
     pub(crate) fn finalizes(&self) -> usize {
         3 * WORD
     }
 
-    /// Returns how many PEs of this PE's node have crashed; used on the node's first PE.
+    /// Returns the offset of the number of PEs of the node that have crashed, on its first PE.
     pub(crate) fn crashes(&self) -> usize {
         4 * WORD
     }
 
-    /// Returns how many PEs of this PE's node have waited for long; used on the node's first PE
-    /// alone.
+    /// Returns the offset of the number of PEs of the node that have waited for long, on its first PE.
     pub(crate) fn long_waits(&self) -> usize {
         5 * WORD
     }
 
-    /// Returns where the PEs of this PE's node record the digests of warnings that one of them has
-    /// given; used on the node's first PE alone.
+    /// Returns the offsets of the digests of warnings that a PE of the node has printed, on its first
+    /// PE.
     pub(crate) fn warnings(&self) -> [usize; 2] {
         [6 * WORD, 7 * WORD]
     }
 
-    /// Returns the mailbox into which `source` writes: a sequence number, a tag, the message.
+    /// Returns the offset of the mailbox for messages of `source`: a sequence number, a tag, and the
+    /// message.
     pub(crate) fn mailbox(&self, source: Pe) -> usize {
         LINE + source.index() * LINE
     }
 
-    /// Returns the line of the flag that `source` writes whatever team it shares with this PE.
+    /// Returns the offset of the cache line for signals of `source` on [`Edge::Pair`].
     fn pair(&self, source: Pe) -> usize {
         LINE + (self.n_pes + source.index()) * LINE
     }
 
-    /// Returns where `dest` says how many of this PE's messages it took.
+    /// Returns the offset of the number of this PE's messages that `dest` has taken.
     pub(crate) fn acknowledged(&self, dest: Pe) -> usize {
         LINE + 2 * self.n_pes * LINE + dest.index() * WORD
     }
 
-    /// Seven words with which `source` tries out a transport: those of its mailbox that mean
-    /// nothing before a sequence number announces them.
+    /// Returns the offset of seven words with which `source` tests a transport. They are in its
+    /// mailbox, whose words have no meaning before its sequence number is stored.
     pub(crate) fn probe(&self, source: Pe) -> usize {
         self.mailbox(source) + WORD
     }
 
-    /// Returns the flag that `source` writes on [`Edge::Pair`].
+    /// Returns the offset of the flag that `source` writes on [`Edge::Pair`].
     pub(crate) fn pair_flag(&self, source: Pe) -> usize {
         self.pair(source)
     }
 
-    /// Returns where `source` puts what it combines in a reduction of at most [`SHORT`] bytes, in
-    /// the line of its flag: the writer and the reader are the same, and both arrive together.
-    /// There are two, by parity.
+    /// Returns the offset of a short vector of `source` in the cache line of its flag, so that both
+    /// are transferred together. There are two, by parity.
     pub(crate) fn pair_short(&self, source: Pe, parity: usize) -> usize {
         self.pair(source) + WORD + parity * SHORT
     }
 
-    /// Returns where `source` puts what it gives to a counter of this PE, on whatever team: a PE is
-    /// in one collective at a time that uses it.
+    /// Returns the offset of the contribution of `source` to a counter of this PE. All teams share it,
+    /// since a PE is in one such collective at a time.
     pub(crate) fn contribution(&self, source: Pe) -> usize {
         self.pair_short(source, 2)
     }
@@ -259,43 +257,43 @@ impl Areas {
         }
     }
 
-    /// Returns the line in which `source` sends its messages on [`Edge::Line`], of two in turn: a
-    /// flag, and the message.
+    /// Returns the offset of the cache line of `source` on [`Edge::Line`]: a flag and a message. There
+    /// are two, used in turn.
     #[inline]
     pub(crate) fn line(&self, source: Pe, turn: u64) -> usize {
         debug_assert!(source.index() < LINE_PES, "others have no lines");
         self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
     }
 
-    /// Returns the counter of messages that any member sends, by parity: what CPUs count, or what a
-    /// network does. The two must not update the same word.
+    /// Returns the offset of the counter of messages from any member, by parity: the counter of CPUs or
+    /// that of the network, which must not update the same word.
     pub(crate) fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
         let at = Stride::of(slot).counted(self.rounds);
         self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
     }
 
-    /// Returns the counter at which members of the team are counted in, and then the flag that
-    /// releases them.
+    /// Returns the offset of the counter at which the members of a team arrive. The flag that releases
+    /// them is the next word.
     pub(crate) fn counter(&self, slot: u16) -> usize {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
 
-    /// Returns what was combined at a counter: in the area of each member.
+    /// Returns the offset of the result that was combined at a counter, in the area of each member.
     pub(crate) fn combined(&self, slot: u16) -> usize {
         self.counter(slot) + 2 * WORD
     }
 
-    /// Returns a word that this PE shows the other members. There are two, by parity.
+    /// Returns the offset of a word that a PE publishes to the other members. There are two, by parity.
     pub(crate) fn shown(&self, slot: u16, parity: usize) -> usize {
         self.counter(slot) + (3 + parity) * WORD
     }
 
-    /// Returns a table of one word per member, for the team whose collective this PE is in.
+    /// Returns the offset of a table with one word per member, which all teams share.
     pub(crate) fn table(&self) -> usize {
         self.table
     }
 
-    /// Returns the bytes of one receive buffer: what a reduction combines at a time.
+    /// Returns the size of one receive buffer: the piece that a reduction combines at a time.
     pub(crate) fn receive_buffer_bytes(&self) -> usize {
         receive_buffer::nbytes(self.n_pes as u32)
     }
@@ -304,7 +302,7 @@ impl Areas {
         4 * receive_buffer::count(self.n_pes as u32) * self.receive_buffer_bytes()
     }
 
-    /// Returns where a set of receive buffers begins.
+    /// Returns the offset of a set of receive buffers.
     fn receive_buffer_set(&self, set: usize) -> usize {
         match set.checked_sub(1) {
             None => self.receive_buffers,
@@ -315,15 +313,14 @@ impl Areas {
         }
     }
 
-    /// Returns a receive buffer of a set, for the team whose collective this PE is in. It has two
-    /// copies.
+    /// Returns the offset of a receive buffer of a set. There are two copies.
     pub(crate) fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
         self.receive_buffer_set(set.into())
             + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()
     }
 
-    /// Returns the offset of a receive buffer for reductions among all PEs of the job, whatever
-    /// team or active set they are on. There are two, by parity.
+    /// Returns the offset of a receive buffer for reductions among all PEs of the job, on any team or
+    /// active set. There are two copies, by parity.
     pub(crate) fn receive_buffer_of_job(
         &self,
         set: u8,
@@ -333,8 +330,8 @@ impl Areas {
         self.receive_buffer(set, receive_buffer, 2 + parity)
     }
 
-    /// Returns where this PE packs what it puts to receive buffers: the last receive buffer of the
-    /// job, to which nothing is put.
+    /// Returns the offset of the memory in which this PE packs data for receive buffers: the last
+    /// receive buffer of the job, to which no peer writes.
     pub(crate) fn packed(&self, set: u8) -> usize {
         self.receive_buffer_of_job(set, self.rounds as u8, 0)
     }

@@ -1,10 +1,9 @@
-//! The checks of addresses: why an access cannot be made, and what `SHMEM_CHECK` finds of the heap's
-//! blocks, their guards and the pages of private buffers.
+//! The checks of addresses: reports why an access cannot be made, and with `SHMEM_CHECK` checks the
+//! blocks of the heap, their guards, and the pages of private buffers.
 //!
-//! Allocation is symmetric, so the own table describes the blocks of every PE. The kernel is queried
-//! once about a page of a buffer, in whatever order a program passes its parts. A page that the
-//! program unmaps or protects later is not queried again as long as it is remembered; an access to
-//! it is then a fault without a message.
+//! Allocation is symmetric, so this PE's table of blocks describes those of every PE. The kernel is
+//! asked once whether a page of a private buffer is accessible. If the program unmaps or protects the
+//! page later, an access to it is a fault without a message.
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
@@ -15,17 +14,18 @@ use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Works as [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
-/// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it. Ends the job with
+/// an error if they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a mistake.
+/// `argument` is the name of the address in the call.
 #[inline]
-pub(crate) fn require_place(
+pub(crate) fn require_symmetric(
     call: Call,
     argument: &'static str,
     addr: usize,
     nbytes: usize,
     pe: c_int,
 ) -> (Segment, usize) {
-    let (segment, offset) = address::place_on(addr, nbytes, pe)
+    let (segment, offset) = address::locate_on(addr, nbytes, pe)
         .unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
     let job = job::require(call);
     if job.settings.checks() {
@@ -37,9 +37,9 @@ pub(crate) fn require_place(
     (segment, offset)
 }
 
-/// `nbytes` symmetric bytes at `addr` as segment and offset, for a transport; ends the job with an
-/// error when they are not symmetric or there is no such PE, or none can be reached. `argument` is
-/// the name that the address has in the call.
+/// Returns the location of `nbytes` symmetric bytes at `addr` for a transport. Ends the job with an
+/// error if they are not symmetric, if there is no PE `pe`, or if nothing reaches it: `is_reachable`
+/// says whether a network is open. `argument` is the name of the address in the call.
 #[cold]
 #[inline(never)]
 pub(crate) fn remote(
@@ -50,7 +50,7 @@ pub(crate) fn remote(
     (pe, is_reachable): (c_int, bool),
 ) -> RemoteAddr {
     call.require_no_exit();
-    let found = address::place_on(addr, nbytes, pe)
+    let found = address::locate_on(addr, nbytes, pe)
         .filter(|(segment, _)| is_reachable || address::delta(*segment, pe).is_some());
     let Some((segment, offset)) = found else { refuse(call, argument, addr, nbytes, pe) };
     RemoteAddr { segment, offset: offset as u64 }
@@ -73,7 +73,7 @@ fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: us
     );
 }
 
-/// Says why an access cannot be.
+/// Ends the job with a message that says why an access cannot be made.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse(
@@ -122,8 +122,8 @@ pub(crate) fn refuse(
     );
 }
 
-/// Ends the job with an error if local bytes begin in the heap and do not lie in one block, or if
-/// the first or last one cannot be accessed.
+/// Ends the job with an error if local bytes begin in the heap and are not within one block, or if the
+/// first or the last byte is not accessible.
 #[inline]
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     if local.nbytes == 0 {
@@ -140,7 +140,8 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     }
 }
 
-/// Returns true if [`check_local`] has found these bytes correct before, or bytes beside them.
+/// Returns true if [`check_local`] has accepted these bytes before, or others of the same block or
+/// pages.
 #[inline(always)]
 pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
     local.nbytes == 0
@@ -151,25 +152,25 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
         }
 }
 
-/// The number of blocks that were freed or moved.
+/// The number of blocks that were freed or moved so far.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last two blocks that this thread found, each as its start and end, and [`ENDED`] then.
+    /// The last two blocks that this thread has found: the start, the end, and [`ENDED`] at that time.
     static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 
-/// The last two blocks that were found by a thread that was alone, each as its start and end.
+/// The last two blocks that a thread has found while it was alone in the library: start and end.
 static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
-/// Records that a block was freed or moved, or that the allocator is a new one.
+/// Forgets the last blocks, after one was freed or moved, or the allocator was replaced.
 pub(crate) fn forget_blocks() {
     ENDED.fetch_add(1, Relaxed);
     KNOWN.as_flattened().iter().for_each(|bound| bound.store(0, Relaxed));
 }
 
-/// Returns true if the calling thread is alone in the library, and `nbytes` bytes at `addr` lie in
-/// one of the last two blocks that were found.
+/// Returns true if `nbytes` bytes at `addr` are within one of the last two blocks that were found, and
+/// the calling thread is alone in the library.
 #[inline(always)]
 pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
     let is_within = |[start, end]: &[AtomicUsize; 2]| {
@@ -179,9 +180,9 @@ pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
     thread::is_alone() && (is_within(&KNOWN[0]) || is_within(&KNOWN[1]))
 }
 
-/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, lie in one
-/// block. `argument` is the name that the address has in the call. If it is one of the last
-/// two blocks, neither the allocator's lock nor its table is needed.
+/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, are within one
+/// block. `argument` is the name of the address in the call. The lock of the allocator is not taken if
+/// the block is one of the last two.
 #[inline(always)]
 pub(crate) fn require_block(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
     let ended = ENDED.load(Relaxed);
@@ -192,13 +193,13 @@ pub(crate) fn require_block(call: Call, job: &Job, argument: &str, addr: usize, 
     if is_within(newer) || is_within(older) {
         return;
     }
-    find(call, job, argument, (addr, nbytes), (ended, newer));
+    find_block(call, job, argument, (addr, nbytes), (ended, newer));
 }
 
-/// Works as [`require`], of a block that is neither of the last two, the newer of which is given.
+/// Works as [`require_block`], for a block that is neither of the last two. `newer` is the last one.
 #[cold]
 #[inline(never)]
-fn find(
+fn find_block(
     call: Call,
     job: &Job,
     argument: &str,
@@ -224,12 +225,13 @@ fn find(
     }
 }
 
-/// Ends the job with an error if a guard was overwritten, of some of the blocks in turn.
+/// Ends the job with an error if a guard was overwritten. Each call reads the guards of the next
+/// [`GUARDS_PER_BARRIER`] blocks.
 pub(crate) fn require_some_guards(call: Call, job: &Job) {
-    require_guards(call, job, AT_ONCE);
+    require_guards(call, job, GUARDS_PER_BARRIER);
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if a guard was overwritten.
+/// With `SHMEM_CHECK`, ends the job with an error if the guard of any block was overwritten.
 pub(crate) fn check_all_guards(call: Call, job: &Job) {
     if job.settings.checks() {
         require_guards(call, job, usize::MAX);
@@ -241,7 +243,7 @@ fn require_guards(call: Call, job: &Job, n: usize) {
     refuse_guard(call, overwritten);
 }
 
-/// Works as [`require_some_guards`], of the block that starts at an address.
+/// Works as [`require_some_guards`], for the block that starts at an address.
 pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
     let overwritten = job.allocator().as_ref().and_then(|it| it.overwritten_at(start));
     refuse_guard(call, overwritten);
@@ -257,19 +259,18 @@ fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
     }
 }
 
-/// The blocks whose guards a barrier reads.
-const AT_ONCE: usize = 1024;
+/// The number of blocks whose guards a barrier reads.
+const GUARDS_PER_BARRIER: usize = 1024;
 
-/// The size in bytes of the smallest unit in which the kernel protects memory.
+/// The smallest unit in bytes in which the kernel protects memory.
 const PAGE: usize = 4096;
-/// The number of pages that are remembered, those of 64 MiB that are contiguous, one place each.
+/// The number of pages that are remembered: 64 MiB, if they are contiguous.
 const REMEMBERED: usize = 1 << 14;
 
-/// The pages, each as its number and 1, with a low bit: 1 if it can be written. They take no memory
-/// before they are used.
+/// The accessible pages, in the encoding of [`entry`]. Unused entries take no memory.
 static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
-/// Returns whether the pages of the first and the last byte were found accessible before.
+/// Returns true if the pages of the first and the last byte were found accessible before.
 #[inline(always)]
 fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
     let [first, last] = ends(local);
@@ -280,21 +281,22 @@ fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
     is_known(first) && (first == last || is_known(last))
 }
 
-/// Records that these pages were found accessible.
+/// Records that the pages of the first and the last byte are accessible.
 fn remember_accessible(access: LocalAccess, local: LocalBuf) {
     for page in ends(local) {
         PAGES[page % REMEMBERED].store(entry(page, access == LocalAccess::Write), Relaxed);
     }
 }
 
-/// Returns the pages of the first and the last byte.
+/// Returns the numbers of the pages of the first and the last byte.
 #[inline(always)]
 fn ends(local: LocalBuf) -> [usize; 2] {
     let first = local.base.addr();
     [first, first.wrapping_add(local.nbytes - 1)].map(|byte| byte / PAGE)
 }
 
-/// Returns what is remembered of a page. An empty place holds 0, which is not the page of null.
+/// Returns the entry of an accessible page: its number plus 1, since 0 is an unused entry, and a low
+/// bit that is 1 if the page can be written.
 #[inline(always)]
 fn entry(page: usize, is_writable: bool) -> usize {
     (page + 1) << 1 | usize::from(is_writable)

@@ -187,7 +187,7 @@ pub(crate) fn symmetric(
     let addr = address.addr();
     // Every PE has them, also the first one.
     let (segment, offset) = address::locate_unchecked(addr, nbytes)
-        .unwrap_or_else(|| checks::require_place(call, argument, addr, nbytes, 0));
+        .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
     // SAFETY: that part of the segment, as was just found.
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }

@@ -27,7 +27,7 @@ pub(super) fn begin(event: &Event) {
 }
 
 fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
-    checks::require_place(call, "sig_addr", signal, 8, pe);
+    checks::require_symmetric(call, "sig_addr", signal, 8, pe);
     if signal.wrapping_sub(remote.addr) < remote.nbytes {
         fail!(
             call,
@@ -77,7 +77,7 @@ fn bytes(
     }
     // The access itself looks whether there is such a PE.
     if nbytes > 0 && !checks::is_known_block(addr, nbytes) {
-        checks::require_place(call, argument, addr, nbytes, pe);
+        checks::require_symmetric(call, argument, addr, nbytes, pe);
     }
     caller::check_at(call, job::require(call), place);
 }

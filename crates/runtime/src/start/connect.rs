@@ -79,7 +79,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         };
         fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
     }
-    address::atomics_by_network(false);
+    address::set_atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.statics_apart {
         path::record(job, None);
         return;
@@ -95,7 +95,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         let ways = ways(job.settings.amos, provider, offers.iter().all(has));
         match ways.and_then(|ways| first_that_works(call, job, provider, ways)) {
             Ok((Tried { endpoint, transport }, way)) => {
-                address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
+                address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
                 endpoints::set_library(endpoint);
                 network::open(transport);
                 let why = why_chosen(requested, &providers, &passed_over);

@@ -81,7 +81,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     if observed {
         status::locate_waits();
     }
-    address::count_polls(job.oversubscribed);
+    address::set_polls_counted(job.oversubscribed);
     address::open(heap, heap_bytes, observed);
     caller::initialized_here();
     process::increment_inits();

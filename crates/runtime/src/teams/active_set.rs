@@ -1,13 +1,13 @@
-//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): an active set is a team that its
-//! members agree on at the first use, and keep for later calls while each of them has room. If one
-//! has none, the team ends with the call.
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives). An active set is a team on which its
+//! members agree at the first call. They keep it for later calls if all of them have room for it;
+//! otherwise the team ends with the call.
 //!
-//! Two PEs make the calls in which both take part in the same order, so pSync need not distinguish
-//! them, unless several threads of a PE may be in the library at once: then there is no such order,
-//! and each pSync has a team. pSync itself is neither read nor written, here or remotely: it is
-//! unchanged when the call returns, as the standard requires, and it may be static. With `SHMEM_CHECK`
-//! its use is checked: a mistake works here and is a warning, since with other libraries the program
-//! hangs or gets wrong data.
+//! Two PEs make the calls in which both take part in the same order, so pSync is not needed to tell
+//! calls apart, unless several threads of a PE may be in the library at once: then there is no such
+//! order, and each pSync has a team of its own. pSync is neither read nor written, on any PE, so it is
+//! unchanged when the call returns, as the standard requires. With `SHMEM_CHECK` its use is checked: a
+//! mistake that works here is a warning, since with other libraries the program may hang or get wrong
+//! data.
 
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_SYNC_VALUE;
@@ -31,23 +31,23 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 /// The purpose of an agreement, in its tag.
 const ACTIVE_SET: u64 = 3;
-/// Teams of active sets that a PE keeps: half of the slots, so that the other half is left to the
-/// teams that the program makes.
+/// Maximum number of active sets whose teams a PE keeps: half of the slots, which leaves the other half
+/// to the teams of the program.
 const MAX_KEPT: usize = TEAM_SLOTS / 2;
 
-/// The key by which two calls use the same team.
+/// The key of a team: two calls with the same key use the same team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ActiveSetKey {
     /// `PE_start`, `logPE_stride` and `PE_size`.
     triplet: [c_int; 3],
-    /// The address of pSync in this process, if it distinguishes calls.
+    /// The address of pSync in this process, if several threads may call at once.
     psync: Option<usize>,
 }
 
-/// The teams that are kept; they are among the [`teams`] of this PE, too.
+/// The teams that are kept, which are also in the registry.
 static KEPT: RwLock<BTreeMap<ActiveSetKey, Arc<Team>>> = RwLock::new(BTreeMap::new());
 
-/// Returns the team of the active set of a call.
+/// Returns the team of an active set. The members agree on it if they have not kept one.
 pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
     let job = job::require(call);
     let key = ActiveSetKey { triplet, psync: job.threads_somewhere.then(|| psync.addr()) };
@@ -55,7 +55,7 @@ pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> Hel
     kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
 }
 
-/// Forgets the teams that were kept, with all others of the program.
+/// Forgets the teams that were kept, at the end of the library.
 pub(crate) fn clear() {
     kept().clear();
 }
@@ -64,7 +64,7 @@ fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
     KEPT.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Agrees with the other members on the team.
+/// Agrees with the other members on a team.
 fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
     let (name, members) = (Name::ActiveSet(key.triplet), members(call, job, key.triplet));
     let psync = key.psync.map_or(0, |_| psync_digest(call, psync));
@@ -132,7 +132,8 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
     members
 }
 
-/// Returns a digest of the location of a pSync that is the same on every PE.
+/// Returns a digest of the location of a pSync, the same on every PE. Ends the job with an error if
+/// pSync is not symmetric.
 fn psync_digest(call: Call, psync: *const c_long) -> u64 {
     if let Some((segment, offset)) = address::locate(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, segment as u64, offset as u64]);
@@ -151,23 +152,23 @@ fn psync_digest(call: Call, psync: *const c_long) -> u64 {
 /// The purpose for which a call uses a pSync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PsyncPurpose {
-    /// A barrier or a sync: on one set, these may use a pSync in turn.
+    /// A barrier or a sync. Several of these on one set may use the same pSync one after the other.
     Sync,
-    /// A collective that moves data.
+    /// A collective that transfers data.
     Data,
 }
 
-/// The data that distinguish the uses of a pSync.
+/// A use of a pSync by a call.
 #[derive(Clone, Copy, Debug)]
 struct PsyncRecord {
     psync: usize,
     triplet: [c_int; 3],
     used_for: PsyncPurpose,
-    /// The number of checked calls of this PE when it ended.
+    /// The number of checked calls of this PE when the call ended.
     end: u64,
 }
 
-/// The use that ended last.
+/// The last use that has ended.
 static LAST: Mutex<Option<PsyncRecord>> = Mutex::new(None);
 
 /// The use of a pSync by a call on an active set, until the call ends.
@@ -175,9 +176,10 @@ static LAST: Mutex<Option<PsyncRecord>> = Mutex::new(None);
 pub(crate) struct PsyncUse(PsyncRecord);
 
 impl PsyncUse {
-    /// Warns unless pSync has its first value, which the standard requires before each use, and if
-    /// the last call of this PE used it: then this PE cannot know whether others have left that.
-    /// Ends the job with an error if it is not symmetric. `None` without `SHMEM_CHECK`.
+    /// Begins a use of pSync, with `SHMEM_CHECK`; otherwise returns `None`. Warns if pSync does not
+    /// have its initial value, which the standard requires before each use, or if the last call of
+    /// this PE has used it, too: other PEs may still be in that call. Ends the job with an error if
+    /// pSync is not symmetric.
     pub(crate) fn begin(
         call: Call,
         triplet: [c_int; 3],
@@ -213,8 +215,8 @@ impl PsyncUse {
 }
 
 impl PsyncRecord {
-    /// Returns true if this PE has called nothing since from which it knows that others have left
-    /// that use.
+    /// Returns true if this PE has made no call after the use `last`, so that it cannot know whether
+    /// other PEs are still in that one.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn = [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2]
             && self.triplet == last.triplet;

@@ -1,21 +1,22 @@
 //! Forms a team among PEs that share none yet.
 //!
-//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
-//! the value that is reduced is a [`Proposal`]. So splits that only their members call, splits of a
-//! whole parent, and the first use of an active set need no state that the members already share.
+//! The members carry out an all-reduce over mailboxes, by the plan of recursive doubling. The value
+//! that is combined is a [`Proposal`]. So an agreement needs no state that the members share, whether
+//! they split a whole parent, make a split that only the members of the new team call, or use an
+//! active set for the first time.
 //!
-//! The members agree on a slot of the internal area that is free on all of them, and on a
-//! generation that none of them has used. Slots are offered in windows of 64, the same on all
-//! members, chosen by the tag of the agreement; a window that another agreement of the same PE
-//! currently offers is left out. If no slot in the window is free, all members see that and try the
-//! next window, and again those that some member had left out.
+//! The members agree on a slot of the internal area that is free on all of them, and on a generation
+//! that none of them has used. They propose the free slots of one window of 64 slots, which the tag
+//! of the agreement selects. A PE proposes no slot of a window that another of its agreements has
+//! proposed and not decided. If no slot is free on all members, they try the next window, and in the
+//! end again the windows that some member had left out.
 //!
-//! Where threads may be in several collectives at once, a slot comes with a set of receive buffers
-//! if one is free on all members. An agreement offers all sets that its PE has; what another one of
-//! the PE offers meanwhile is left out, and its team has none: it uses algorithms that need none.
-//! So no collective waits for a set, whatever order threads call in. A PE gives a set back with its
-//! slot, when it has read everything that was put there: a member of the next team that has the set
-//! writes only to members of that team, all of which had given it back.
+//! Where threads may be in several collectives at once, a team also gets a set of receive buffers if
+//! one is free on all members. An agreement proposes all free sets of its PE; another agreement of
+//! the same PE meanwhile proposes none, and its team uses algorithms without receive buffers. So no
+//! agreement waits for a set, whatever the order in which threads call. A PE releases a set with the
+//! slot, after it has read all that peers have stored there. The next team with the set has only
+//! members that have released it, and only they write to it.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
@@ -33,24 +34,24 @@ use std::sync::{LazyLock, Mutex};
 const WINDOW: usize = 64;
 const WINDOWS: usize = TEAM_SLOTS / WINDOW;
 
-/// The data that each member contributes and all members get combined.
+/// What a member proposes, and what all members get combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Proposal {
-    /// Slots of the window that are free here.
+    /// The free slots of the window, by bits.
     free: u64,
-    /// One more than the highest generation known here.
+    /// The lowest generation that no team has had.
     generation: u64,
-    /// True if this member can make the team at all.
+    /// True if the members can make the team.
     able: bool,
-    /// A digest of the arguments, which must be the same for all.
+    /// A digest of the arguments, which must be the same on all members.
     arguments: u64,
-    /// True if they were.
+    /// True if the arguments of all members so far were the same.
     alike: bool,
-    /// True if no member left the window out.
+    /// False if a member has left the window out.
     offered: bool,
-    /// True if this member can keep the team for later calls.
+    /// True if the members can keep the team for later calls.
     keeps: bool,
-    /// Sets of receive buffers that are free here, by bits.
+    /// The free sets of receive buffers, by bits.
     receive_buffers: u64,
 }
 
@@ -81,50 +82,49 @@ impl Proposal {
     }
 }
 
-/// The request of a member.
+/// What a member wants to agree on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgreementRequest {
-    /// A number that is the same on every member; no other agreement among the same PEs uses it at
-    /// the same time.
+    /// The tag of the messages: the same on every member, and different from that of any other
+    /// agreement among the same PEs at the same time.
     pub(crate) tag: u64,
-    /// A digest of the arguments, which must be the same for all.
+    /// A digest of the arguments, which must be the same on all members.
     pub(crate) arguments: u64,
-    /// True if this member can make the team at all.
+    /// True if this member can make the team.
     pub(crate) able: bool,
-    /// True if it can keep the team for later calls.
+    /// True if this member can keep the team for later calls.
     pub(crate) keeps: bool,
-    /// The number of slots that are wanted: the same on every member.
+    /// The number of slots, one for each new team; the same on every member.
     pub(crate) count: usize,
 }
 
-/// The part of the members' internal areas that a team has: the same on all of them.
+/// The part of the internal areas that belongs to a team, the same on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) number: u16,
-    /// Its own set of receive buffers, if there was one.
+    /// The team's own set of receive buffers, if it has one.
     pub(crate) receive_buffers: Option<u8>,
 }
 
 /// The result of an agreement: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// These slots, in ascending order, with this generation. They are taken on this PE, too: the
-    /// caller releases those of which it makes no team. The last field says whether all members
-    /// keep the team.
+    /// Slots in ascending order, the generation, and whether all members keep the team. The slots
+    /// are taken: the caller releases those of which it makes no team.
     Slots(Vec<Slot>, u64, bool),
-    /// Some member was not able to, or no slots are left.
+    /// A member cannot make the team, or too few slots are free.
     Refused,
-    /// The members called with different arguments.
+    /// The members have passed different arguments.
     Unlike,
-    /// This PE is in another agreement with the caller.
+    /// This PE is in another agreement, in which it waits for the caller.
     Elsewhere(Pe),
 }
 
-/// Slots of the predefined teams: those of the lowest numbers.
+/// The number of predefined teams, which have the first slots.
 pub(crate) const PREDEFINED: u32 = 3;
-/// The slot of the team that meets in finalize alone.
+/// The slot of the team for the barrier of finalize.
 pub(crate) const FINALIZE: u16 = PREDEFINED as u16;
-/// Slots that no agreement gives.
+/// The number of slots that are never free.
 const TAKEN: u32 = FINALIZE as u32 + 1;
 
 static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
@@ -142,15 +142,17 @@ pub(crate) struct Slots(Mutex<SlotState>);
 
 struct SlotState {
     free: [u64; WINDOWS],
-    /// Windows that an agreement in progress has on offer.
+    /// The windows of which an agreement in progress has proposed the slots.
     offered: [bool; WINDOWS],
+    /// The highest generation that any team has had.
     generation: u64,
-    /// Sets of receive buffers that are free, by bits, without those that an agreement offers.
+    /// The free sets of receive buffers, by bits, without those that an agreement has proposed.
     receive_buffers: u64,
 }
 
 impl Slots {
-    /// Returns all slots free but the first `taken`, and these sets of receive buffers.
+    /// Creates the slots, all of them free but the first `taken`, with these free sets of receive
+    /// buffers.
     pub(crate) fn new(taken: u32, receive_buffers: u64) -> Slots {
         let mut free = [u64::MAX; WINDOWS];
         free[0] = u64::MAX << taken;
@@ -162,13 +164,13 @@ impl Slots {
         }))
     }
 
-    /// Records a generation: teams made from now on have a higher one.
-    pub(crate) fn reached(&self, generation: u64) {
+    /// Records that counters have reached a generation: new teams have a higher one.
+    pub(crate) fn record_generation(&self, generation: u64) {
         let mut state = self.state();
         state.generation = state.generation.max(generation);
     }
 
-    /// Gives a slot back.
+    /// Makes a slot and its set of receive buffers free.
     pub(crate) fn release(&self, Slot { number, receive_buffers }: Slot) {
         let number = number as usize;
         let mut state = self.state();
@@ -176,6 +178,8 @@ impl Slots {
         state.receive_buffers |= receive_buffers.map_or(0, |set| 1 << set);
     }
 
+    /// Returns the proposal of this PE for a window, whose slots no other agreement of this PE proposes
+    /// until [`take_slots`](Slots::take_slots).
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
         let AgreementRequest { arguments, able, keeps, .. } = request;
         let mut state = self.state();
@@ -187,9 +191,9 @@ impl Slots {
         Proposal { free, generation, able, arguments, alike: true, offered, keeps, receive_buffers }
     }
 
-    /// Takes the lowest `count` slots that all members have free in `window`, if that many exist
-    /// and a team is made at all. Taken before the window can be offered again, so that no two
-    /// agreements of this PE get the same.
+    /// Takes the lowest `count` slots of `window` that are free on all members, if there are as many
+    /// and the members make the team. The window is only free for other agreements afterwards, so
+    /// that no two agreements take the same slot.
     fn take_slots(
         &self,
         window: usize,
@@ -228,12 +232,12 @@ impl Slots {
     }
 }
 
-/// Agrees with all `members`, every one of which calls this.
+/// Agrees with all `members`, each of which calls this.
 pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
     agree_in(call, &mailbox::message_wait(call), job, members, request)
 }
 
-/// Works as [`agree`], in a call whose waits are described.
+/// Works as [`agree`]; `describe` describes the waits for messages.
 pub(crate) fn agree_in(
     call: Call,
     describe: DescribeWait<'_>,
@@ -272,8 +276,10 @@ pub(crate) fn agree_in(
     Agreed::Refused
 }
 
-/// Carries out the plan of an all-reduce with messages for its puts. The error is a peer that is in
-/// another agreement.
+/// Combines the proposals of all members, by the plan of an all-reduce with messages in place of puts.
+///
+/// # Errors
+/// The PE that waits for this one in another agreement.
 fn all_reduce(
     call: Call,
     describe: DescribeWait<'_>,
@@ -285,10 +291,11 @@ fn all_reduce(
     endpoints::set_call(call);
     let me = members.team_pe(job.me()).expect("only members agree").0;
     let mut accumulator = own;
-    let mut landed: Vec<(u64, Proposal)> = Vec::new();
-    let take = |landed: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
-        let i = landed.iter().position(|(l, _)| *l == u64::from(receive_buffer));
-        landed.swap_remove(i.expect("a plan waits before it reads")).1
+    // The proposals that have arrived, by the receive buffer of the plan.
+    let mut received: Vec<(u64, Proposal)> = Vec::new();
+    let take = |received: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
+        let i = received.iter().position(|(of, _)| *of == u64::from(receive_buffer));
+        received.swap_remove(i.expect("a plan waits before it reads")).1
     };
     for step in recursive_doubling::all_reduce(members.n, me) {
         match step {
@@ -299,13 +306,13 @@ fn all_reduce(
             Step::Wait { peer } => {
                 let peer = members.world_pe(peer.index);
                 let message = mailboxes().receive(describe, job, peer, tag).ok_or(peer)?;
-                landed.push((message[0], Proposal::from_message(&message)));
+                received.push((message[0], Proposal::from_message(&message)));
             }
             Step::Reduce { receive_buffer, .. } => {
-                accumulator = accumulator.combine(take(&mut landed, receive_buffer));
+                accumulator = accumulator.combine(take(&mut received, receive_buffer));
             }
             Step::Copy { from, .. } => {
-                accumulator = take(&mut landed, receive_buffer_of(from));
+                accumulator = take(&mut received, receive_buffer_of(from));
             }
             step => unreachable!("recursive doubling has no {step:?}"),
         }
@@ -320,7 +327,7 @@ fn receive_buffer_of(span: Span) -> u8 {
     }
 }
 
-/// Ends the job: the calling PE and `peer` make different teams of each other.
+/// Ends the job: this PE and `peer` wait for each other in agreements on different teams.
 pub(crate) fn elsewhere(call: Call, peer: Pe) -> ! {
     fail!(
         call,

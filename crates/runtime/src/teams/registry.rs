@@ -1,6 +1,5 @@
-//! The teams that this PE is a member of, by their handles.
-//!
-//! `api::team` and `api::cray` create and destroy them.
+//! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set` create
+//! and destroy teams.
 
 use crate::call::{Call, fail};
 use crate::job;
@@ -17,12 +16,14 @@ use rushmem_explain::status::{Finalizing, MAX_LISTED};
 use rushmem_transport::Pe;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// A team that a call uses: the world is there as long as the process, others as long as some call
-/// holds them, and that of an active set which is not kept ends with the call.
+/// A team that a call uses, which stays valid until this is dropped.
 #[derive(Debug)]
 pub(crate) enum HeldTeam {
+    /// The world, which lives as long as the process.
     Lasting(&'static Team),
+    /// A team of the registry, perhaps destroyed meanwhile.
     Counted(Arc<Team>),
+    /// The team of an active set that is not kept: it ends with the call.
     OfCall(Box<Team>),
 }
 
@@ -47,7 +48,7 @@ impl Drop for HeldTeam {
     }
 }
 
-/// The teams that this PE is a member of.
+/// The teams of this PE.
 pub(crate) struct Teams {
     world: Arc<Team>,
     finalize: Team,
@@ -56,19 +57,19 @@ pub(crate) struct Teams {
 
 static TEAMS: OnceLock<Teams> = OnceLock::new();
 
-/// Returns the teams of this PE; they are there from the first init on.
+/// Returns the teams of this PE, which exist from the first init on.
 pub(crate) fn teams() -> &'static Teams {
     TEAMS.get().expect("the first init sets them before it communicates")
 }
 
-/// Set by the first init.
+/// Sets the teams of this PE, in the first init.
 pub(crate) fn set(teams: Teams) {
-    // A later init of the process has the same predefined ones.
+    // A later init of the process has the same predefined teams.
     let _ = TEAMS.set(teams);
 }
 
 impl Teams {
-    /// Returns the predefined teams: the world, the PEs that share memory with this one, those of
+    /// Creates the predefined teams: the world, the PEs that share memory with this one, and those of
     /// its machine.
     pub(crate) fn new(
         me: Pe,
@@ -100,12 +101,12 @@ impl Teams {
         &self.world
     }
 
-    /// Returns the team that meets in finalize alone.
+    /// Returns the team for the barrier of finalize.
     pub(crate) fn finalize(&self) -> &Team {
         &self.finalize
     }
 
-    /// Returns the teams that the program may use.
+    /// Returns all teams that the program can use.
     pub(crate) fn all(&self) -> Vec<Arc<Team>> {
         let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
         teams.iter().flatten().cloned().collect()
@@ -117,7 +118,7 @@ impl Teams {
         (team.handle == handle).then(|| team.clone())
     }
 
-    /// Returns what messages call the team of a handle.
+    /// Returns the name in messages of the team of a handle.
     pub(crate) fn name(&self, handle: TeamHandle) -> String {
         let team = self.get(handle);
         team.map_or_else(|| "that was destroyed".into(), |team| team.name.to_string())
@@ -142,15 +143,14 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Forgets every team but the predefined ones, those of active sets too, and returns their
-    /// slots.
+    /// Removes all teams but the predefined ones, also those of active sets, and releases their slots.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
     }
 }
 
-/// Returns a team or active set as collectives are compared.
+/// Returns a team or active set for the comparison of collectives.
 pub(crate) fn checked_group(team: &Team) -> CheckedGroup {
     match team.name {
         Name::ActiveSet(triplet) => checked_active_set(triplet),
@@ -161,7 +161,7 @@ pub(crate) fn checked_group(team: &Team) -> CheckedGroup {
     }
 }
 
-/// Returns an active set as collectives are compared.
+/// Returns an active set for the comparison of collectives.
 pub(crate) fn checked_active_set(triplet: [c_int; 3]) -> CheckedGroup {
     CheckedGroup {
         words: triplet.map(|number| number as u64),
@@ -169,8 +169,8 @@ pub(crate) fn checked_active_set(triplet: [c_int; 3]) -> CheckedGroup {
     }
 }
 
-/// Returns the team of a handle; ends the job with an error when there is none. `argument` is the
-/// handle's name in the call.
+/// Returns the team of a handle. Ends the job with an error if there is none; `argument` is the name
+/// of the handle in the call.
 pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {
@@ -191,10 +191,10 @@ pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     }
 }
 
-/// Returns what this PE says in finalize: how many collectives it has entered.
+/// Returns how many collectives this PE has entered on each team, for its status in finalize.
 pub(crate) fn entered_collectives() -> Finalizing {
     let mut entered = Vec::new();
-    // A team that another thread uses is left out.
+    // A team whose signals another thread holds is left out.
     for team in &teams().all() {
         if let Ok(signals) = team.signals.try_lock() {
             entered.push((team.number(), signals.entered()));

@@ -1,6 +1,5 @@
-//! A team of which this PE is a member: its members, its name, and what it owns.
-//!
-//! `registry` has the teams that exist.
+//! A team of which this PE is a member: its members, its name and its signals. The teams that exist
+//! are in `registry`.
 
 use crate::call::Call;
 use crate::job::digest;
@@ -27,32 +26,33 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TeamConfig {
-    /// Contexts that the team's users expect to create; a hint.
+    /// The number of contexts that the program expects to create at once; a hint.
     pub num_contexts: c_int,
 }
 
-/// A team as one of its members has it.
+/// A team, as one of its members sees it.
 #[derive(Debug)]
 pub(crate) struct Team {
     pub(super) handle: TeamHandle,
-    /// The team from which it comes by splits, which no split made; itself if none made it.
+    /// The team that no split made and from which this one was split, perhaps in several steps; the
+    /// team itself if no split made it.
     root: TeamHandle,
     pub(super) name: Name,
-    /// The number of splits of it that all its members have called.
+    /// The number of splits of this team that all its members have called.
     splits: AtomicU32,
     pub(super) slot: Slot,
     members: Members,
     me: TeamPe,
-    /// The most members on one node.
+    /// The number of members on the node with the most of them.
     per_node: u32,
-    /// True if all members share memory, and have lines there.
+    /// True if all members share memory and have lines for each other.
     has_lines: bool,
-    /// The members by node, where they are on several nodes and not each on its own.
+    /// The members by node, if there are several nodes, one of them with several members.
     levels: Option<NodeLists>,
     config: TeamConfig,
-    /// Held during a collective; the standard allows one at a time on a team.
+    /// Locked during a collective: the standard allows one at a time on a team.
     pub(crate) signals: Mutex<TeamSignals>,
-    /// Non-blocking collectives were started, and no blocking one has waited for them.
+    /// True if non-blocking collectives were started and no blocking one has waited for them.
     pub(crate) has_requests: AtomicBool,
 }
 
@@ -99,8 +99,8 @@ impl Team {
         }
     }
 
-    /// Returns the one that meets in finalize alone, so that no other collective of a PE is taken
-    /// for its finalize. Its members are the world.
+    /// Returns the team of all PEs for the barrier of finalize. It is a team of its own, so that no
+    /// other collective of a PE matches its finalize.
     pub(super) fn of_finalize(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
         let slot = Slot { number: FINALIZE, receive_buffers: None };
@@ -111,7 +111,7 @@ impl Team {
         self.handle
     }
 
-    /// Returns the team from which it comes by splits, which no split made; itself if none made it.
+    /// Returns the team that no split made and from which this one was split, or this team.
     pub(crate) fn root(&self) -> TeamHandle {
         self.root
     }
@@ -124,43 +124,43 @@ impl Team {
         self.me
     }
 
-    /// Returns how many members are on the node that has most of them.
+    /// Returns the number of members on the node with the most of them.
     pub(crate) fn per_node(&self) -> u32 {
         self.per_node
     }
 
-    /// Returns the node of each member, unless all are on one node or each is on its own.
+    /// Returns the members by node, unless all are on one node or each is on a node of its own.
     pub(crate) fn levels(&self) -> Option<&NodeLists> {
         self.levels.as_ref()
     }
 
-    /// Returns the set of receive buffers that its collectives use, if they have one: all teams use
-    /// the same one unless threads of a PE may be in several collectives at once.
+    /// Returns the set of receive buffers that collectives on this team use, if there is one. All teams
+    /// use the same set unless threads of a PE may be in several collectives at once.
     #[inline]
     pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
         if job.threads_somewhere { self.slot.receive_buffers } else { Some(0) }
     }
 
-    /// Returns the bytes of these receive buffers, 0 if it has none.
+    /// Returns the size in bytes of each of these receive buffers; 0 if there are none.
     #[inline]
     pub(crate) fn receive_buffer_bytes(&self, job: &Job) -> usize {
         self.receive_buffers(job).map_or(0, |_| receive_buffer::nbytes(job.n_pes))
     }
 
-    /// Returns true if its collectives use the flags of each two PEs. All teams do unless threads
-    /// of a PE may be in several collectives at once: then those of the world do.
+    /// Returns true if collectives on this team use the flags of pairs of PEs. Those of all teams do
+    /// unless threads of a PE may be in several collectives at once: then only those of the world do.
     #[inline]
     pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
         !job.threads_somewhere || self.handle == TeamHandle::WORLD
     }
 
-    /// Returns true if its collectives exchange messages in the lines of each two PEs.
+    /// Returns true if collectives on this team send messages in the lines of pairs of PEs.
     #[inline]
     pub(crate) fn has_lines(&self, job: &Job) -> bool {
         self.has_lines && self.has_pair_flags(job)
     }
 
-    /// Reports that the team is new, and the algorithms of its collectives.
+    /// Logs a new team, and the algorithms of its collectives.
     #[cold]
     pub(super) fn report(&self) {
         let Team { handle, name, members, me, per_node, .. } = self;
@@ -183,8 +183,7 @@ impl Team {
         }
     }
 
-    /// Returns the split of this team that the PE begins, which all members call: a number that is
-    /// the same on all of them.
+    /// Returns the next split of this team by all its members. Its number is the same on all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
         Split { number: Some(number), ..self.split_by_members(call) }
@@ -195,12 +194,13 @@ impl Team {
         Split { parent: self.name.parent(), root: self.root, call, number: None }
     }
 
-    /// Returns true if it is that of an active set.
+    /// Returns true if this is the team of an active set.
     pub(crate) fn is_active_set(&self) -> bool {
         matches!(self.name, Name::ActiveSet(_))
     }
 
-    /// Returns what a member waits for in its `nth` collective: for `awaited`, if it is one PE.
+    /// Returns the subject of a wait of this member in its `nth` collective: for the PE `awaited`, or
+    /// for several members.
     pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> Subject {
         match self.slot.number {
             FINALIZE => Subject::Exit,
@@ -208,7 +208,7 @@ impl Team {
         }
     }
 
-    /// Returns a number of the team that others among the same PEs do not have.
+    /// Returns a number that no other team of the same PEs has.
     pub(crate) fn number(&self) -> u64 {
         digest(&[self.handle.0 as u64])
     }
@@ -217,11 +217,11 @@ impl Team {
         self.config
     }
 
-    /// Gives its slot back. A later team there takes no counter that this one left for its own.
+    /// Releases the slot of this team, so that a later team cannot take its counters for their own.
     pub(crate) fn retire(&self) {
         let signals = process::lock(&self.signals);
         signals.retire();
-        agreement::slots().reached(signals.reached());
+        agreement::slots().record_generation(signals.reached());
         agreement::slots().release(self.slot);
     }
 }
@@ -229,18 +229,20 @@ impl Team {
 /// The name of a team in messages. It has the same size however often teams are split.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name {
-    /// That of a team which no split made.
+    /// The name of a team that no split made.
     Fixed(&'static str),
-    /// That of an active set: `PE_start`, `logPE_stride` and `PE_size`.
+    /// The `PE_start`, `logPE_stride` and `PE_size` of an active set.
     ActiveSet([c_int; 3]),
-    /// That of a team that a split made, with its number of members.
+    /// The split that made the team, and the number of members.
     Made(Split, u32),
 }
 
-/// The parent of a split: a team that no split made, or one that comes from it by splits.
+/// The parent of a split.
 #[derive(Clone, Copy, Debug)]
 enum SplitParent {
+    /// A team that no split made.
     Is(&'static str),
+    /// A team that was split from the one with this name, perhaps in several steps.
     From(&'static str),
 }
 
@@ -248,21 +250,22 @@ enum SplitParent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     parent: SplitParent,
-    /// The root of the parent.
+    /// The root of the parent, as in [`Team`].
     root: TeamHandle,
     call: Call,
+    /// `None` if only the members of the new team call the split.
     number: Option<u32>,
 }
 
 impl Split {
-    /// Returns the name of a team that it makes.
+    /// Returns the name of a team with these members that this split makes.
     pub(crate) fn name(self, members: &Members) -> Name {
         Name::Made(self, members.n)
     }
 }
 
 impl Name {
-    /// Returns what the members of a team with this name wait for in a collective.
+    /// Returns the subject of a wait in the `nth` collective of a team with this name.
     fn subject(self, number: u64, members: &Members, nth: u64, awaited: Option<Pe>) -> Subject {
         let (team, members) = (self.to_string(), members.for_status());
         let is_active_set = matches!(self, Name::ActiveSet(_));
@@ -270,7 +273,7 @@ impl Name {
         Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
     }
 
-    /// Returns the parent of a split of this team.
+    /// Returns the team with this name as the parent of a split.
     fn parent(self) -> SplitParent {
         match self {
             Name::Fixed(name) => SplitParent::Is(name),
@@ -307,7 +310,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// A team that its members are about to make, which has no signals yet.
+/// A team on which its members agree: it has no signals yet.
 pub(crate) struct NewTeam<'a> {
     pub(crate) call: Call,
     pub(crate) name: Name,

@@ -81,16 +81,16 @@ fn generations_never_return() {
     let first = slots.offer(0, REQUEST);
     slots.take_slots(0, first, Proposal { generation: 40, ..first }, 1);
     assert_eq!(slots.offer(0, REQUEST).generation, 41);
-    slots.reached(50);
-    slots.reached(49);
+    slots.record_generation(50);
+    slots.record_generation(49);
     assert_eq!(slots.offer(1, REQUEST).generation, 51);
 }
 
 #[test]
 fn generations_end() {
     let slots = Slots::new(0, 0);
-    slots.reached(GENERATIONS - 2);
+    slots.record_generation(GENERATIONS - 2);
     assert!(slots.offer(0, REQUEST).able);
-    slots.reached(GENERATIONS - 1);
+    slots.record_generation(GENERATIONS - 1);
     assert!(!slots.offer(1, REQUEST).able);
 }

@@ -101,8 +101,8 @@ fn a_terminal_shows_which_host_is_behind() {
     let dir = Dir::new("terminal");
     std::fs::create_dir(&dir.0).expect("a directory");
     let log = dir.0.join("log").display().to_string();
-    let waits =
-        format!("test $1 = a || until grep -q '; host b has not' {log}; do sleep 0.1; done");
+    let line = "oshrun: 1 of 3 PEs have started; host b has not answered yet";
+    let waits = format!("test $1 = a || until grep -q '{line}' {log}; do sleep 0.1; done");
     let agent = TestAgent::new(&waits);
     let words = [oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
     let command = format!("{} init finalize", words.join(" "));
@@ -111,10 +111,7 @@ fn a_terminal_shows_which_host_is_behind() {
     let outcome = job.run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let shown = dir.text("log");
-    assert!(
-        shown.contains("oshrun: 1 of 3 PEs have started; host b has not answered yet"),
-        "{shown}"
-    );
+    assert!(shown.contains(line), "{shown}");
     assert!(shown.contains("\r\x1b[K"), "{shown}");
     outcome.expect_nothing_left();
 }

@@ -182,7 +182,7 @@ fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool)
 #[cold]
 fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     let in_use = || with_allocator(job, |a| a.in_use());
-    shortage::refused(call, job, (nbytes, alignment), in_use);
+    shortage::record_refusal(call, job, (nbytes, alignment), in_use);
 }
 
 /// Returns the place of a block in the heap, which is the same on all PEs.

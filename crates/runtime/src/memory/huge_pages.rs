@@ -1,10 +1,10 @@
-//! When symmetric memory gets huge pages.
+//! Huge pages for symmetric memory.
 //!
-//! A PE makes those of its large blocks while it allocates them, before the barrier of the call:
-//! nobody uses the block yet, so little is copied. It takes about as long as the first touch that
-//! it replaces where the machine has free huge pages, and several times as long where it must make
-//! them. Only allocated memory is taken. Of static data it is not known how much the program will
-//! use, so by default they get huge pages only where a first touch makes them.
+//! A PE makes the huge pages of a large block when it allocates the block, before the barrier of the
+//! call: no PE uses the block yet, so little is copied. If the machine has free huge pages, this takes
+//! about as long as the first touch of the small pages would; if the kernel must make them, several
+//! times as long. It is not known how much of the static data a program uses, so by default they get
+//! huge pages only if the kernel makes them at the first touch.
 
 use crate::call::warning::warning;
 use crate::job::Job;
@@ -18,20 +18,20 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The smallest block that gets huge pages by default: below, few accesses miss the TLB.
+/// The smallest block that gets huge pages by default; accesses to smaller ones rarely miss the TLB.
 const LARGE: usize = 64 << 20;
 
-/// The time for which the kernel may take for each huge page: as long as the first touch of as many
-/// small pages takes.
+/// The time that the kernel may take for each huge page by default: that of the first touch of as many
+/// small pages.
 const LIMIT: Duration = Duration::from_millis(1);
-/// The time for which the kernel may take for each huge page where the user asks for them.
+/// The time that the kernel may take for each huge page if the user asks for them.
 const LIMIT_ON: Duration = Duration::from_millis(100);
 
-/// The end of the highest block of the heap that was given huge pages, or could not be: the heap
-/// keeps what blocks leave when they are freed.
+/// The end of the highest block for which huge pages were made, or refused. The pages stay when the
+/// block is freed.
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
-/// Applies the settings to what there is when the memory has just been mapped.
+/// Applies the setting to memory that has just been mapped.
 pub(crate) fn begin(memory: &NodeMemory, settings: &Settings, me: Pe) {
     let statics = statics::own().ranges().filter(|_| statics::remapped().is_some());
     match settings.huge_pages {
@@ -48,7 +48,7 @@ pub(crate) fn begin(memory: &NodeMemory, settings: &Settings, me: Pe) {
     }
 }
 
-/// Returns the pages that are reserved for the heaps of this machine: its first PE reserves them.
+/// Reserves huge pages for the heaps of this machine, on its first PE.
 pub(crate) fn reserve(
     settings: &Settings,
     layout: &Layout,
@@ -75,8 +75,7 @@ pub(crate) fn reserve(
     reserved.ok()
 }
 
-/// Gives a block of the heap huge pages if it is large, or if other PEs will carry out atomic
-/// operations on it.
+/// Makes huge pages for a block of the heap if it is large, or if it is for remote atomic operations.
 pub(crate) fn of_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
     let least = match job.settings.huge_pages {
         HugePages::Off => return,
@@ -98,7 +97,7 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     }
     let is_auto = settings.huge_pages == HugePages::Auto;
     let (limit, part) = if is_auto { (LIMIT, 2) } else { (LIMIT_ON, 1) };
-    // All PEs of the node do the same.
+    // All PEs of the node make huge pages at the same time and share the memory that is available.
     let most = shortage::bytes().map(|bytes| bytes / part / u64::from(memory.n_local()));
     let nbytes = pages.len();
     let (obtained, why) = match most {
@@ -124,10 +123,10 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     }
 }
 
-/// Makes a huge page, as for a large block of the heap, before there is a job.
+/// Makes a huge page as for a large block of the heap, without a job, for `oshrun --doctor`.
 ///
 /// # Errors
-/// Why it cannot.
+/// If the kernel makes none; the reason.
 pub fn make_huge_page() -> Result<(), String> {
     let layout = Layout::new(2 * HUGE as u64, 1, PageSize::Mib2).ok_or("no room")?;
     let statics = Statics::of_program();

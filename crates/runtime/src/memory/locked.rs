@@ -1,7 +1,6 @@
-//! Checks whether the PEs of a node may lock the memory that they register with a network, so that
-//! one message says what is missing before a registration fails.
-//!
-//! What the network's own library locks besides is not known here.
+//! Checks whether the PEs of a node may lock the memory that they register with a network, so that a
+//! message names the limit before a registration fails. The memory that the library of the network
+//! locks for itself is not known here.
 
 use crate::job::Job;
 use crate::memory::{huge_pages, shortage, statics};
@@ -12,18 +11,18 @@ use std::fmt;
 /// The sizes that each PE of a node registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegisteredSizes {
-    /// Bytes of the segments, by their numbers.
+    /// The registered bytes of each segment, by its number.
     pub(crate) nbytes: [u64; Segment::COUNT],
-    /// The number of PEs that the node has.
+    /// The number of PEs of the node.
     pub(crate) n_local: u32,
 }
 
 /// The limits of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MemlockLimits {
-    /// The number of bytes that a PE may lock; `None` for any.
+    /// The number of bytes that a PE may lock; `None` if there is no limit.
     locked: Option<u64>,
-    /// The memory of the node, if that is known.
+    /// The memory of the node in bytes, if it is known.
     memory: Option<u64>,
 }
 
@@ -43,20 +42,20 @@ fn may_lock_anything() -> bool {
     capabilities.is_some_and(|of| of >> IPC_LOCK & 1 == 1)
 }
 
-/// Prepares the memory of this PE for being locked, with the first `heap` bytes of the heap.
+/// Prepares this PE's segments for registration, with the first `heap` bytes of the heap.
 ///
 /// # Errors
-/// When so much cannot be locked.
+/// If the node does not allow PEs to lock that much.
 pub(crate) fn prepare(job: &Job, heap: usize) -> Result<(), Error> {
     let registered = RegisteredSizes::new(job, heap);
     registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
-    // Pages that are locked cannot be made huge later.
+    // Locked pages cannot be made huge later.
     huge_pages::of_block(job, job.memory.heap(), heap, false);
     Ok(())
 }
 
 impl RegisteredSizes {
-    /// Returns the sizes with the first `heap` bytes of each heap.
+    /// Returns the sizes if each PE registers the first `heap` bytes of its heap.
     pub(crate) fn new(job: &Job, heap: usize) -> RegisteredSizes {
         let mut nbytes = [0; Segment::COUNT];
         nbytes[Segment::Heap as usize] = heap as u64;
@@ -65,20 +64,18 @@ impl RegisteredSizes {
         RegisteredSizes { nbytes, n_local: job.memory.n_local() }
     }
 
-    /// Returns the bytes of a PE.
+    /// Returns the number of bytes that a PE registers.
     fn of_pe(&self) -> u64 {
         self.nbytes.iter().fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
     }
 
-    /// Returns the bytes of the node.
+    /// Returns the number of bytes that all PEs of the node register.
     pub(crate) fn of_node(&self) -> u64 {
         self.of_pe().saturating_mul(self.n_local.into())
     }
 
-    /// Requires that a network may lock all of it.
-    ///
     /// # Errors
-    /// What is locked, what may be, and the remedy.
+    /// If the limits do not allow a network to lock this memory: a sentence with the remedy.
     fn require(&self, limits: MemlockLimits) -> Result<(), String> {
         if let Some(limit) = limits.locked.filter(|&limit| limit < self.of_pe()) {
             return Err(format!(

@@ -1,9 +1,9 @@
-//! Runs of symmetric bytes that are checked once, so that collectives need no unsafe code.
+//! Ranges of symmetric bytes, which are checked once, so that collectives need no unsafe code.
 //!
-//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image
-//! on every PE of the team for which a collective works: segments have the same layout everywhere
-//! and stay mapped for the life of the process. Peers may change the bytes at any time; copies and
-//! combinations use the values that they find.
+//! A [`SymmetricRange`] is in this PE's heap, static data or internal area, and its image is in the
+//! same segment of every other PE: segments have the same layout on all PEs and are mapped for the
+//! life of the process. Peers may change the bytes at any time; copies and combinations use the
+//! values that they find. A range may also be private memory, which has no image.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -12,7 +12,7 @@ use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// The largest scratch memory: it fits a first-level cache with the data that are read into it.
+/// Maximum number of bytes of scratch memory: it fits a first-level cache together with its operands.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.
@@ -35,10 +35,10 @@ impl SymmetricRange {
         nbytes: 0,
     };
 
-    /// Returns the `nbytes` bytes at `start`, which are `offset` bytes into their segment.
+    /// Creates a range of `nbytes` bytes at `start`, `offset` bytes from the start of the segment.
     ///
     /// # Safety
-    /// They are this part of this PE's symmetric memory.
+    /// The bytes are this part of this PE's segment.
     pub(crate) unsafe fn new(
         segment: Segment,
         offset: usize,
@@ -48,38 +48,39 @@ impl SymmetricRange {
         SymmetricRange { segment: Some(segment), offset, start, nbytes }
     }
 
-    /// Calls `f` with a private copy of the bytes, to read them from until `f` returns.
+    /// Calls `f` with a private copy of the bytes, which is valid until `f` returns.
     pub(crate) fn with_copy<R>(self, f: impl FnOnce(SymmetricRange) -> R) -> R {
-        // Aligned like the largest elements of a strided copy.
+        // Aligned as the largest elements of a strided copy.
         let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
         let start: *mut u8 = copy.as_mut_ptr().cast();
-        // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
+        // SAFETY: the source is a range that is mapped here; the private array is at least as long.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
-    /// Calls `f` with uninitialized private memory of the same size, which it may use until it
-    /// returns. At most [`SCRATCH`] bytes.
+    /// Calls `f` with `nbytes` bytes of uninitialized private memory, at most [`SCRATCH`], which is
+    /// valid until `f` returns.
     pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
         assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
         f(SymmetricRange { segment: None, offset: 0, start: scratch.as_mut_ptr().cast(), nbytes })
     }
 
-    /// Returns a range of private memory, which may be accessed as long as it exists.
+    /// Creates a range of private memory. The caller must not use it after the end of `memory`.
     pub(crate) fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }
 
-    /// Copies the bytes to `dest` here, which may be private memory.
+    /// Copies the bytes to `dest` on this PE.
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
-        // SAFETY: symmetric memory that is mapped here, or private memory.
+        // SAFETY: both ranges are symmetric memory that is mapped here, or private memory; the
+        // assertion shows that `dest` is long enough.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.start, self.start, self.nbytes) };
     }
 
-    /// Returns the image on `pe`, to read from, if it is mapped here.
+    /// Returns the image on `pe` as a range to read from, if it is mapped here.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
@@ -89,7 +90,6 @@ impl SymmetricRange {
         self.start
     }
 
-    /// Returns the number of bytes.
     pub(crate) fn nbytes(self) -> usize {
         self.nbytes
     }
@@ -113,7 +113,7 @@ impl SymmetricRange {
     /// Returns the `nbytes` bytes from byte `at`.
     ///
     /// # Panics
-    /// When they are not within.
+    /// If they are not within the range.
     #[inline(always)]
     pub(crate) fn part(self, at: usize, nbytes: usize) -> SymmetricRange {
         let within = at.checked_add(nbytes).is_some_and(|end| end <= self.nbytes);
@@ -131,22 +131,22 @@ impl SymmetricRange {
         self.part(at, self.nbytes - at)
     }
 
-    /// Sets the bytes, of which there are as many.
+    /// Stores `bytes`, which are as many as the range has.
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.nbytes, "bytes that are written");
-        // SAFETY: symmetric memory of this PE, and private memory.
+        // SAFETY: the range is mapped here; the assertion shows that the slice has as many bytes.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(self.start, bytes.as_ptr(), self.nbytes) };
     }
 
-    /// Returns the first eight bytes, as a word.
+    /// Returns the first eight bytes as a word.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If there are fewer.
     pub(crate) fn first_word(self) -> u64 {
         assert!(self.nbytes >= size_of::<u64>(), "a word in {} bytes", self.nbytes);
         let mut word = 0_u64;
         let dest = (&raw mut word).cast();
-        // SAFETY: symmetric memory of this PE, which others may write meanwhile, and a local word.
+        // SAFETY: the assertion shows that the range has a word; the destination is a local one.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, self.start, size_of::<u64>()) };
         word
     }
@@ -154,17 +154,17 @@ impl SymmetricRange {
     /// Sets all bytes to zero.
     pub(crate) fn clear(self) {
         if self.nbytes > 0 {
-            // SAFETY: symmetric memory of this PE.
+            // SAFETY: the range is mapped here.
             unsafe { self.start.write_bytes(0, self.nbytes) }
         }
     }
 
-    /// Returns the image on `pe`, if it is mapped here.
+    /// Returns a pointer to the image on `pe`, if it is mapped here.
     pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
-    /// Returns the location of byte `at` on every PE, for a transport.
+    /// Returns the location of byte `at` for a transport, the same on every PE.
     pub(crate) fn remote(self, at: usize) -> RemoteAddr {
         RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
     }
@@ -174,7 +174,8 @@ impl SymmetricRange {
     }
 }
 
-/// Returns this PE's copy of the symmetric bytes on which a collective works.
+/// Returns the range of an argument of a collective. Ends the job with an error if the bytes are not
+/// symmetric.
 pub(crate) fn symmetric(
     call: Call,
     argument: &'static str,
@@ -185,10 +186,10 @@ pub(crate) fn symmetric(
         return SymmetricRange::EMPTY;
     }
     let addr = address.addr();
-    // Every PE has them, also the first one.
+    // PE 0 exists in every job, so this does not fail for the PE.
     let (segment, offset) = address::locate_unchecked(addr, nbytes)
         .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
-    // SAFETY: that part of the segment, as was just found.
+    // SAFETY: the bytes were just located in the segment.
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }
 

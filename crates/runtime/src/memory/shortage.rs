@@ -1,10 +1,10 @@
-//! Shortage of memory: compares the heaps of the node with what is available, to warn before the
-//! kernel kills a process, and remembers the symmetric memory that this PE was refused.
+//! Shortage of memory. Compares the heaps of the node with the memory that is available, to warn before
+//! the kernel kills a process, and remembers the first allocation that failed.
 //!
-//! A call that finds no room returns null. A program that does not check for null soon fails by a
-//! signal or by an invalid argument, which does not show the cause. Therefore the first refusal is
-//! kept for messages. `oshrun` gets it and reports it if the PE fails. Without `oshrun`
-//! nobody could report it after a signal, so PE 0 prints a warning at once.
+//! An allocation without room returns null. A program that does not check for null soon fails by a
+//! signal or an invalid argument, which does not show the cause. Therefore the first failure is kept
+//! for later messages, and sent to `oshrun`, which reports it if the PE fails. Without `oshrun` nobody
+//! could report it after a signal, so PE 0 prints a warning at once.
 
 use crate::call::Call;
 use crate::call::warning::warning;
@@ -15,18 +15,18 @@ use std::fs::read_to_string;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that were available when heaps were mapped that are larger together.
+/// The memory in bytes that was available at init, if it is less than all heaps of the node together.
 static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Records the memory that is available to `n_local` heaps of `nbytes` bytes, if it is less.
+/// Records the memory that is available, if it is less than `n_local` heaps of `nbytes` bytes.
 pub(crate) fn record(nbytes: u64, n_local: u32) {
     let most = nbytes.saturating_mul(n_local.into());
     let available = bytes().filter(|&available| most > available);
     AVAILABLE.store(available.unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// Warns once if the first `nbytes` bytes of `n_local` heaps are more than was available: pages are
-/// allocated on first touch, so an allocation succeeds.
+/// Warns once if the first `nbytes` bytes of `n_local` heaps are more than the memory that was
+/// available. The allocation has succeeded, since the kernel allocates pages at the first touch.
 pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
     let allocated = (nbytes as u64).saturating_mul(n_local.into());
     let available = AVAILABLE.load(Ordering::Relaxed);
@@ -40,15 +40,15 @@ pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
     }
 }
 
-/// Returns the bytes available on this node without swapping, by the kernel's estimate and the
+/// Returns the memory in bytes that is available without swapping, by the kernel's estimate and the
 /// limits of this process's control groups; `None` if neither is known.
 pub(crate) fn bytes() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit.saturating_sub(of.used));
     groups.chain(of_machine("MemAvailable:")).min()
 }
 
-/// Returns all memory of this node, as far as this process's control groups may use it; `None` if
-/// that is not known.
+/// Returns the memory of this node in bytes, or the limit of this process's control groups if that is
+/// less; `None` if neither is known.
 pub(crate) fn total() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit);
     groups.chain(of_machine("MemTotal:")).min()
@@ -63,12 +63,13 @@ fn of_meminfo(text: &str, what: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
+/// The description of the first allocation that failed.
 static FIRST: OnceLock<String> = OnceLock::new();
 
-/// Records that `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the
-/// allocated bytes of the heap.
+/// Records that `call` found no room for `nbytes` bytes aligned to `alignment`. `in_use` returns the
+/// number of allocated bytes of the heap.
 #[cold]
-pub(crate) fn refused(
+pub(crate) fn record_refusal(
     call: Call,
     job: &Job,
     (nbytes, alignment): (usize, usize),
@@ -94,15 +95,16 @@ pub(crate) fn refused(
     if !job.session().refused(&what) && job.me() == Pe(0) {
         warning!("PE 0 was refused {what}");
     }
-    // Only the first refusal counts.
+    // Another thread may have been faster; only the first failure counts.
     let _ = FIRST.set(what);
 }
 
-/// Nothing is below this address, unless the administrator allows it (vm.mmap_min_addr).
+/// Processes have no memory below this address, unless the administrator allows it
+/// (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
-/// Returns an addition to the message about an address that is null, or about an element of an
-/// array there: its possible cause.
+/// Returns a clause that says which allocation failed before, for a message about an address that is
+/// null or an element of an array at null; otherwise an empty string.
 pub(crate) fn before_null(address: usize) -> String {
     match FIRST.get() {
         Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),

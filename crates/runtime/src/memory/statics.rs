@@ -1,12 +1,11 @@
 //! The program's static data, which are symmetric like the heap. If a launcher started the process,
-//! they are moved to shared memory when the library is loaded, before the program's own code runs:
-//! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE
-//! alone, which the other PEs of the node map in `shmem_init`.
+//! they are moved to shared memory when the library is loaded, before the code of the program runs:
+//! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE that
+//! the other PEs of the node map in `shmem_init`. The move keeps all values and addresses, so it does
+//! not matter what the process does before `shmem_init`.
 //!
-//! What the process does before `shmem_init` has no influence: the move keeps all values and
-//! addresses. [`object_holding`] finds the loaded object that contains an address, such as a library:
-//! objects are loaded at different addresses in every process, but offsets within an object are the
-//! same in all of them.
+//! [`object_holding`] finds the program or library that contains an address. Each process may load it
+//! at another address, but the offset of a variable in it is the same in all of them.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
@@ -17,12 +16,12 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The result of the move; empty in a process that no launcher started.
+/// The result of the move; empty in a process that no launcher has started.
 static OUTCOME: OnceLock<Result<Remapped, NotRemapped>> = OnceLock::new();
-/// True if `oshrun` had started the process when the library was loaded.
+/// True if `oshrun` has started the process.
 static BY_OSHRUN: AtomicBool = AtomicBool::new(false);
 
-/// Run by the dynamic linker, or by the C library in a static program.
+/// The entry by which the dynamic linker calls the function, or the C library in a static program.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
@@ -45,8 +44,8 @@ pub(crate) fn own() -> &'static Statics {
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Returns where they are in shared memory; `None` if they are not there, as in a child of the
-/// process that was started.
+/// Returns where the static data are in shared memory; `None` if they are not in shared memory, as in
+/// a child of the process that the launcher has started.
 pub(crate) fn remapped() -> Option<&'static Remapped> {
     let is_reachable = |remapped: &&Remapped| {
         are_shared() && (remapped.in_node_memory.is_some() || remapped.file().is_some())
@@ -54,45 +53,45 @@ pub(crate) fn remapped() -> Option<&'static Remapped> {
     OUTCOME.get()?.as_ref().ok().filter(is_reachable)
 }
 
-/// Returns true if `oshrun` had started this process when the library was loaded.
-pub(crate) fn were_offered_a_place() -> bool {
+/// Returns true if `oshrun` has started this process and offered memory for the static data.
+pub(crate) fn have_node_memory() -> bool {
     BY_OSHRUN.load(Ordering::Relaxed)
 }
 
-/// Returns why they are not in shared memory although a launcher started the process.
+/// Returns why the static data are not in shared memory although a launcher has started the process.
 pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
 }
 
-/// An address as object and offset.
+/// An address, as the object that contains it and an offset.
 pub(crate) struct ObjectOffset {
-    /// The object's file name as the dynamic linker has it; empty for the program, whose name there
-    /// is what its process was called and may differ from PE to PE.
+    /// The file name of the object, from the dynamic linker. Empty for the program itself, which the
+    /// linker names as it was started, perhaps differently on each PE.
     pub(crate) name: Vec<u8>,
-    /// Bytes from its load address.
+    /// The distance in bytes from the load address of the object.
     pub(crate) offset: usize,
 }
 
-/// Returns the location of `address`; `None` if no object contains it.
+/// Returns the object and the offset of an address; `None` if no object contains it.
 pub(crate) fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
     let info = info(address)?;
     let offset = address.addr() - info.dli_fbase.addr();
-    // SAFETY: asks for a number that the kernel gave this process at its start.
+    // SAFETY: only reads a value that the kernel has passed to this process.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
     let program = self::info(std::ptr::without_provenance(headers as usize));
     if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
         return Some(ObjectOffset { name: Vec::new(), offset });
     }
-    // SAFETY: the name of a loaded object is a string that lives as long as the object.
+    // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(ObjectOffset { name: name.to_bytes().to_owned(), offset })
 }
 
 fn info(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be queried; `info` is valid for a write.
+    // SAFETY: `dladdr` accepts any address and writes only to `info`.
     let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-    // SAFETY: dladdr filled it in, and zeroes are valid values before.
+    // SAFETY: filled in by `dladdr`, or still zeros, which are a valid value.
     let info = unsafe { info.assume_init() };
     (found != 0 && !info.dli_fname.is_null()).then_some(info)
 }

@@ -1,9 +1,9 @@
-//! Locations of words of this PE, in terms that a process outside the PE understands, and where the
-//! program has allocated the blocks of the heap, for hang reports, while the last writes are
-//! recorded.
+//! Locations of words of this PE in a form that other processes understand, for statuses, traces and
+//! messages; and, while the last writes are recorded, the calls that have allocated the blocks of the
+//! heap, for hang reports.
 //!
-//! Blocks that were allocated by the same calls share a stack, which is read when a report names
-//! one of them.
+//! Blocks that the same calls have allocated share a stack. Its debug information is read when a
+//! report names one of the blocks.
 
 use crate::call::stack;
 use crate::job::Job;
@@ -15,8 +15,8 @@ use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Returns the location of the word of `nbytes` bytes at `address`, and its offset in the memory of
-/// the node, if it is there.
+/// Returns the location of a word of `nbytes` bytes, and its offset in the memory of the node if it is
+/// in that memory.
 pub(crate) fn of_word(
     job: &Job,
     address: *const u8,
@@ -49,7 +49,7 @@ pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
     }
 }
 
-/// Returns where a symmetric object is, in words that are the same on all PEs.
+/// Returns a text for the location of a symmetric object that is the same on all PEs.
 pub(crate) fn on_all_pes(address: usize) -> String {
     match of_bytes(address, 1) {
         SymmetricLocation::Heap { offset, .. } => format!("at heap offset {offset:#x}"),
@@ -58,37 +58,37 @@ pub(crate) fn on_all_pes(address: usize) -> String {
     }
 }
 
-/// Returns the location of a symmetric word in a trace: its segment and offset, so that it is the
-/// same on all PEs. A word that is not symmetric gets `u64::MAX`.
+/// Returns the location of a symmetric word in a trace: its segment and offset, the same on all PEs.
+/// Returns `u64::MAX` for a word that is not symmetric.
 #[inline]
 pub(crate) fn in_trace(address: usize) -> u64 {
     let location = address::locate(address, 1);
     location.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)
 }
 
-/// Returns the offset and size of the block around an address in the heap, unless a thread of this
-/// PE uses the allocator.
+/// Returns the offset and the size of the block around an address in the heap; `None` while another
+/// thread uses the allocator.
 fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
     let allocator = job.allocator.try_lock().ok()?;
     let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
     Some((offset as u64, nbytes as u64))
 }
 
-/// Maximum numbers of stacks, which take a kilobyte each, and of blocks that are known.
+/// Maximum number of stacks, which take a kilobyte each, and of blocks.
 const STACKS: usize = 1 << 10;
 const BLOCKS: usize = 1 << 16;
 
 struct Allocations {
-    /// By a number of the calls.
+    /// The stacks, by a digest of the calls.
     stacks: BTreeMap<u64, Arc<Backtrace>>,
-    /// The number for each block, by its offset in the heap.
+    /// The digest for each block, by the offset of the block in the heap.
     blocks: BTreeMap<u64, u64>,
 }
 
 static ALLOCATIONS: Mutex<Allocations> =
     Mutex::new(Allocations { stacks: BTreeMap::new(), blocks: BTreeMap::new() });
 
-/// Records that this thread allocates a block, or frees it.
+/// Records that this thread has allocated or freed a block.
 pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
     let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) else {
         return;

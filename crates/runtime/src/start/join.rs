@@ -80,7 +80,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
-    if !session.is_launched() && statics::were_offered_a_place() {
+    if !session.is_launched() && statics::have_node_memory() {
         fail!(
             call,
             "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \

@@ -1,7 +1,7 @@
-//! The call to which a message refers, and how a call ends the job.
+//! The call of the program that messages name, and how a call ends the job.
 //!
 //! An error of the user or of the machine is one sentence with the PE, the call, the argument and
-//! the remedy. It always ends the job, since most functions of the standard cannot report an error.
+//! the remedy. It always ends the job, since most routines of the standard cannot return an error.
 #![allow(unsafe_code)]
 
 mod backtrace;
@@ -24,27 +24,26 @@ use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The time for which a PE waits whose message another PE of its node prints.
+/// The time that a PE gives another PE of its node to print the same message.
 const OTHER_PRINTS: Duration = Duration::from_secs(1);
 
-/// A function as the user called it: the address of what is known of it, so that it passes in one
-/// register.
+/// A function that the user has called: a reference, so that it is passed in one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call(pub &'static CallName);
 
-/// The facts about a function that messages need.
+/// What messages need to know about a function.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallName {
-    /// Its name, such as `shmem_long_put`.
+    /// The name, such as `shmem_long_put`.
     pub name: &'static str,
-    /// True if numbers and counts of PEs are unsigned there, as in Rust, signed in C and Fortran.
+    /// True if numbers and counts of PEs are unsigned, as in Rust; they are signed in C and Fortran.
     pub is_unsigned: bool,
-    /// The start of its name, as the record of writes has it.
+    /// The start of the name, in the form of the record of writes.
     pub start: NameWords,
 }
 
 impl CallName {
-    /// Returns the facts about a function of this name.
+    /// Describes the function of this name.
     pub const fn new(name: &'static str, is_unsigned: bool) -> CallName {
         CallName { name, is_unsigned, start: name_words(name) }
     }
@@ -62,7 +61,7 @@ macro_rules! call {
 }
 
 impl Call {
-    /// Returns the name of the function.
+    /// Returns the name of the function, such as `shmem_long_put`.
     pub fn name(self) -> &'static str {
         self.0.name
     }
@@ -72,20 +71,20 @@ impl Call {
         !self.0.name.contains(|letter: char| letter.is_ascii_lowercase())
     }
 
-    /// Ends the job with status 1 and one message: PE, call, `why`. What the program has printed
-    /// comes before it. In a child process of a PE it ends that process alone. A thread that comes
-    /// while another one does this waits for the end, since one message is enough.
+    /// Ends the job with status 1 and one message: PE, call, `why`. Output of the program that is
+    /// still buffered is written first. In a child process of a PE, ends only that process. If another
+    /// thread is already ending the job, blocks so that only one message is printed.
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
         static FAILS: AtomicBool = AtomicBool::new(false);
         if FAILS.swap(true, Ordering::AcqRel) {
-            // The other one may look for the place of its call first.
+            // The other thread may take this long to find where the program calls.
             std::thread::sleep(location::LIMIT);
             leave(true, 1);
         }
-        // Why the library does not start is no matter of the place in the program, and all PEs of a
-        // large job would look for it at once.
+        // The reason why the library cannot start is not in the program, and all PEs of a large job
+        // would read the debug information at once.
         let place = if process::starts() { String::new() } else { location::clause(why) };
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         stdio::flush();
@@ -106,7 +105,7 @@ impl Call {
                     warning::print(format_args!("{message}"));
                 }
                 if has_peers {
-                    // They find the claim meanwhile, and no launcher ends the claimant.
+                    // The other PEs see meanwhile that this one has printed the message.
                     std::thread::sleep(OTHER_PRINTS);
                 }
                 leave(false, 1)
@@ -116,8 +115,7 @@ impl Call {
 }
 
 impl Call {
-    /// Ends the process with a message if this PE and all others are at their exit, so that the
-    /// network is closed.
+    /// Ends the process with a message if all PEs are at their exit, so that the network is closed.
     pub(crate) fn require_no_exit(self) {
         if process::job_has_ended() {
             self.fail(format_args!(
@@ -126,7 +124,7 @@ impl Call {
         }
     }
 
-    /// Returns an argument as the user wrote it, a number or count of PEs.
+    /// Returns a number or count of PEs as the user has written it.
     pub(crate) fn written(self, argument: c_int) -> i64 {
         if self.0.is_unsigned { (argument as u32).into() } else { argument.into() }
     }
@@ -138,17 +136,17 @@ impl fmt::Display for Call {
     }
 }
 
-/// Exits without running code of the program in the middle of a failed call. A launcher that was
-/// requested to end the job ends this process; the time limit covers a launcher that is gone.
+/// Exits without running exit handlers of the program. If `launcher_ends_us`, waits for the launcher to
+/// end this process, for some seconds in case the launcher is gone.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));
     }
-    // SAFETY: ends the process at once.
+    // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(status) }
 }
 
-/// End the job from any function that has a `Call`: `fail!(call, "argument pe is {pe}")`.
+/// Ends the job with an error message: `fail!(call, "argument pe is {pe}")`.
 macro_rules! fail {
     ($call:expr, $($why:tt)*) => {
         $call.fail(format_args!($($why)*))

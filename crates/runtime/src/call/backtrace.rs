@@ -1,5 +1,5 @@
-//! Reads the text of a backtrace by Rust's standard library. A library for backtraces is not used,
-//! since the standard library has that code already.
+//! Parses the text of a backtrace of Rust's standard library. A library for backtraces would add code
+//! to each program that the standard library already contains.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int};
@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// The prefixes of the names of functions that are not the program's: the profiling names of the
+/// The prefixes of the names of functions that do not belong to the program: the profiling names of
 /// exported routines, the crates of the library (`shmem` is the Rust interface), and the standard
 /// libraries of Rust and C++. A library without symbols has only the exported names.
 const OURS: [&str; 19] = [
@@ -33,17 +33,17 @@ const OURS: [&str; 19] = [
 ];
 /// The headers whose inline C++ functions call the C routines.
 const HEADERS: [&str; 2] = ["shmem.h", "shmemx.h"];
-/// The outermost functions of a stack, in which the C library calls `main` or a thread's function.
+/// The functions in which the C library calls `main` or the function of a thread.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
 pub(super) const OF_RUST: &str = "/rustc/";
 
-/// A function on the stack. One that was inlined is a frame, too.
+/// A function on the stack. An inlined function is a frame of its own.
 #[derive(Clone, Copy)]
 pub(super) struct Frame<'a> {
-    /// Its name, mangled if it is of C++.
+    /// The name, mangled if it is of C++.
     pub(super) name: &'a str,
-    /// `FILE:LINE:COLUMN`, where that is known.
+    /// `FILE:LINE:COLUMN`, if that is known.
     pub(super) place: Option<&'a str>,
 }
 
@@ -63,37 +63,36 @@ pub(super) fn frames(stack: &str) -> Vec<Frame<'_>> {
 }
 
 impl Frame<'_> {
-    /// Returns true if the function is the library's, or a language's own.
+    /// Returns true if the function belongs to the library or to the runtime of a language.
     pub(super) fn is_ours(&self) -> bool {
         let name = self.name.trim_start_matches(['<', '&', '[']);
         OURS.iter().any(|start| name.starts_with(start)) || self.is_overload()
     }
 
-    /// Returns true if it is an inline function of our headers, which C++ programs call by the name
-    /// of a generic routine.
+    /// Returns true for an inline function of our headers, which C++ programs call by the name of a
+    /// generic routine.
     pub(super) fn is_overload(&self) -> bool {
         let file = |place| file_of(place).rsplit('/').next().unwrap_or_default();
         self.place.is_some_and(|place| HEADERS.contains(&file(place)))
     }
 
-    /// Returns true if the function is one in which the C library calls `main` or a thread's
-    /// function.
+    /// Returns true if the C library calls `main` or the function of a thread in this frame.
     pub(super) fn is_outermost(&self) -> bool {
         OUTERMOST.contains(&self.name)
     }
 
-    /// Returns `FILE:LINE`, relative to the current directory if the file is below that.
+    /// Returns `FILE:LINE`, relative to the current directory if the file is in it.
     pub(super) fn line(&self) -> Option<String> {
         Some(from_here(without_column(self.place?)))
     }
 
-    /// Returns the name as the program has it.
+    /// Returns the name as it is in the source of the program.
     pub(super) fn function(&self) -> String {
         demangled(self.name).unwrap_or_else(|| self.name.to_owned())
     }
 }
 
-/// Returns a path relative to the current directory if it is below that, else the whole path.
+/// Returns a path relative to the current directory if it is in that, or else the whole path.
 pub(super) fn from_here(place: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));
@@ -105,7 +104,7 @@ pub(super) fn file_of(place: &str) -> &str {
     place.split(':').next().unwrap_or_default()
 }
 
-/// Returns `FILE:LINE` of `FILE:LINE:COLUMN`; not all compilers write columns.
+/// Returns `FILE:LINE` from `FILE:LINE:COLUMN` or `FILE:LINE`: not all compilers write columns.
 fn without_column(place: &str) -> &str {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match place.rsplit_once(':') {
@@ -114,28 +113,28 @@ fn without_column(place: &str) -> &str {
     }
 }
 
-/// Returns the demangled name of a function or variable of C++; `None` for other names, and in
-/// programs without the C++ library, which demangles it.
+/// Returns the demangled name of a function or variable of C++. Returns `None` for other names, and in
+/// programs without the C++ library, whose function does this.
 pub(crate) fn demangled(name: &str) -> Option<String> {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
     let mangled = CString::new(name).ok().filter(|_| name.starts_with("_Z"))?;
-    // SAFETY: looks a name up.
+    // SAFETY: `dlsym` accepts any string.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_demangle".as_ptr()) };
     if found.is_null() {
         return None;
     }
-    // SAFETY: the function of this name has this type.
+    // SAFETY: the C++ ABI defines this type for the function of this name.
     let demangle: Demangle = unsafe { std::mem::transmute(found) };
     let mut status = 0;
-    // SAFETY: a string; no buffer, so that it allocates one.
+    // SAFETY: a string, and no buffer, so that the function allocates one.
     let text = unsafe { demangle(mangled.as_ptr(), null_mut(), null_mut(), &raw mut status) };
     if text.is_null() {
         return None;
     }
-    // SAFETY: a string, since it is not null.
+    // SAFETY: the result is a string if it is not null.
     let name = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    // SAFETY: allocated by `malloc`, and used no more.
+    // SAFETY: the function has allocated the string by `malloc`, and it is not used any more.
     unsafe { libc::free(text.cast()) };
     Some(name)
 }

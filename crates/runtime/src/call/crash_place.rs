@@ -1,4 +1,4 @@
-//! Where a signal has interrupted the program, for the message of a crash.
+//! Finds where a signal has interrupted the program, for the message of a crash.
 
 use super::backtrace::{Frame, OF_RUST, file_of, frames};
 use std::backtrace::Backtrace;
@@ -19,7 +19,7 @@ pub(crate) enum CrashPlace {
         /// The function of the program that has called it.
         caller: Option<String>,
     },
-    /// A function of the library, or another one, that the program has called.
+    /// A function outside the program, which the program has called.
     Below { function: String, callee: Callee },
     /// There is no debug information.
     Unknown,
@@ -30,21 +30,21 @@ pub(crate) enum CrashPlace {
 pub(crate) enum Callee {
     /// A routine of the library.
     Routine(String),
-    /// A function that manages the heap, or a function that calls such a one.
+    /// A function that manages the C library's heap, or one that has called such a function.
     OfHeap(String),
     Other(String),
     Unknown,
 }
 
 impl CrashPlace {
-    /// Returns where a signal has interrupted this thread. `frame` is the address of the
+    /// Finds where a signal has interrupted this thread. `frame` is the code address of the
     /// interrupted frame.
     pub(crate) fn find(frame: usize) -> CrashPlace {
         interrupted(&format!("{:#}", Backtrace::force_capture()), frame)
             .unwrap_or(CrashPlace::Unknown)
     }
 
-    /// Returns what the user can do to find the cause. `checks`: `SHMEM_CHECK` is set.
+    /// Returns what the user can do to find the cause. `checks` says whether `SHMEM_CHECK` is set.
     pub(crate) fn remedy(&self, checks: bool) -> &'static str {
         match self {
             CrashPlace::Below { callee: Callee::Routine(_), .. } if !checks => {
@@ -77,8 +77,9 @@ impl fmt::Display for CrashPlace {
     }
 }
 
-/// Returns the innermost function of the program among the frames of a backtrace from the one at
-/// `address` outward. A place with a relative path whose file does not exist is the C library's.
+/// Returns the place of a crash from the text of a backtrace: the innermost function of the program
+/// among the frames from `address` outward. A relative path to a file that does not exist belongs to
+/// the C library.
 fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let first = stack.find(&format!(" {address:#x} - "))?;
     let frames = frames(&stack[first..]);
@@ -92,12 +93,13 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let is_of_heap = below.iter().any(|frame| OF_HEAP.contains(&of_libc(frame.name)));
     let name = |frame: &Frame| {
         let frame = Frame { name: of_libc(frame.name), ..*frame };
-        // To demangle a name of C++ allocates memory of the damaged heap.
+        // Demangling would allocate memory of the damaged heap.
         if is_of_heap { frame.name.to_owned() } else { frame.function() }
     };
     let with_line = |frame: &Frame| Some(format!("{} ({})", name(frame), frame.line()?));
     let function = with_line(&frames[at])?;
-    // The program calls the outermost frame below. Inline functions of our headers do not count.
+    // The program has called the outermost of the frames below. Inline functions of our headers do
+    // not count.
     let Some(called) = below.iter().rfind(|frame| !frame.is_overload()) else {
         let other = |frame: &&Frame| is_program(frame) && frame.name != frames[at].name;
         return Some(CrashPlace::In {

@@ -1,7 +1,7 @@
-//! Finds where the program calls the library, for messages: file and line by the debug information.
+//! Finds the file and line in which the program calls the library, for messages.
 //!
-//! Nothing is recorded before: the stack is read when a message needs it. A program without debug
-//! information, or a library built by a compiler that leaves out unwind tables, has no location.
+//! Nothing is recorded in advance: the stack and the debug information are read when a message needs
+//! them. Without debug information, or without unwind tables, there is no location.
 
 use super::backtrace::{Frame, OF_RUST, frames, from_here};
 use super::python::{self, PythonLine};
@@ -11,11 +11,11 @@ use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The time for which it may take to read the debug information, of which large programs have
-/// gigabytes.
+/// The time after which a message is printed without a location: the debug information of a large
+/// program has gigabytes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// This file in the directory of its crate.
+/// The path of this file from the directory of its crate.
 const THIS_FILE: &str = "/src/call/location.rs";
 
 /// A place in the program.
@@ -25,9 +25,9 @@ pub(crate) struct Location {
     function: String,
 }
 
-/// Finds out from where the program has called the library on this thread. Another thread reads the
-/// debug information, and passes on what is known: the caller may be a signal handler that has
-/// interrupted whatever the reading needs.
+/// Finds where the program has called the library on this thread. Another thread reads the debug
+/// information and then calls `found`: this thread may be in a signal handler, which may have
+/// interrupted a function that the reading needs.
 pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let stack = Backtrace::force_capture();
     let in_python = python::of_caller();
@@ -36,19 +36,18 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
         found(in_python.or_else(|| of_stack(&stack)));
     };
     let thread = std::thread::Builder::new().name("rushmem-place".into());
-    // Without a thread, nothing is found.
+    // If no thread can be started, `found` is not called.
     let _ = without_signals(|| thread.spawn(find));
 }
 
-/// Returns from where the program has called the library on a stack, which takes as long as to read
-/// the debug information.
+/// Returns where the program has called the library on a stack. Reads the debug information, which may
+/// take long.
 pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
-    // With whole paths, since those of one directory are ours.
+    // The alternate form has whole paths, by which the sources of the library are recognized.
     first_outside(&format!("{stack:#}"))
 }
 
 impl Location {
-    /// Makes one of `FILE:LINE` and a function.
     fn new((line, function): python::Line) -> Location {
         Location { line: from_here(&line), function }
     }
@@ -59,10 +58,10 @@ impl Location {
     }
 }
 
-/// Returns the place of the call, where it is known in time.
+/// Returns `FILE:LINE` of the call, if that is found within [`LIMIT`].
 fn of_caller() -> Option<String> {
     let (found, receiver) = mpsc::channel();
-    // The caller waits no longer when it took too long.
+    // After the limit the receiver is gone, which does not matter.
     find(move |place| drop(found.send(place)));
     Some(receiver.recv_timeout(LIMIT).ok()??.line)
 }
@@ -73,7 +72,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// Returns the clause of a message that says it; empty where it is not known, or `message` has it.
+/// Returns the clause of a message that names the place of the call; empty if the place is not known,
+/// or if `message` has it already.
 pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
     let is_new = |place: &String| {
         let file = place.rsplit('/').next();
@@ -86,8 +86,8 @@ pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
 /// Returns the location of the innermost frame outside the library, in the text of a backtrace.
 fn first_outside(stack: &str) -> Option<Location> {
     let frames = frames(stack);
-    // Debug information may have short names of functions, so the directory of our crates counts
-    // too.
+    // Debug information may have short names of functions, so frames whose source is in the
+    // directory of our crates are recognized, too.
     let own = frames.iter().find_map(|frame| Some(frame.place?.split_once(THIS_FILE)?.0));
     let dir = own.and_then(|own| own.rsplit_once('/')).map(|(dir, _)| dir);
     let is_source = |place: &str| {
@@ -98,7 +98,7 @@ fn first_outside(stack: &str) -> Option<Location> {
         let by_place = |place: &str| is_source(place) || place.starts_with(OF_RUST);
         frame.is_ours() || frame.place.is_some_and(by_place)
     };
-    // A frame without a place is ours if we are behind it, too.
+    // A frame without a place does not count: a frame of ours may follow it.
     let outside = frames.iter().position(|frame| frame.place.is_some() && !is_ours(frame))?;
     let follows_ours = is_ours(frames.get(outside.checked_sub(1)?)?);
     let frame = Some(frames[outside]).filter(|frame| follows_ours && !frame.is_outermost())?;

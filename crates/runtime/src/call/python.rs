@@ -1,18 +1,18 @@
-//! Finds the line of a program in Python that calls the library, by the stable interface of the
-//! interpreter in this process. Programs in other languages have none.
+//! Finds the line of a Python program that calls the library, by the stable interface of the
+//! interpreter in this process. Programs in other languages have no interpreter.
 //!
-//! An extension that calls the library has usually released the lock of the interpreter. A separate
-//! thread then takes the lock, and the caller waits for that thread for a limited time, since
-//! another thread of the program may hold the lock for long.
+//! A binding that calls the library has usually released the lock of the interpreter. Another thread
+//! then takes the lock. The caller waits for that thread for a limited time, since a thread of the
+//! program may hold the lock for long.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use std::ptr::null_mut;
 
-/// Part of the path of the files of a Python binding, whose frames are not the program's.
+/// A part of the paths of the files of a Python binding, whose frames do not belong to the program.
 const OF_BINDING: &str = "/shmem4py/";
 
-/// The number of nested functions that are looked at.
+/// Maximum number of frames that are examined.
 const MAX_DEPTH: usize = 100;
 
 /// `FILE:LINE`, and the function.
@@ -21,7 +21,7 @@ pub(super) type Line = (String, String);
 /// An object of the interpreter.
 type Object = *mut c_void;
 
-/// The functions of the interpreter that are needed, by their types.
+/// Defines the functions of the interpreter that are used, with their types.
 macro_rules! interface {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case)]
@@ -31,16 +31,16 @@ macro_rules! interface {
         }
 
         impl Interpreter {
-            /// Returns those of this process; `None` if it has no interpreter.
+            /// Returns the functions of the interpreter of this process, if it has one.
             fn of_process() -> Option<Interpreter> {
                 Some(Interpreter { $($name: {
                     let name = concat!(stringify!($name), "\0");
-                    // SAFETY: looks a name up.
+                    // SAFETY: `dlsym` accepts any string.
                     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast()) };
                     if found.is_null() {
                         return None;
                     }
-                    // SAFETY: a function of the stable interface, which has this type.
+                    // SAFETY: the stable interface defines this type for the function.
                     unsafe {
                         std::mem::transmute::<
                             *mut c_void,
@@ -70,20 +70,20 @@ interface! {
     PyBytes_AsString: fn(Object) -> *mut c_char;
 }
 
-/// The line of the calling thread: found, or yet to be looked for by another thread.
+/// The line of a thread: found, or to be found by another thread, which needs the number of the thread.
 pub(super) enum PythonLine {
     Found(Option<Line>),
     OfThread(Interpreter, c_ulong),
 }
 
-/// Returns the line of the calling thread; `None` in a process without an interpreter that works.
+/// Returns the line of the calling thread; `None` in a process without an initialized interpreter.
 pub(super) fn of_caller() -> Option<PythonLine> {
     let interpreter = Interpreter::of_process()?;
-    // SAFETY: may be called at any time.
+    // SAFETY: the function may be called at any time.
     if unsafe { (interpreter.Py_IsInitialized)() } == 0 {
         return None;
     }
-    // SAFETY: names the calling thread.
+    // SAFETY: `pthread_self` has no preconditions.
     let thread = unsafe { libc::pthread_self() };
     // SAFETY: the interpreter is initialized.
     let holds_lock = unsafe { (interpreter.PyGILState_Check)() } != 0;
@@ -94,7 +94,7 @@ pub(super) fn of_caller() -> Option<PythonLine> {
 }
 
 impl PythonLine {
-    /// Returns the line, in a thread that may wait for the lock of the interpreter.
+    /// Returns the line. May wait for the lock of the interpreter.
     pub(super) fn get(self) -> Option<Line> {
         match self {
             PythonLine::Found(found) => found,
@@ -103,25 +103,25 @@ impl PythonLine {
     }
 }
 
-/// A reference to an object, given back when it is dropped. The thread holds the lock.
+/// A reference to an object, released when it is dropped. The thread holds the lock.
 struct Reference<'a>(&'a Interpreter, Object);
 
 impl Drop for Reference<'_> {
     fn drop(&mut self) {
-        // SAFETY: an object to which this is a reference.
+        // SAFETY: this is a reference to an object, and the thread holds the lock.
         unsafe { (self.0.Py_DecRef)(self.1) };
     }
 }
 
 impl Interpreter {
-    /// Returns the innermost line of a thread that is the program's.
+    /// Returns the innermost line of the program on a thread.
     fn line_of(&self, thread: c_ulong) -> Option<Line> {
         // SAFETY: the interpreter is initialized.
         let state = unsafe { (self.PyGILState_Ensure)() };
         let line = self.line_with_lock(thread);
-        // SAFETY: what could not be found is no error of the program. The thread holds the lock.
+        // SAFETY: the thread holds the lock. An error of this function must not be left to the program.
         unsafe { (self.PyErr_Clear)() };
-        // SAFETY: the state before this function.
+        // SAFETY: `state` is the result of `PyGILState_Ensure`.
         unsafe { (self.PyGILState_Release)(state) };
         line
     }
@@ -152,7 +152,7 @@ impl Interpreter {
         None
     }
 
-    /// Returns a new reference that a function of the interpreter has returned; `None` if it failed.
+    /// Takes a new reference that a function of the interpreter has returned; `None` if it failed.
     fn own(&self, object: Object) -> Option<Reference<'_>> {
         (!object.is_null()).then_some(Reference(self, object))
     }

@@ -1,6 +1,6 @@
-//! Which thread calls: one of the system's, unless the program has registered a function that
-//! numbers its threads. A program whose threads move between those of the system does that. And
-//! which threads of the library carry out non-blocking collectives.
+//! The thread that calls the library: a thread of the system, unless the program has registered a
+//! function that numbers its threads, since they move between threads of the system. Also, which
+//! threads of the library carry out non-blocking collectives.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -13,7 +13,7 @@ use std::sync::atomic::{
 };
 use std::thread::{self, ThreadId};
 
-/// A function of the program that returns a number which no other thread has, or null.
+/// A function of the program that returns a number of the calling thread, or null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
@@ -27,10 +27,10 @@ pub(crate) enum Caller {
 
 static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
 
-/// `shmemx_register_gettid`: have a function of the program number threads.
+/// `shmemx_register_gettid`: registers a function that numbers the threads of the program.
 ///
 /// # Safety
-/// The function can be called by any thread that calls the library, as long as the process lives.
+/// Any thread that calls the library can call the function, at any time in the life of the process.
 pub unsafe fn register(call: Call, function: GetThread) {
     if process::inits() > 0 {
         fail!(
@@ -47,21 +47,22 @@ pub(crate) fn are_numbered() -> bool {
     process::lock(&REGISTERED).0.is_some()
 }
 
-/// Returns the calling thread. A function that the program has registered may expect to be called
-/// only by threads that use private contexts, as Sandia OpenSHMEM does.
+/// Returns the calling thread. It is only called for private contexts, as in Sandia OpenSHMEM: the
+/// registered function may expect that.
 pub(crate) fn current() -> Caller {
     let registered = *process::lock(&REGISTERED);
     match registered.0 {
-        // SAFETY: `register` requires that any thread can call it.
+        // SAFETY: the caller of `register` promises that any thread can call the function.
         Some(number) => Caller::OfProgram(unsafe { number() }),
         None => Caller::OfSystem(thread::current().id()),
     }
 }
 
-/// The number of non-blocking collectives that are yet to be carried out.
+/// The number of non-blocking collectives that are not complete.
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
+    /// The non-blocking collective that this thread of the library carries out.
     static CARRIES_OUT: Cell<Option<Call>> = const { Cell::new(None) };
 }
 
@@ -70,14 +71,14 @@ pub(crate) fn add_request() {
     REQUESTS.fetch_add(1, Relaxed);
 }
 
-/// Returns true if threads of the library work beside the program. Their work is visible
-/// afterwards.
+/// Returns true if threads of the library work beside the program. If it returns false, all that they
+/// have written is visible to the caller.
 #[inline]
 pub(crate) fn has_requests() -> bool {
     REQUESTS.load(Acquire) > 0
 }
 
-/// Calls `act`, with which this thread of the library carries out what the program called.
+/// Calls `act`, which carries out a non-blocking collective on this thread of the library.
 pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     CARRIES_OUT.set(Some(call));
     let result = act();
@@ -86,23 +87,23 @@ pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// True unless the thread level says that no two threads of the program are in the library at once.
+/// False if the thread level excludes that two threads of the program are in the library at once.
 static ARE_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
-/// Sets whether threads of the program may be in the library at once, at initialization.
+/// Sets, at initialization, whether two threads of the program may be in the library at once.
 pub(crate) fn set_at_once(are_at_once: bool) {
     ARE_AT_ONCE.store(are_at_once, Relaxed);
 }
 
-/// Returns true if no other thread can be in the library, be it the program's or one that carries
-/// out a request.
+/// Returns true if no other thread can be in the library, neither one of the program nor one that
+/// carries out a request.
 #[inline(always)]
 pub(crate) fn is_alone() -> bool {
     !ARE_AT_ONCE.load(Relaxed) && !has_requests()
 }
 
-/// Adds to a counter, without a locked instruction if the thread is alone. Returns the former
-/// value.
+/// Adds to a counter, without a locked instruction if the thread is alone in the library. Returns the
+/// former value.
 #[inline(always)]
 pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     if !is_alone {
@@ -113,7 +114,7 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     before
 }
 
-/// Returns the non-blocking collective that this thread carries out, if it is one of the library's.
+/// Returns the non-blocking collective that this thread carries out, if it is a thread of the library.
 #[cold]
 #[inline(never)]
 pub(crate) fn carries_out() -> Option<Call> {

@@ -10,29 +10,30 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::OnceLock;
 
-/// Returns true if no PE of this node has given this warning; set once the PEs share memory.
+/// Returns true if no PE of this node has printed a text; set once the PEs share memory.
 static IS_FIRST: OnceLock<fn(&str) -> bool> = OnceLock::new();
 
-/// Sets how PEs of a node find out which of them is the first one to give a warning.
+/// Sets the function by which a PE finds out whether it is the first of its node to print a text.
 pub(crate) fn set_is_first(is_first: fn(&str) -> bool) {
-    // A later init of the process has the same one.
+    // A later init of the process sets the same function.
     let _ = IS_FIRST.set(is_first);
 }
 
-/// Returns true if this PE prints a message, since no PE of its node has printed it before.
+/// Returns true if no PE of this node has printed this message, so that this one prints it.
 pub(super) fn is_first(message: &str) -> bool {
     process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
 }
 
-/// The variables that name the job: the daemon of a launcher may start PEs of several jobs.
+/// The variables that identify the job: the daemon of a launcher may start PEs of several jobs.
 const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
 
-/// Returns true if no PE that the process `launcher` started on this node has claimed this message,
-/// for PEs that share no memory yet. The claim is the name of a socket, held until the PE exits. A
-/// claim by another user's process does not count, since it must not silence this one.
+/// Returns true if no other PE that the process `launcher` has started on this node has claimed this
+/// message, and claims it: for PEs that share no memory yet. The claim is the name of a socket, which
+/// exists until the PE exits. A claim by a process of another user does not count, so that it cannot
+/// silence this one.
 pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
     let mut digest = DefaultHasher::new();
-    // The number of the parent is unique in its namespace alone.
+    // The number of the parent is unique only in its PID namespace.
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
     (message, namespace, JOB.map(std::env::var_os)).hash(&mut digest);
     let name = format!("rushmem-{launcher}-{:x}", digest.finish());
@@ -50,14 +51,14 @@ pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
     }
 }
 
-/// Prints a line by one write, so that it is not mixed with lines of other PEs. Where standard
-/// error is closed or full, the line is lost and the job goes on.
+/// Prints a line by one write, so that it is not mixed with lines of other PEs. If standard error is
+/// closed or full, the line is lost and the job goes on.
 pub(crate) fn print(line: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Gives a warning that other PEs may give, too: `oshrun` prints it once, with all of them. Under
-/// another launcher the first PE of each node prints it.
+/// Prints a warning that other PEs may print, too: `oshrun` prints it once, with the PEs. Under another
+/// launcher the first PE of each node prints it.
 pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
     let what = what.to_string();
     if process::aborter().is_some_and(|aborter| aborter.warn(&what)) {
@@ -68,7 +69,7 @@ pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints a warning: `warning!("{name} is empty")`.
+/// Prints a warning: `warning!("{name} is empty")`, or once for several PEs with `each:`.
 macro_rules! warning {
     (each: $($what:tt)*) => {
         $crate::call::warning::of_pe(format_args!($($what)*))

@@ -1,8 +1,8 @@
-//! The facts that this process knows about its job once the library is initialized.
+//! The job, as this process knows it once the library is initialized.
 //!
 //! The first init creates it, and it lives as long as the process, since a job can be finalized and
-//! initialized again. It is not on the path of an access; `memory::address` is. It must not know
-//! what the layers above keep for a job: they own their state.
+//! initialized again. It is not used on the path of an access. Higher layers own the state that they
+//! keep for a job.
 #![allow(unsafe_code)]
 
 pub(crate) mod caller;
@@ -21,37 +21,37 @@ use std::ptr::from_ref;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-/// The job as one PE sees it.
+/// The job, as one PE sees it.
 pub(crate) struct Job {
     pub(crate) me: Pe,
     pub(crate) n_pes: u32,
-    /// The PEs that share memory.
+    /// The nodes: the groups of PEs that share memory.
     pub(crate) nodes: NodeMap,
     /// True if some PE of the job shares its heap with others, but not its static data.
     pub(crate) statics_apart: bool,
-    /// No other PE shares this one's memory.
+    /// True if no other PE shares memory with this one.
     pub(crate) alone: bool,
     pub(crate) memory: &'static NodeMemory,
-    /// The symmetric heap's allocator while the library is initialized.
+    /// The allocator of the heap, while the library is initialized.
     pub(crate) allocator: Mutex<Option<Allocator>>,
-    /// The CPUs of each PE of this machine, or 0 if PEs outnumber those that they may use.
+    /// The number of CPUs for each PE of this machine; 0 if PEs outnumber the usable CPUs.
     pub(crate) cpus_per_pe: u32,
-    /// PEs of this machine outnumber the CPUs that they may use.
+    /// True if the PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
-    /// True if the PEs of some machine of the job outnumber its CPUs. It is equal on all PEs, so
-    /// algorithms can depend on it.
+    /// True if this is so on some machine of the job. It is equal on all PEs, so the choice of
+    /// algorithms may depend on it.
     pub(crate) oversubscribed_somewhere: bool,
-    /// The symmetric heap has the same address on all PEs.
+    /// True if the symmetric heap has the same address on all PEs.
     pub(crate) equal_heap_addresses: bool,
     pub(crate) thread_level: c_int,
-    /// True if several threads may be in the library at once on some PE: the same on all PEs.
+    /// True if several threads may be in the library at once on some PE. It is equal on all PEs.
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
-    /// Which algorithm a collective uses where.
+    /// The table by which algorithms of collectives are chosen.
     pub(crate) algorithms: CurrentTable,
-    /// A secret of the PEs of this job.
+    /// A secret that only the PEs of this job know.
     pub(crate) secret: [u8; 32],
-    /// All PEs reach each other over loopback.
+    /// True if all PEs reach each other over loopback.
     pub(crate) one_stack: bool,
     pub(crate) session: Mutex<JobSession>,
 }
@@ -61,7 +61,7 @@ impl Job {
         self.me
     }
 
-    /// Returns the allocator; the library is initialized.
+    /// Locks the allocator, which exists while the library is initialized.
     pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         lock(&self.allocator)
     }
@@ -73,7 +73,7 @@ impl Job {
 
 static JOB: OnceLock<Job> = OnceLock::new();
 
-/// Returns the job, whose library is initialized; otherwise a message.
+/// Returns the job. Ends it with an error if the library is not initialized.
 #[inline]
 pub(crate) fn require(call: Call) -> &'static Job {
     match JOB.get() {
@@ -91,7 +91,7 @@ fn not_initialized(call: Call) -> ! {
     }
 }
 
-/// Returns the job for a call that queries the identity of this PE, also from a child process.
+/// Works as [`require`], for a call that queries the identity of this PE: also in a child process.
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {
@@ -108,7 +108,7 @@ fn inherited(call: Call) -> &'static Job {
     }
 }
 
-/// Ends a child process that called the library; the job continues.
+/// Ends a child process that has called the library; the job goes on.
 #[cold]
 pub(crate) fn refuse_child(call: Call) -> ! {
     fail!(
@@ -117,7 +117,7 @@ pub(crate) fn refuse_child(call: Call) -> ! {
     )
 }
 
-/// Returns the job, with a check that `pe` is one of its PEs.
+/// Returns the job. Ends it with an error if there is no PE `pe`.
 pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {
@@ -132,15 +132,13 @@ pub(crate) fn known() -> Option<&'static Job> {
     JOB.get()
 }
 
-/// Set by the first init.
+/// Sets the job, in the first init.
 pub(crate) fn set(job: Job) -> &'static Job {
     JOB.get_or_init(|| job)
 }
 
-/// The table of algorithms that collectives use, which lives as long as the process.
-///
-/// It is read on every collective, so it is behind a pointer and not behind a lock. Only a program
-/// that measures algorithms ever replaces it.
+/// The table by which algorithms of collectives are chosen. Every collective reads it, so it has a
+/// pointer instead of a lock. Only a program that measures algorithms replaces it.
 #[derive(Debug)]
 pub(crate) struct CurrentTable(AtomicPtr<Table>);
 
@@ -151,12 +149,12 @@ impl CurrentTable {
 
     #[inline]
     pub(crate) fn table(&self) -> &'static Table {
-        // SAFETY: it was made of a reference that is valid forever, and nothing is ever written
-        // through it; Acquire makes visible what the maker of the table wrote.
+        // SAFETY: the pointer is made of a `&'static Table`. Acquire makes the contents of the table
+        // visible to this thread.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// Returns the former one.
+    /// Sets another table and returns the former one.
     pub(crate) fn replace(&self, table: &'static Table) -> &'static Table {
         let former = self.table();
         self.0.store(from_ref(table).cast_mut(), Ordering::Release);
@@ -164,8 +162,8 @@ impl CurrentTable {
     }
 }
 
-/// Returns a tag or digest of some numbers (FNV-1a over their bytes). It offers no protection
-/// against an attacker who constructs two inputs with the same digest.
+/// Returns a digest of numbers (FNV-1a over their bytes), for tags of messages and for comparing what
+/// must be equal on all PEs. It does not protect against inputs that were constructed to collide.
 pub(crate) fn digest(numbers: &[u64]) -> u64 {
     of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
 }

@@ -1,10 +1,10 @@
-//! The hook of the observers what this PE does: the counters of `SHMEM_STATS`, the trace of
+//! The observers of the calls and accesses of this PE: the counters of `SHMEM_STATS`, the trace of
 //! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
-//! writes. Each has functions for the begin and the end of an event.
+//! writes. Each observer has functions for the begin and the end of an event.
 //!
-//! One word says whether anybody listens: a call loads it and branches to a cold path. Accesses to
-//! mapped memory take their cold path anyway while somebody listens, since the segments of the fast
-//! path are then empty (`memory::address`).
+//! One word says which observers are active: a call loads it and branches to a cold path. Accesses to
+//! mapped memory need no such branch: while an observer is active, the segments of the fast path are
+//! empty (`memory::address`), so that they take the cold path.
 
 pub(crate) mod checks;
 pub(crate) mod counters;
@@ -22,7 +22,7 @@ use crate::call::call;
 use core::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The observers: each is a bit of the word.
+/// The observers; the value of each is a bit of [`LISTENERS`].
 #[derive(Clone, Copy)]
 pub(crate) enum Subscriber {
     /// `SHMEM_STATS`
@@ -37,20 +37,20 @@ pub(crate) enum Subscriber {
     Writes = 16,
 }
 
-/// The observers that listen, as a sum of their bits. Written at init and finalize.
+/// The active observers, as a sum of their bits. Only init and finalize change it.
 static LISTENERS: AtomicU32 = AtomicU32::new(0);
 
-/// Adds a listener.
+/// Activates an observer.
 pub(crate) fn add(listener: Subscriber) {
     LISTENERS.fetch_or(listener as u32, Relaxed);
 }
 
-/// Removes a listener.
+/// Deactivates an observer.
 pub(crate) fn remove(listener: Subscriber) {
     LISTENERS.fetch_and(!(listener as u32), Relaxed);
 }
 
-/// Returns true if anybody listens.
+/// Returns true if any observer is active.
 #[inline(always)]
 pub(crate) fn any() -> bool {
     LISTENERS.load(Relaxed) != 0
@@ -59,20 +59,19 @@ pub(crate) fn any() -> bool {
 /// An event that has begun. It ends when this is dropped.
 pub(crate) struct OngoingEvent {
     event: Event,
-    /// As a sum, since others may come or go meanwhile.
+    /// The observers that were active at the begin, as a sum of their bits.
     listeners: u32,
     counted: counters::ObserverState,
     record: trace::ObserverState,
-    /// Its end is not recorded.
+    /// True for an access so short that the trace does not record its end.
     is_brief: bool,
 }
 
-/// An event that ends with a function or a value. Without listeners it is a word that is empty.
+/// An event that ends when this is dropped; `None`, which is one word, without observers.
 pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 
-/// Makes `$make` during `$event`, which begins if somebody listens. What the event needs is moved
-/// on the cold path alone; the other one pays a load and a branch, and a closure would be in memory
-/// there.
+/// Evaluates `$make` during `$event`, if an observer is active. Without observers it costs a load and a
+/// branch: it is a macro, since the captures of a closure would be stored in memory on that path, too.
 macro_rules! during {
     ($event:expr, $make:expr) => {
         if $crate::observers::any() {
@@ -88,7 +87,7 @@ macro_rules! during {
 }
 pub(crate) use during;
 
-/// Begins an event, and makes what it describes.
+/// Calls `make` during an event.
 #[cold]
 #[inline(never)]
 pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -> R) -> R {
@@ -97,8 +96,9 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
-/// Makes an access, to mapped memory if `is_mapped`, and shows it to those who listen. `make` sets
-/// its argument if the access has found the value that the program expects, and has written.
+/// Makes an access by calling `make`, and shows it to observers. `is_mapped` says whether its memory is
+/// mapped here. `make` sets its argument if a compare-and-swap has found the expected value, and so has
+/// written.
 #[inline(always)]
 pub(crate) fn access<R>(
     describe: impl FnOnce() -> Event,
@@ -108,8 +108,8 @@ pub(crate) fn access<R>(
     if any() { observed_access(describe, is_mapped, make) } else { make(&mut false) }
 }
 
-/// Makes an access while somebody listens. It is a function of its own so that [`access`] need not
-/// save the registers that this one uses.
+/// Works as [`access`] while an observer is active. It is a function of its own, so that [`access`]
+/// need not save the registers that this one uses.
 #[cold]
 #[inline(never)]
 fn observed_access<R>(
@@ -129,7 +129,7 @@ fn observed_access<R>(
     result
 }
 
-/// Begins an event if somebody listens, for a call that has several exits.
+/// Begins an event, if an observer is active, for a call with several exits.
 #[inline(always)]
 pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     #[cold]
@@ -142,7 +142,7 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     if any() { boxed(describe) } else { None }
 }
 
-/// Reports an event that has no duration.
+/// Shows observers an event without a duration.
 #[inline(always)]
 pub(crate) fn report(describe: impl FnOnce() -> Event) {
     if any() {
@@ -150,13 +150,13 @@ pub(crate) fn report(describe: impl FnOnce() -> Event) {
     }
 }
 
-/// Records the bytes that a collective moves to `pe`.
+/// Shows observers that a collective copies bytes to `pe`.
 #[inline]
 pub(crate) fn moved_to(pe: usize, nbytes: usize) {
     moved(pe, nbytes, false);
 }
 
-/// Records the bytes that a collective moves from `pe`.
+/// Shows observers that a collective copies bytes from `pe`.
 #[inline]
 pub(crate) fn moved_from(pe: usize, nbytes: usize) {
     moved(pe, nbytes, true);
@@ -184,7 +184,8 @@ impl OngoingEvent {
         self.listeners & listener as u32 != 0
     }
 
-    /// Reports the begin. What is recorded comes before what may end the job.
+    /// Calls the observers at the begin of the event: those that record first, then those that may end
+    /// the job.
     #[inline(never)]
     fn begin(&mut self) {
         if self.has(Subscriber::Counters) {
@@ -222,12 +223,12 @@ impl OngoingEvent {
         self.listeners = 0;
     }
 
-    /// Sets the bytes that the collective reads and writes here.
+    /// Sets the bytes that a collective reads and writes on this PE.
     pub(crate) fn moves(&mut self, source: ByteBlocks, dest: ByteBlocks) {
         (self.event.local, self.event.remote) = (source, dest);
     }
 
-    /// Sets the members whose arrays the result of the collective comes from.
+    /// Sets the members on whose arrays the result of a collective depends.
     pub(crate) fn follows(&mut self, members: FollowedMembers, member: u32) {
         if let Action::Collective(membership) = &mut self.event.action {
             membership.follows = (members, member);
@@ -236,7 +237,7 @@ impl OngoingEvent {
 }
 
 impl Drop for OngoingEvent {
-    /// Reports the end to the observers.
+    /// Calls the observers that record the end of such an event.
     #[inline]
     fn drop(&mut self) {
         let of_access = Subscriber::Trace as u32 | Subscriber::Races as u32;

@@ -1,5 +1,5 @@
-//! Checks whether the calling process, code and thread may call the library: only with
-//! `SHMEM_CHECK`.
+//! Checks of the caller with `SHMEM_CHECK`: that it is not a child process, a signal handler, or a
+//! thread that the thread level does not allow.
 
 use crate::call::location;
 use crate::call::signal_handler::{self, StackPlace};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Warns of something undefined but harmless here, once for each call.
+/// Warns of something that OpenSHMEM leaves undefined but that works here, once for each function.
 pub(crate) fn warn_once(call: Call, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.name(), why)) {
@@ -22,11 +22,11 @@ pub(crate) fn warn_once(call: Call, why: &'static str) {
     }
 }
 
-/// The number of threads that have initialized the library, one after the other.
+/// The number of initializations so far.
 static INITIALIZERS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// Which of them this thread is; 0 if it is none.
+    /// The number of the last initialization that this thread has made; 0 if it has made none.
     static INITIALIZER: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn check(call: Call, job: &Job) {
     check_at(call, job, place());
 }
 
-/// Works as [`check`], of a caller at a place of the stack.
+/// Works as [`check`], for a caller whose place on the stack is known.
 #[inline]
 pub(crate) fn check_at(call: Call, job: &Job, place: StackPlace) {
     if !job.settings.checks() {
@@ -64,7 +64,7 @@ pub(crate) fn place() -> StackPlace {
     StackPlace::of(&local, INITIALIZERS.load(Relaxed))
 }
 
-/// Counts a call from a place at which the caller was found correct before; false at any other.
+/// Counts a call if a caller at this place was found correct before; otherwise returns false.
 #[inline(always)]
 pub(crate) fn is_known(place: StackPlace) -> bool {
     let is_known = process::is_marked() && place.is_known();
@@ -79,8 +79,8 @@ fn count() {
     thread::add(&CALLS, 1, thread::is_alone());
 }
 
-/// Returns true if the thread level allows the calling thread to call, and it is not in a signal
-/// handler.
+/// Ends the job with an error if the caller is a signal handler. Returns true if the thread level allows
+/// the calling thread to call, and warns if it does not.
 #[cold]
 #[inline(never)]
 fn check_thread(call: Call, job: &Job) -> bool {
@@ -105,15 +105,16 @@ fn check_thread(call: Call, job: &Job) -> bool {
     !is_other
 }
 
-/// Counts the calls that were checked, and more than once those that have several arguments.
+/// The number of checked calls; a call with several arguments may count more than once.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a number that is larger after each checked call of this PE.
+/// Returns a number that grows with each checked call of this PE.
 pub(crate) fn calls() -> u64 {
     CALLS.load(Relaxed)
 }
 
-/// Ends the job with an error if another thread finalizes than the one that initialized.
+/// Ends the job with an error if another thread finalizes the library than the one that has initialized
+/// it.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.checks() && !is_main() {
         fail!(
@@ -123,8 +124,8 @@ pub(crate) fn check_finalizer(call: Call, job: &Job) {
     }
 }
 
-/// Returns true if the calling thread has initialized the library. Threads that the program numbers
-/// may move between those of the system, so that this is not known of them.
+/// Returns true if the calling thread has made the last initialization. Also returns true if the
+/// program numbers its threads, since they may move between threads of the system.
 fn is_main() -> bool {
     INITIALIZER.get() == INITIALIZERS.load(Relaxed) || thread::are_numbered()
 }

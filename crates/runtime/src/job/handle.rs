@@ -1,8 +1,7 @@
-//! The handles of teams, contexts and requests as they cross the C boundary: numbers that have a
-//! meaning only with the tables of `teams::team`, `net::contexts` and `coll::requests`.
+//! The handles of teams, contexts and requests as C programs have them: numbers, which the tables of
+//! `teams::registry`, `net::contexts` and `coll::requests` interpret.
 
-/// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
-/// its team is known for what it is.
+/// `shmem_team_t`: a slot and a generation, so that the handle of a destroyed team is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct TeamHandle(pub usize);
@@ -28,7 +27,7 @@ impl TeamHandle {
     }
 }
 
-/// `shmemx_req_t` as it crosses the C boundary: a number that no other request of the process has.
+/// `shmemx_req_t`: a number that no other request of the process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RequestHandle(pub usize);
@@ -38,9 +37,8 @@ impl RequestHandle {
     pub const NULL: RequestHandle = RequestHandle(0);
 }
 
-/// `shmem_ctx_t` as it crosses the C boundary. The lower half says how the context numbers PEs; the
-/// upper half has its index, and how many contexts had that index before, so that a handle that
-/// outlived its context is known for what it is.
+/// `shmem_ctx_t`. The lower half says how the context numbers PEs. The upper half has the index of the
+/// context and a generation, so that the handle of a destroyed context is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ContextHandle(pub usize);
@@ -53,12 +51,12 @@ impl ContextHandle {
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: ContextHandle = ContextHandle(1);
 
-    /// The lower half of a handle whose context numbers PEs as the world does, and of any other.
+    /// The lower half of the handle of a context that numbers PEs as the world does, and of any other.
     const WORLD: u32 = 1;
     const TEAM: u32 = 2;
     const INDEX_BITS: u32 = 17;
 
-    /// Generations are counted modulo some thousands.
+    /// Makes a handle. A generation is stored modulo 2^15.
     pub(crate) fn new(generation: u32, index: u32, is_of_world: bool) -> ContextHandle {
         let upper = generation << Self::INDEX_BITS | index;
         let lower = if is_of_world { Self::WORLD } else { Self::TEAM };
@@ -76,7 +74,7 @@ impl ContextHandle {
         self.0 >> 32 & ((1 << Self::INDEX_BITS) - 1)
     }
 
-    /// Returns true if it names the context with this generation at its index.
+    /// Returns true if this is the handle of the context with this generation at its index.
     #[inline(always)]
     pub(crate) fn is_of_generation(self, generation: u32) -> bool {
         let index = self.index() as u32;

@@ -1,12 +1,12 @@
-//! Which PEs a team has, and in which order.
+//! The members of a team: world PEs in an order.
 
 use rushmem_bootstrap::NodeMap;
 use rushmem_explain::status::{self, MAX_LISTED};
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::Arc;
 
-/// An ordered set of the world's PEs, never empty. Cheap to clone: most sets are a triplet, and the
-/// list of any other is shared.
+/// An ordered set of world PEs, never empty. Cheap to clone: most sets are a triplet of start, stride
+/// and size; others share their list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Members {
     /// The number of members.
@@ -14,10 +14,11 @@ pub(crate) struct Members {
     order: Order,
 }
 
-/// A set has one form: what can be a triplet is no list.
+/// The order of the members. A set that can be a triplet is never a list, so that equal sets compare
+/// as equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
-    /// The PEs `start + i * stride`; the stride is negative where a split reversed the order, and
+    /// The PEs `start + i * stride`. The stride is negative if a split has reversed the order, and
     /// never 0.
     Strided {
         start: u32,
@@ -35,7 +36,7 @@ struct MemberList {
 }
 
 impl Members {
-    /// Returns all PEs of a world of `n_pes`.
+    /// Returns the members of the world of `n_pes` PEs.
     pub(crate) fn world(n_pes: u32) -> Members {
         Members::strided(0, 1, n_pes)
     }
@@ -44,7 +45,7 @@ impl Members {
         Members { n, order: Order::Strided { start, stride } }
     }
 
-    /// Returns the world PEs of a list, in its order. None of them comes twice, and there is one.
+    /// Returns the members of a list of different world PEs, which is not empty.
     pub(crate) fn listed(pes: Vec<u32>) -> Members {
         let n = pes.len() as u32;
         let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
@@ -65,7 +66,7 @@ impl Members {
         }
     }
 
-    /// Returns the members in a status.
+    /// Returns the members in the form of a status.
     pub(crate) fn for_status(&self) -> status::Members {
         match &self.order {
             &Order::Strided { start, stride } => {
@@ -96,7 +97,7 @@ impl Members {
         (0..self.n).map(|member| self.world_pe(member))
     }
 
-    /// Returns how many members are on the node that has most of them.
+    /// Returns the number of members on the node with the most of them.
     pub(crate) fn per_node(&self, nodes: &NodeMap) -> u32 {
         if nodes.n_nodes() == 1 {
             return self.n;
@@ -106,7 +107,7 @@ impl Members {
         on.into_iter().max().expect("a job has a node")
     }
 
-    /// Returns the member that a world PE is, if it is one.
+    /// Returns the number of a world PE in the team, if it is a member.
     pub(crate) fn team_pe(&self, pe: Pe) -> Option<TeamPe> {
         match &self.order {
             Order::Strided { start, stride } => {
@@ -124,8 +125,8 @@ impl Members {
     }
 
     /// Returns the members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6,
-    /// §9.4.6); `None` unless all of them are members and the stride is not 0. One member may have
-    /// any stride.
+    /// §9.4.6). Returns `None` if one of them is not a member, or if the stride is 0 and there are
+    /// several.
     pub(crate) fn subset(&self, start: i32, stride: i32, size: i32) -> Option<Members> {
         let stride = if size == 1 { 1 } else { stride };
         let last = i64::from(start) + (i64::from(size) - 1) * i64::from(stride);
@@ -159,9 +160,9 @@ impl Members {
         }
     }
 
-    /// For each dimension of a grid, the members that differ from `team_pe` in that coordinate
-    /// alone, when members are laid out along the first dimension first. Where the members end
-    /// before the grid does, its last places are empty. `None` for a member beyond the grid.
+    /// Returns, for each dimension of a grid, the members that differ from `team_pe` only in that
+    /// coordinate. The first coordinate of successive members grows first. If the grid has more
+    /// places than members, the last ones are empty. Returns `None` if `team_pe` is not in the grid.
     pub(crate) fn axes<const D: usize>(
         &self,
         ranges: [u32; D],
@@ -182,8 +183,8 @@ impl Members {
         }))
     }
 
-    /// Row and column of the member `team_pe` when members are laid out in rows of `xrange`
-    /// (§9.4.7); `None` unless `xrange` is positive.
+    /// Returns the row and the column of `team_pe` in a grid with rows of `xrange` members (§9.4.7);
+    /// `None` unless `xrange` is positive.
     pub(crate) fn row_and_column(
         &self,
         xrange: i32,

@@ -1,6 +1,5 @@
-//! The checks of `SHMEM_CHECK` of an access: its bytes lie in one block of the heap, those of this
-//! PE are accessible, and a signal is not one of the bytes that it announces. Of a collective the
-//! caller is checked.
+//! The checks of `SHMEM_CHECK`. Of an access: its remote bytes are within one block of the heap, its
+//! local bytes are accessible, and its signal is not within its data. Of all calls: the caller.
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
 use crate::call::signal_handler::StackPlace;
@@ -11,7 +10,7 @@ use crate::memory::checks;
 use core::ffi::c_int;
 use rushmem_transport::{LocalAccess, LocalBuf};
 
-/// Checks an event that begins. A mistake ends the job with an error.
+/// Checks an event at its begin. Ends the job with an error if there is a mistake.
 pub(super) fn begin(event: &Event) {
     let Event { call, action, pe, remote, .. } = *event;
     match action {
@@ -40,31 +39,31 @@ fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
     }
 }
 
-/// Checks the bytes of an access and its caller.
+/// Checks the bytes of an access, and the caller.
 fn check(event: &Event, access: AccessEvent) {
     let Event { call, pe, remote, local, .. } = *event;
     let accessed = match access.effect {
         Effect::Reads => LocalAccess::Write,
         _ => LocalAccess::Read,
     };
-    // Bytes that a later quiet writes are not checked.
+    // The result of a fetch without a quiet is stored later, so its place is not checked here.
     let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
     let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
     let place = caller::place();
-    // In most loops all of them were found before.
+    // In a loop, all of these are usually known from an earlier iteration.
     if !(checks::is_known_block(remote.addr, remote.span())
         && checks::is_known_local(accessed, local)
         && caller::is_known(place))
     {
         let argument = (access.argument.name(), pe);
-        bytes(call, (remote.addr, remote.span()), local, accessed, argument, place);
+        check_unknown(call, (remote.addr, remote.span()), local, accessed, argument, place);
     }
 }
 
-/// Checks the bytes of an access, and the caller at a place of the stack.
+/// Works as [`check`], for bytes or a caller that are not known to be correct.
 #[cold]
 #[inline(never)]
-fn bytes(
+fn check_unknown(
     call: Call,
     (addr, nbytes): (usize, usize),
     local: LocalBuf,
@@ -75,7 +74,7 @@ fn bytes(
     if local.nbytes > 0 {
         checks::check_local(call, accessed, local);
     }
-    // The access itself looks whether there is such a PE.
+    // Without bytes there is nothing to check; the access itself checks the PE.
     if nbytes > 0 && !checks::is_known_block(addr, nbytes) {
         checks::require_symmetric(call, argument, addr, nbytes, pe);
     }

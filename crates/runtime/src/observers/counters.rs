@@ -1,5 +1,5 @@
-//! Counts the operations of this PE by target, and the time that it spends in calls that wait,
-//! while `SHMEM_STATS` requests it. Without counters nothing is allocated.
+//! Counts the operations of this PE by target, and the time that it spends in calls that wait, if
+//! `SHMEM_STATS` is set.
 
 use super::event::{AccessKind, Action, CallKind, Event};
 use crate::call::thread;
@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 impl AccessKind {
-    /// The kinds that write, and the kinds that return something: the two sides of SOS's counters.
+    /// The kinds of accesses that the two counters of Sandia OpenSHMEM count: those that return nothing
+    /// as writes, and those that return data as reads.
     const WRITES: [AccessKind; 7] = [
         AccessKind::Put,
         AccessKind::PutNbi,
@@ -44,7 +45,7 @@ impl Tally {
         thread::add(&self.sum, amount, is_alone);
     }
 
-    /// Returns the number and the sum.
+    /// Returns the number of events and the sum.
     pub(crate) fn read(&self) -> (u64, u64) {
         (self.n.load(Relaxed), self.sum.load(Relaxed))
     }
@@ -53,14 +54,14 @@ impl Tally {
 /// The operations issued on a context.
 #[derive(Default)]
 pub(crate) struct ContextCounters {
-    /// By kind: on the node, and off it.
+    /// The accesses by kind: to PEs on this node, and to others.
     pub(crate) accesses: [[Tally; 2]; AccessKind::NAMES.len()],
-    /// The writes and the reads that the last quiet found issued.
+    /// The numbers of writes and of reads that are known to be complete.
     completed: [AtomicU64; 2],
 }
 
 impl ContextCounters {
-    /// Writes and reads issued so far.
+    /// Returns the numbers of writes and of reads that were issued so far.
     pub(crate) fn issued(&self) -> [u64; 2] {
         let of = |kinds: &[AccessKind]| {
             let each = |kind: &AccessKind| &self.accesses[*kind as usize];
@@ -69,12 +70,12 @@ impl ContextCounters {
         [of(&AccessKind::WRITES), of(&AccessKind::READS)]
     }
 
-    /// Writes and reads known to be complete.
+    /// Returns the numbers of writes and of reads that are known to be complete.
     pub(crate) fn completed(&self) -> [u64; 2] {
         self.completed.each_ref().map(|number| number.load(Relaxed))
     }
 
-    /// Records that what was issued up to a point is complete.
+    /// Records that these numbers of writes and of reads are complete.
     pub(crate) fn complete(&self, issued: [u64; 2]) {
         for (completed, issued) in self.completed.iter().zip(issued) {
             completed.fetch_max(issued, Relaxed);
@@ -82,7 +83,7 @@ impl ContextCounters {
     }
 }
 
-/// A PE to which this one sends.
+/// The operations to one PE.
 pub(crate) struct PeerCounters {
     pub(crate) on_node: bool,
     pub(crate) traffic: Tally,
@@ -105,7 +106,8 @@ pub(crate) fn get() -> Option<&'static Counters> {
     COUNTERS.get()
 }
 
-/// Counts from now on, for the life of the process; for each PE, if it is on this node.
+/// Creates the counters, for the life of the process. `on_node` has an entry for each PE, which says
+/// whether it is on this node.
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
     COUNTERS.get_or_init(|| Counters {
         peers: on_node.map(|on_node| PeerCounters { on_node, traffic: Tally::default() }).collect(),
@@ -116,7 +118,7 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 }
 
 impl Counters {
-    /// Counts an access. If there is no such PE the access itself reports that.
+    /// Counts an access. If there is no such PE, the access itself ends the job.
     fn access(&self, kind: AccessKind, event: &Event) {
         let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
         let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
@@ -125,36 +127,33 @@ impl Counters {
         of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
     }
 
-    /// Returns the counters of a context. Contexts that have a place one after another share them.
+    /// Returns the counters of a context. Contexts with the same index, one after the other, share them.
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
-        match ctx.index() {
-            0 => &self.default_context,
-            place => self.other_context(place),
+        let index = ctx.index();
+        if index == 0 {
+            return &self.default_context;
         }
-    }
-
-    fn other_context(&self, place: usize) -> &ContextCounters {
         let known =
-            self.contexts.read().unwrap_or_else(PoisonError::into_inner).get(&place).copied();
+            self.contexts.read().unwrap_or_else(PoisonError::into_inner).get(&index).copied();
         known.unwrap_or_else(|| {
             let mut contexts = self.contexts.write().unwrap_or_else(PoisonError::into_inner);
-            contexts.entry(place).or_insert_with(|| Box::leak(Box::default()))
+            contexts.entry(index).or_insert_with(|| Box::leak(Box::default()))
         })
     }
 
-    /// Returns all contexts on which something was issued, by place, the default one first.
+    /// Returns the counters of all contexts, by index, the default context first.
     pub(crate) fn contexts(&self) -> Vec<(usize, &ContextCounters)> {
         let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
-        let others = others.iter().map(|(place, counters)| (*place, *counters));
+        let others = others.iter().map(|(index, counters)| (*index, *counters));
         [(0, &self.default_context)].into_iter().chain(others).collect()
     }
 }
 
-/// The data that is kept of an event that has begun: its time, and the writes and reads that were
-/// issued before.
+/// What is kept between the begin and the end of an event: the time of its begin, and the numbers of
+/// writes and of reads that were issued before.
 pub(super) type ObserverState = [u64; 3];
 
-/// Returns the kind of call to which its time is added.
+/// Returns the kind of call to which the duration of an event is added.
 fn timed(action: Action) -> Option<CallKind> {
     Some(match action {
         Action::Collective(_) | Action::CarriedOut(_) => CallKind::Collective,
@@ -166,7 +165,7 @@ fn timed(action: Action) -> Option<CallKind> {
     })
 }
 
-/// Records the start of an event.
+/// Counts an event at its begin.
 pub(super) fn begin(event: &Event) -> ObserverState {
     let Some(counters) = get() else { return ObserverState::default() };
     match event.action {
@@ -182,7 +181,7 @@ pub(super) fn begin(event: &Event) -> ObserverState {
     ObserverState::default()
 }
 
-/// Records the end of an event.
+/// Adds the duration of an event at its end.
 pub(super) fn end(event: &Event, [since, writes, reads]: ObserverState) {
     let Some(counters) = get() else { return };
     if let Some(kind) = timed(event.action) {

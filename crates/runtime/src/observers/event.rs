@@ -1,4 +1,4 @@
-//! The events that observers receive: an action of this PE, its target, its size and its call.
+//! The events that observers are shown: an action of this PE, with its call, target and memory.
 
 use crate::call::Call;
 use crate::job::handle::ContextHandle;
@@ -12,7 +12,7 @@ macro_rules! kinds {
         pub(crate) enum $name { $($kind),* }
 
         impl $name {
-            /// Their names in the output, in the order of the variants.
+            /// The names in the output, in the order of the variants.
             pub(crate) const NAMES: &[&str] = &[$($text),*];
         }
     };
@@ -34,12 +34,12 @@ kinds! {
     Amo = "amo",
     AmoFetch = "amo_fetch",
     AmoFetchNbi = "amo_fetch_nbi",
-    // Bytes that the plans of collectives move.
+    // Copies that the plans of collectives make.
     Collective = "collective",
 }
 
 kinds! {
-    /// Calls whose time counts.
+    /// The kinds of calls whose duration is counted.
     CallKind:
     Collective = "collective",
     Wait = "wait",
@@ -48,82 +48,82 @@ kinds! {
     Quiet = "quiet",
 }
 
-/// An event: something that this PE begins to do, and later has done.
+/// An event: an action of this PE, which has a begin and an end.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) call: Call,
     pub(crate) action: Action,
     pub(crate) ctx: ContextHandle,
-    /// The PE as the program gave it, or [`NO_PE`].
+    /// The target PE, or [`NO_PE`].
     pub(crate) pe: c_int,
-    /// The bytes of that PE, or the own ones that are waited for, by this PE's addresses.
+    /// The bytes of the target, or the words of this PE that are awaited, by addresses of this PE.
     pub(crate) remote: ByteBlocks,
-    /// The bytes of this PE that an access reads or writes.
+    /// The local buffer of an access.
     pub(crate) local: ByteBlocks,
 }
 
-/// The PE of what concerns none, or several.
+/// The target of an event that concerns no PE or several.
 pub(crate) const NO_PE: c_int = -1;
 
-/// The action of this PE.
+/// An action of this PE.
 #[derive(Clone, Copy)]
 pub(crate) enum Action {
     /// An access to symmetric memory.
     Access(AccessEvent),
-    /// A plan of a collective moves bytes to another PE, or from it.
+    /// A copy to or from another PE by the plan of a collective.
     Move {
         is_from: bool,
     },
-    /// A collective, in which `remote` is its result here and `local` what it reads.
+    /// A collective. `remote` is its destination and `local` its source on this PE.
     Collective(Membership),
-    /// A non-blocking collective, until the program finds it done.
+    /// A non-blocking collective, until the program has found it complete.
     Request(Membership),
-    /// A collective that a thread of the library carries out.
+    /// A non-blocking collective, while a thread of the library carries it out.
     CarriedOut(Membership),
     Wait,
     Lock,
     Fence,
-    /// A quiet, which may be a part of another call.
+    /// A quiet, alone or as a part of another call.
     Quiet {
         is_part: bool,
     },
-    /// A quiet towards some PEs ...
+    /// `shmem_pe_quiet`.
     QuietOfPes,
-    /// ... of which it completes one after the other.
+    /// The part of `shmem_pe_quiet` that completes the operations on one PE.
     PeQuiet,
-    /// A quiet that does not wait. It ends only if everything is complete.
+    /// A test for quiet. The event only ends if all operations are complete.
     QuietTest,
-    /// At once: a wait or test has seen what it was to see of a word of this PE.
+    /// A wait or test has found that a word of this PE compares. Without a duration.
     Seen,
-    /// At once: a lock is taken, or given up.
+    /// A lock was taken (true) or released. Without a duration.
     LockHeld(bool),
-    /// At once: a block of the heap is allocated, or freed.
+    /// A block of the heap was allocated or freed. Without a duration.
     Block {
         is_allocated: bool,
     },
 }
 
-/// The kind of an access and its properties.
+/// The kind of an access, and its properties.
 #[derive(Clone, Copy)]
 pub(crate) struct AccessEvent {
     pub(crate) kind: AccessKind,
     pub(crate) effect: Effect,
     /// The symmetric argument.
     pub(crate) argument: Argument,
-    /// The words of an atomic operation.
+    /// The kind of word of an atomic operation.
     pub(crate) word: WordKind,
-    /// The signal that follows the data; 0 for none.
+    /// The address of the signal that follows the data; 0 if there is none.
     pub(crate) signal: usize,
-    /// Its context is one of `SHMEM_TEAM_SHARED` or of a team split from it.
+    /// True if the team of the context is, or was split from, `SHMEM_TEAM_SHARED`.
     pub(crate) of_shared: bool,
 }
 
-/// The effect of an access on the memory of the PE.
+/// The effect of an access on the memory of the target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Reads,
     Writes,
-    /// It writes if the word has the value that the program expects.
+    /// Writes if the word has the expected value.
     WritesIfEqual,
 }
 
@@ -136,7 +136,7 @@ pub(crate) enum Argument {
 }
 
 impl Argument {
-    /// Returns its name in the standard.
+    /// Returns the name of the argument in the standard.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Argument::Dest => "dest",
@@ -146,38 +146,38 @@ impl Argument {
     }
 }
 
-/// The place of this PE in a collective.
+/// This PE as a member in a collective.
 #[derive(Clone, Copy)]
 pub(crate) struct Membership {
-    /// A number of the members.
+    /// A number that identifies the members.
     pub(crate) team: u64,
-    /// Which collective of theirs it is.
+    /// The number of the collective on the team.
     pub(crate) nth: u64,
-    /// The number of members, and which one this PE is.
+    /// The number of members, and the number of this PE among them.
     pub(crate) n: u32,
     pub(crate) me: u32,
-    /// The members whose arrays its result comes from: the root, or a number.
+    /// The members on whose arrays the result depends: the root, or a number of first members.
     pub(crate) follows: (FollowedMembers, u32),
 }
 
 impl Event {
-    /// Returns an event that concerns no memory, on the default context.
+    /// Creates an event on the default context, without a target and without memory.
     pub(crate) fn new(call: Call, action: Action) -> Event {
         let (ctx, remote, local) = (ContextHandle::DEFAULT, ByteBlocks::NONE, ByteBlocks::NONE);
         Event { call, action, ctx, pe: NO_PE, remote, local }
     }
 
-    /// Returns the event with these bytes as its own memory.
+    /// Sets bytes of this PE, for an event without a target.
     pub(crate) fn of<T>(self, start: *const T, nbytes: usize) -> Event {
         Event { remote: ByteBlocks::one(start.addr(), nbytes), ..self }
     }
 
-    /// Adds contiguous bytes of this PE.
+    /// Sets the local buffer, which is contiguous.
     pub(crate) fn with_buffer<T>(self, buffer: *const T, nbytes: usize) -> Event {
         Event { local: ByteBlocks::one(buffer.addr(), nbytes), ..self }
     }
 
-    /// Adds a signal that follows the data.
+    /// Sets the address of the signal that follows the data.
     pub(crate) fn with_signal(mut self, signal: usize) -> Event {
         if let Action::Access(access) = &mut self.action {
             access.signal = signal;

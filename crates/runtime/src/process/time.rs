@@ -30,12 +30,14 @@ pub(crate) use time_stamp::fast_nanoseconds;
 
 #[cfg(target_arch = "x86_64")]
 mod time_stamp {
-    //! The clock by the processor's time-stamp counter, which takes a third of the time to read it.
+    //! The time by the time-stamp counter of the processor, which takes a third of the time of
+    //! reading the clock.
     //!
-    //! The rate of the counter is that between the last two reads of the clock by the thread. It holds
-    //! for as long as these were apart, and a millisecond at most, so that it adds no larger error than
-    //! the reads have: some ten nanoseconds. That is less than a PE of the same node takes to see a
-    //! signal: the trace takes the last change before the end of a wait for its cause.
+    //! The rate of the counter is computed from the last two reads of the clock by the thread. It is
+    //! used for as long as the reads were apart, at most a millisecond, so that it adds no larger
+    //! error than the reads have: some ten nanoseconds. A PE of the same node needs longer to see a
+    //! signal. The trace depends on this: it shows the last store before the end of a wait as the
+    //! cause of its end.
 
     use super::nanoseconds;
     use core::arch::x86_64::{__cpuid, _rdtsc};
@@ -48,11 +50,11 @@ mod time_stamp {
     struct ClockRead {
         counter: u64,
         nanoseconds: u64,
-        /// Nanoseconds of a tick, in units of 1 / 2^[`RATE_BITS`].
+        /// The duration of a tick, in units of 1 / 2^[`RATE_BITS`] nanoseconds.
         rate: u64,
-        /// Ticks for which the rate holds.
+        /// The number of ticks after the read for which the rate is used.
         ticks: u64,
-        /// A time that was given already.
+        /// The latest time that was returned, which later results must not be below.
         earliest: u64,
     }
 
@@ -62,22 +64,23 @@ mod time_stamp {
         };
     }
 
-    /// Bits of a rate below one nanosecond.
+    /// The number of fractional bits of a rate.
     const RATE_BITS: u32 = 32;
-    /// The most ticks for which a rate holds: about a millisecond.
+    /// Maximum number of ticks for which a rate is used: about a millisecond.
     const MOST_TICKS: u64 = 1 << 22;
-    /// The most ticks that a read takes unless something interrupts it, and twice those of the fastest
-    /// read so far: the clock is known for any of these ticks.
+    /// Maximum number of ticks of a read that was not interrupted, and twice the ticks of the fastest
+    /// read so far. A slower read is not used for a rate, since it is not known at which of its ticks
+    /// the clock was read.
     const READ_TICKS: u64 = 1 << 12;
     static FASTEST_TWICE: AtomicU64 = AtomicU64::new(READ_TICKS);
 
-    /// Returns [`nanoseconds`], as the counter has gone on since the thread has last read them.
+    /// Returns the time in nanoseconds, computed from the counter and the last read of this thread.
     #[inline]
     pub(crate) fn fast_nanoseconds() -> u64 {
         let (counter, last) = (ticks(), LAST.get());
         match counter.wrapping_sub(last.counter) {
             passed if passed < last.ticks => last.after(passed),
-            // It reads the last time again: passed to it, that would be in memory here, too.
+            // `read` loads the last read itself: as an argument it would be in memory here, too.
             _ => read(),
         }
     }
@@ -101,7 +104,7 @@ mod time_stamp {
         let between = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
         let earliest = last.after(last.ticks).max(nanoseconds);
         LAST.set(ClockRead {
-            // 0 if it is of no use for a rate.
+            // 0 if the read cannot be used for a rate.
             counter: if is_whole { counter } else { 0 },
             nanoseconds,
             rate: (between / u128::from(passed.max(1))) as u64,
@@ -113,11 +116,11 @@ mod time_stamp {
 
     #[inline(always)]
     fn ticks() -> u64 {
-        // SAFETY: every processor of this architecture has the instruction.
+        // SAFETY: every x86-64 has the instruction.
         unsafe { _rdtsc() }
     }
 
-    /// Returns true if the counter has the same rate at any speed of the processor.
+    /// Returns true if the rate of the counter does not depend on the frequency of the processor.
     fn is_steady() -> bool {
         const INVARIANT: u32 = 1 << 8;
         static IS_STEADY: OnceLock<bool> = OnceLock::new();

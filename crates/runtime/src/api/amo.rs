@@ -1,5 +1,5 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU if the word is mapped, otherwise by
-//! the transport.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7). This CPU carries them out if the word is mapped
+//! here, otherwise the transport does.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -19,7 +19,7 @@ pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
     match mapped_polled_atomic(source, pe) {
-        // SAFETY: mapped and aligned.
+        // SAFETY: the lookup returns only mapped, aligned words.
         Some(at) => unsafe { T::fetch(at) },
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe);
@@ -43,15 +43,15 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     let pe = ctx.world_pe(call, pe);
     match mapped_polled_atomic(source, pe) {
         Some(at) => {
-            // SAFETY: mapped and aligned.
+            // SAFETY: the lookup returns only mapped, aligned words.
             let old = unsafe { T::fetch(at) };
-            // SAFETY: valid for a write by contract.
+            // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { fetch.write(old) }
         }
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe);
             let (dest, op) = (source.addr(), AmoOp::Fetch);
-            // SAFETY: valid for a write by contract.
+            // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, op, 0, 0) }
         }
     }
@@ -72,7 +72,7 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
 ) -> T {
     let pe = ctx.world_pe(call, pe);
     match mapped_polled_atomic(dest, pe) {
-        // SAFETY: mapped and aligned.
+        // SAFETY: the lookup returns only mapped, aligned words.
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
@@ -99,15 +99,15 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     let pe = ctx.world_pe(call, pe);
     match mapped_polled_atomic(dest, pe) {
         Some(at) => {
-            // SAFETY: mapped and aligned.
+            // SAFETY: the lookup returns only mapped, aligned words.
             let old = unsafe { T::compare_swap(at, cond, value) };
-            // SAFETY: valid for a write by contract.
+            // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { fetch.write(old) }
         }
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
             let (value, cond, op) = (value.to_bits(), cond.to_bits(), AmoOp::CompareSwap);
-            // SAFETY: valid for a write by contract.
+            // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
         }
     }
@@ -130,7 +130,7 @@ macro_rules! updates {
             let pe = ctx.world_pe(call, pe);
             match mapped_atomic(dest, pe) {
                 Some(at) => {
-                    // SAFETY: mapped and aligned.
+                    // SAFETY: the lookup returns only mapped, aligned words.
                     let _ = unsafe { <T as $bound>::$operation(at, value) };
                 }
                 None => {
@@ -168,7 +168,7 @@ macro_rules! fetching {
         ) -> T {
             let pe = ctx.world_pe(call, pe);
             match mapped_polled_atomic(dest, pe) {
-                // SAFETY: mapped and aligned.
+                // SAFETY: the lookup returns only mapped, aligned words.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
@@ -194,15 +194,15 @@ macro_rules! fetching {
             let pe = ctx.world_pe(call, pe);
             match mapped_polled_atomic(dest, pe) {
                 Some(at) => {
-                    // SAFETY: mapped and aligned.
+                    // SAFETY: the lookup returns only mapped, aligned words.
                     let old = unsafe { <T as $bound>::$name(at, value) };
-                    // SAFETY: valid for a write by contract.
+                    // SAFETY: the caller promises that `fetch` is valid for a write.
                     unsafe { fetch.write(old) }
                 }
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
                     let (dest, value) = (dest.addr(), value.to_bits());
-                    // SAFETY: valid for a write by contract.
+                    // SAFETY: the caller promises that `fetch` is valid for a write.
                     unsafe {
                         access.fetch_nbi(fetch.cast(), dest, T::WIDTH, AmoOp::$op, value, 0)
                     }
@@ -226,7 +226,7 @@ fetching! {
 /// As [`add`].
 #[inline(always)]
 pub unsafe fn inc<T: ArithmeticAmo, C: Context>(call: Call, ctx: C, dest: *mut T, pe: c_int) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { add(call, ctx, dest, T::ONE, pe) }
 }
 
@@ -241,7 +241,7 @@ pub unsafe fn fetch_inc<T: ArithmeticAmo, C: Context>(
     dest: *mut T,
     pe: c_int,
 ) -> T {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { fetch_add(call, ctx, dest, T::ONE, pe) }
 }
 
@@ -257,6 +257,6 @@ pub unsafe fn fetch_inc_nbi<T: ArithmeticAmo, C: Context>(
     dest: *mut T,
     pe: c_int,
 ) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { fetch_add_nbi(call, ctx, fetch, dest, T::ONE, pe) }
 }

@@ -1,8 +1,7 @@
-//! Splits as in Cray's shmemx.h: they return nothing, and every error ends the job.
+//! Splits of teams as in Cray's shmemx.h: they return no status, so every error ends the job.
 //!
-//! Errors that the standard's split returns as a status are messages here, issued before the
-//! members agree on anything. Only its members call the strided split, so no other PE takes part in
-//! it; the caller is a PE of the parent that may not know the others.
+//! The arguments are checked before the members agree on anything. Only the members of the new team
+//! call the strided split; no other PE of the parent takes part in it.
 
 use crate::call::{Call, fail};
 use crate::coll::collectives;
@@ -23,10 +22,9 @@ const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
 const COLOR: u64 = 6;
 
-/// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`,
-/// numbered by their places in the world. Its members alone have to call; any other member of the
-/// parent that calls gets the invalid team, which Cray calls `SHMEM_TEAM_NULL`, and waits for
-/// nobody.
+/// `shmemx_team_split_strided`: makes a team of the PEs `start + i * stride` of the parent for `i` below
+/// `size`, in the order of the world. Only the members of the new team must call. Another member of
+/// the parent that calls gets the invalid team (Cray's `SHMEM_TEAM_NULL`) without waiting.
 pub fn split_strided_by_members(
     call: Call,
     parent: TeamHandle,
@@ -56,7 +54,8 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     find(call, "parent_team", handle)
 }
 
-/// Returns the members of a triplet, whose start is its lowest PE; ends the job if it is not valid.
+/// Returns the members of a triplet whose start is the lowest PE. Ends the job with an error if the
+/// triplet is not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {
@@ -84,7 +83,7 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     members.ascending()
 }
 
-/// Returns the team of `members`, all of which call this with the same tag.
+/// Makes a team of `members`, all of which call this with the same tag.
 fn make(
     call: Call,
     split: Split,
@@ -109,9 +108,9 @@ fn make(
     }
 }
 
-/// `shmemx_team_split_2d` and `_3d`: for each dimension of a grid the team along it that the
-/// calling PE is in. All members of the parent call. Those beyond the grid are in no team; where
-/// the grid is larger than the parent, its last places are empty.
+/// `shmemx_team_split_2d` and `_3d`: makes, for each dimension of a grid, the teams along that
+/// dimension, and returns those of the calling PE. All members of the parent call. Members beyond the
+/// grid are in no team; if the grid is larger than the parent, its last places are empty.
 pub fn split_grid<const D: usize>(
     call: Call,
     parent: TeamHandle,
@@ -156,9 +155,9 @@ pub fn split_grid<const D: usize>(
     }
 }
 
-/// `shmemx_team_split`: the members of the parent, all of which call, that give the same color, by
-/// their keys and, where these are equal, by their places in the parent. No team for the color
-/// `SHMEM_COLOR_UNDEFINED`.
+/// `shmemx_team_split`: makes a team of the members of the parent that pass the same color, in the order
+/// of their keys, and of the parent where keys are equal. All members of the parent call. With the
+/// color `SHMEM_COLOR_UNDEFINED` a PE is in no team.
 pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
     if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(

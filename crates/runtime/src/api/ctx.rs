@@ -13,8 +13,9 @@ use crate::observers::counters::{self, ContextCounters};
 use crate::teams::registry;
 use core::ffi::c_long;
 
-/// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any: not
-/// collective. `None` for the invalid team, for unknown options, and when there are too many.
+/// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any team: not
+/// collective. Returns `None` for the invalid team, for unknown options, and if there are too many
+/// contexts.
 pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHandle> {
     let job = job::require(call);
     caller::check(call, job);
@@ -27,8 +28,8 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     contexts::add(team, root, members, options, (job.n_pes, job.settings.checks()))
 }
 
-/// `shmem_ctx_destroy` (§9.5.3): completes what was issued on it first; the invalid
-/// context is left alone.
+/// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context is
+/// ignored.
 pub fn destroy(call: Call, ctx: ContextHandle) {
     job::require(call);
     if ctx == ContextHandle::INVALID {
@@ -43,8 +44,9 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     endpoints::forget(ctx);
 }
 
-/// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones
-/// are their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
+/// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. With
+/// `SHMEM_CHECK`, ends the job with an error if one of them is private, since only its thread may
+/// destroy it.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
     for (ctx, is_private) in contexts::of_team(team) {
         if is_private && job::require(call).settings.checks() {
@@ -74,9 +76,8 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
     }
 }
 
-/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor
-/// completion, and on-node there is nothing to prepare. Over a network one for many small
-/// operations batches more of them.
+/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion. It
+/// has no effect on a node; over a network, small operations are batched during the session.
 pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     job::require(call);
     if ctx.is_valid(call) && options & SHMEM_CTX_SESSION_BATCH != 0 {
@@ -84,7 +85,7 @@ pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     }
 }
 
-/// `shmem_ctx_session_stop` (§9.9.3). Harmless when no session was started.
+/// `shmem_ctx_session_stop` (§9.9.3). Has no effect if no session was started.
 pub fn session_stop(call: Call, ctx: ContextHandle) {
     job::require(call);
     if ctx.is_valid(call) {
@@ -93,24 +94,24 @@ pub fn session_stop(call: Call, ctx: ContextHandle) {
 }
 
 fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
-    // With this setting every context is in one.
+    // With this setting every context is in a session all the time.
     if network::is_open() && !job::require(call).settings.aggregate {
         let done = endpoints::on(call, ctx, |endpoint| endpoint.session(is_open));
         network::or_fail(call, done);
     }
 }
 
-/// Operations of one direction.
+/// The operations of one direction on a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// Issued so far.
+    /// The number that was issued so far.
     pub issued: u64,
-    /// The number of these that are known to be complete.
+    /// The number that is known to be complete.
     pub completed: u64,
 }
 
-/// Writes and reads of a context so far: puts and atomic operations without a result, and gets and
-/// those with one. All are zero without `SHMEM_STATS`.
+/// Returns the writes and the reads on a context so far. Writes are puts and atomic operations without a
+/// result, reads are gets and the other atomic operations. All numbers are 0 without `SHMEM_STATS`.
 pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     job::require(call);
     contexts::require_for_network(call, ctx);
@@ -125,7 +126,7 @@ pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     ]
 }
 
-/// Records what is issued as complete if nothing of the context is in flight.
+/// Records that all operations on the context are complete, if none is in flight.
 fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
     let mut is_quiet = true;
     if network::is_open() {

@@ -1,7 +1,7 @@
 //! The symmetric heap (OpenSHMEM 1.6, §9.3).
 //!
-//! Every PE makes the same calls, so its own allocator returns the same offsets. The calls begin or
-//! end with the barriers that the standard requires.
+//! Every PE has an allocator of its own. All PEs make the same calls, so the allocators return the same
+//! offsets. The calls begin or end with the barriers that the standard requires.
 #![allow(unsafe_code)]
 
 use crate::api::lock;
@@ -19,24 +19,25 @@ use rushmem_heap::{AddressKind, Allocator, Misplaced};
 use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
-/// Alignment of what is allocated without one: that of the largest C type.
+/// The default alignment of a block: that of the largest C type.
 const ALIGNMENT: usize = 16;
 
-/// `shmem_malloc` (§9.3.1): null and no barrier for 0 bytes; null on all PEs when there is no room.
+/// `shmem_malloc` (§9.3.1): returns null without a barrier for 0 bytes, and null on all PEs if there is
+/// no room.
 pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
 
-/// `shmem_malloc_with_hints` (§9.3.5). All of the heap suits every use, but with
-/// `SHMEM_MALLOC_ATOMICS_REMOTE` also small blocks get huge pages. With `SHMEMX_MALLOC_NO_BARRIER`
-/// the caller sees to it that no PE uses the block of one that has not called.
+/// `shmem_malloc_with_hints` (§9.3.5). Every block suits every use, but with
+/// `SHMEM_MALLOC_ATOMICS_REMOTE` small blocks get huge pages, too. With `SHMEMX_MALLOC_NO_BARRIER` the
+/// program must ensure that no PE accesses the block on a PE that has not called yet.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
     allocate(call, ALIGNMENT, nbytes, hints)
 }
 
-/// `shmem_align` (§9.3.4). What the standard leaves undefined: a power of two below the size of a
-/// pointer, which old programs use, counts as that size; no power of two gives a null pointer,
-/// without a barrier, and with `SHMEM_CHECK` a message.
+/// `shmem_align` (§9.3.4). The standard leaves other alignments undefined: one below the size of a
+/// pointer, as old programs use, is rounded up to that size; one that is not a power of two returns
+/// null without a barrier, and with `SHMEM_CHECK` ends the job with an error.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     allocate(call, alignment, nbytes, 0)
 }
@@ -56,19 +57,19 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null, without a barrier, if
-/// either is 0.
+/// `shmem_calloc` (§9.3.6): allocates `count` elements of `nbytes` zero bytes; returns null without a
+/// barrier if either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     let all = count.saturating_mul(nbytes);
     zeroed_as(call, ALIGNMENT, all, &[("bytes", all as u64), ("count", count as u64)])
 }
 
-/// Allocates `nbytes` zero bytes, aligned to a power of two; null and no barrier for none.
+/// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0 bytes.
 pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     zeroed_as(call, alignment, nbytes, &[("bytes", nbytes as u64)])
 }
 
-/// Allocates zero bytes for a call with these arguments.
+/// Works as [`zeroed`], for a call with these arguments.
 fn zeroed_as(
     call: Call,
     alignment: usize,
@@ -81,29 +82,29 @@ fn zeroed_as(
     }
     let block = take(call, job, nbytes, alignment, false);
     if let Some(block) = block {
-        // SAFETY: a block of `nbytes` bytes that no PE uses before the barrier.
+        // SAFETY: the block has `nbytes` bytes, and no PE uses it before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
     }
     barrier_of_blocks(call, arguments);
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_realloc` (§9.3.3): as `malloc` for a null pointer, as `free` for 0 bytes; null and the
-/// block as it was when there is no room.
+/// `shmem_realloc` (§9.3.3): works as `malloc` for a null pointer and as `free` for 0 bytes. Returns null
+/// and leaves the block unchanged if there is no room.
 ///
 /// # Safety
-/// Nothing uses the block any more, on any PE, where it was before.
+/// No PE uses the block at its old address any more.
 pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
     let job = job::require(call);
     if ptr.is_null() {
         return malloc(call, nbytes);
     }
     if nbytes == 0 {
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that no PE uses the block any more.
         unsafe { free(call, ptr) };
         return null_mut();
     }
-    let arguments = [("size", nbytes as u64), at(call, job, ptr)];
+    let arguments = [("size", nbytes as u64), checked_offset(call, job, ptr)];
     barrier_of_blocks(call, &arguments);
     require_intact(call, job, ptr);
     let by = call.name();
@@ -125,16 +126,16 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     moved.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_free` (§9.3.2): no barrier for a null pointer.
+/// `shmem_free` (§9.3.2): returns without a barrier for a null pointer.
 ///
 /// # Safety
-/// Nothing uses the block any more, on any PE.
+/// No PE uses the block any more.
 pub unsafe fn free(call: Call, ptr: *mut c_void) {
     let job = job::require(call);
     if ptr.is_null() {
         return;
     }
-    barrier_of_blocks(call, &[at(call, job, ptr)]);
+    barrier_of_blocks(call, &[checked_offset(call, job, ptr)]);
     require_intact(call, job, ptr);
     let freed = with_allocator(job, |a| a.free(call.name(), ptr.cast()));
     checks::forget_blocks();
@@ -148,7 +149,8 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
 }
 
-/// Returns a block of the heap, if there is room, perhaps one for atomic operations of other PEs.
+/// Allocates a block of the heap, if there is room. `for_amos` says whether other PEs will carry out
+/// atomic operations on it.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
@@ -161,13 +163,13 @@ fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) 
     block
 }
 
-/// Reports to the observers that a block is allocated, or freed.
+/// Shows observers that a block was allocated or freed.
 fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
     observers::report(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
 }
 
-/// Gives a block that was just allocated huge pages, and makes it reachable for all PEs, before any
-/// uses it.
+/// Makes huge pages for a block that was just allocated, and makes it reachable by all PEs, before any
+/// of them uses it.
 fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
@@ -178,21 +180,21 @@ fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool)
     });
 }
 
-/// Handles an allocation for which there is no room.
+/// Records an allocation for which there was no room.
 #[cold]
 fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     let in_use = || with_allocator(job, |a| a.in_use());
     shortage::record_refusal(call, job, (nbytes, alignment), in_use);
 }
 
-/// Returns the place of a block in the heap, which is the same on all PEs.
+/// Returns the offset of a block in the heap, which is the same on all PEs.
 pub fn offset(call: Call, ptr: *const c_void) -> u64 {
     ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
 }
 
-/// Returns the place of a block, which must be the same on all PEs; an address outside the heap has
-/// none.
-fn at(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
+/// Returns the offset of a block as an argument that must be the same on all PEs. Ends the job with an
+/// error if the address is not in the heap.
+fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
     if !is_in_heap(ptr) {
         not_a_block(call, job, ptr);
     }
@@ -203,8 +205,8 @@ fn is_in_heap(ptr: *const c_void) -> bool {
     matches!(address::locate(ptr.addr(), 1), Some((Segment::Heap, _)))
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten, or
-/// this PE holds a lock in it.
+/// With `SHMEM_CHECK`, ends the job with an error if the guard of a block was overwritten, or if this PE
+/// holds a lock in the block.
 fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     if !job.settings.checks() {
         return;
@@ -221,21 +223,21 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     }
 }
 
-/// Why an address cannot be freed or moved, for callers who want to know instead of failing.
+/// Why an address cannot be freed or reallocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotABlock {
     /// The address is not in the symmetric heap.
     Outside,
-    /// No block is there: it was freed, or never was one.
+    /// There is no block at the address: it was freed, or never allocated.
     Free,
-    /// It is within a block, but not its start.
+    /// The address is inside a block, not at its start.
     Inside,
 }
 
 /// Checks that `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
 ///
 /// # Errors
-/// When it is not.
+/// If it is not.
 pub fn check_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     let job = job::require(call);
     if !is_in_heap(ptr) {

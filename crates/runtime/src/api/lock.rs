@@ -2,20 +2,20 @@
 //! PE.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
-//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every
-//! PE. One field of it, on the lock's home PE, names the last PE of the queue; the other one is
-//! this PE's node of the queue: whether the PE before has granted the lock to it, and which PE is
-//! next. So PEs get the lock in the order of their calls, each polls only its own word, and a lock
-//! of zero is free. `word` knows where the fields are in C's `long` and in Fortran's INTEGER.
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE,
+//! with two fields. On the home PE of the lock, one field names the last PE of the queue. The other
+//! field is the PE's node in the queue: whether the PE before it has granted the lock, and which PE is
+//! next. So PEs get the lock in the order of their calls, each polls only its own word, and a lock of
+//! zero is free. `word` has the fields in C's `long` and in Fortran's INTEGER.
 //!
-//! A PE enters the queue with a node of zero, and from then on other PEs only set bits of it. Where
-//! a network carries out atomic operations, one without an old value takes effect at any time
-//! before the next quiet. So a PE clears its node by an operation that returns the old value,
-//! before it enters the queue. The bits that others set may come late: this PE waits for each of
-//! them before it leaves the queue, and a CPU's load sees what was waited for.
+//! A PE enters the queue with a node of zero; from then on other PEs only set bits in it. If a network
+//! carries out atomic operations, one that returns no old value may take effect at any time before the
+//! next quiet. So a PE clears its node by an operation that returns the old value, before it enters
+//! the queue. The bits that other PEs set may take effect late, so a PE waits for each of them before
+//! it leaves the queue.
 //!
-//! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock
-//! twice, or clears one that it does not hold, gets a message instead of waiting forever.
+//! Threads of one PE share its node: `turns` decides which of them uses it. A PE that sets a lock
+//! twice, or clears one that it does not hold, ends the job with an error instead of waiting forever.
 #![allow(unsafe_code)]
 
 mod turns;
@@ -43,7 +43,7 @@ use std::ops::Range;
 use turns::TurnResult;
 use word::RemoteWord;
 
-/// A lock as this PE has it.
+/// A lock, as this PE uses it in a call.
 struct LockHandle<T> {
     call: Call,
     job: &'static Job,
@@ -67,7 +67,7 @@ impl<T: LockWord> LockHandle<T> {
                 job.n_pes
             );
         }
-        // Locks are spread over the PEs, so that many of them do not all burden the same one.
+        // The home PEs of different locks differ, so that many locks do not load one PE.
         let home = ((range.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
         LockHandle { call, job, word, home }
     }
@@ -76,7 +76,7 @@ impl<T: LockWord> LockHandle<T> {
         self.word.addr()
     }
 
-    /// Asks for this PE's node, before other threads of the PE that ask later.
+    /// Requests the use of this PE's node, among the threads of the PE in the order of their calls.
     fn take_turn(&self, wait: bool) -> TurnResult {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = LongWait::new(|| self.describe(None));
@@ -98,7 +98,7 @@ impl<T: LockWord> LockHandle<T> {
         unsafe { T::node(self.word) }
     }
 
-    /// Clears what the last time in the queue left in this PE's node. No other PE changes it now.
+    /// Clears this PE's node, which has bits of the last time in the queue. No other PE changes it now.
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
@@ -110,26 +110,25 @@ impl<T: LockWord> LockHandle<T> {
         self.node() & T::GRANTED != 0
     }
 
-    /// Returns the PE that is next, once it is known.
+    /// Returns the next PE of the queue, once it is known.
     fn next(&self) -> Option<Pe> {
         self.other(self.node() & !T::GRANTED, self.job.me())
     }
 
-    /// Makes this PE the last of the queue. Returns the former last.
+    /// Makes this PE the last one of the queue. Returns the former last PE.
     fn enqueue(&self) -> Option<Pe> {
         // SAFETY: the lock was checked to be symmetric and aligned.
         let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
         self.other(last, Pe(self.home as u32))
     }
 
-    /// Changes the last of the queue from one number of a field to the other. Returns the number
-    /// found.
+    /// Replaces the value of the last PE by compare-and-swap. Returns the former value.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
     }
 
-    /// Takes the lock with this PE's node, or passes that on if the lock is not free.
+    /// Takes the lock if it is free; otherwise lets the next thread use this PE's node.
     fn take_if_free(&self) -> bool {
         self.prepare();
         let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
@@ -140,13 +139,13 @@ impl<T: LockWord> LockHandle<T> {
         is_free
     }
 
-    /// Reports to the observers that the lock is taken, or given up.
+    /// Shows observers that the lock was taken or released.
     fn report_held(&self, is_taken: bool) {
         let event = Event::new(self.call, Action::LockHeld(is_taken));
         observers::report(|| event.of(self.word, size_of::<T>()));
     }
 
-    /// Leaves the queue if this PE is the last of it. Returns true if it was.
+    /// Leaves the queue if this PE is the last one. Returns true if it has left.
     fn retire(&self) -> bool {
         let last = self.replace_last(self.name(), 0);
         if last == self.name() {
@@ -158,8 +157,8 @@ impl<T: LockWord> LockHandle<T> {
         false
     }
 
-    /// Returns the other PE that a field of the word on `pe` names, if any: this one was in no
-    /// queue, or is not behind itself.
+    /// Returns the PE that a field of the word on `pe` names, if any. Ends the job with an error if it
+    /// names this PE, which cannot be, or no PE of the job.
     fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
         if named.0 >= self.job.n_pes || named == self.job.me() {
@@ -168,7 +167,7 @@ impl<T: LockWord> LockHandle<T> {
         Some(named)
     }
 
-    /// Ends the job, since the word on `pe` has a value that no routine writes.
+    /// Ends the job with an error: the word on `pe` has a value that no routine stores.
     #[cold]
     fn damaged(&self, pe: Pe) -> ! {
         fail!(
@@ -180,34 +179,33 @@ impl<T: LockWord> LockHandle<T> {
         )
     }
 
-    /// Sets bits in the node of another PE of the queue, and wakes that PE if it sleeps.
+    /// Sets bits in the node of another PE, and wakes that PE if it sleeps.
     fn add_to_node(&self, pe: Pe, bits: u32) {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::add_to_node(self.on(pe.0 as c_int), bits) };
         flags::area().ring(pe);
     }
 
-    /// Waits for another PE to set bits of this PE's node: the one before it, if that is known.
+    /// Waits until other PEs have set bits in this PE's node; `behind` is the PE before it, if known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || self.describe(behind);
         if address::are_atomics_by_network() {
-            // A network sets the bits when it likes, and then rings no doorbell.
+            // The network sets the bits at any time and rings no doorbell.
             backoff::until_seen(self.job, describe, ready);
         } else {
             backoff::until_rung(self.job, describe, ready);
         }
     }
 
-    /// Describes a wait for the lock: behind another PE, if that is known, or behind another thread
-    /// of this one.
+    /// Describes a wait for the lock, which `behind` holds or waits for, if that PE is known.
     fn describe(&self, behind: Option<Pe>) -> WaitDescription {
         let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
         (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
     }
 
-    /// Prints a message if another PE waits for a lock that is held at finalization, or a warning
-    /// if one might.
-    fn complain(&self) {
+    /// Ends the job with an error if this PE holds the lock at finalization and another PE waits for it;
+    /// warns if none does.
+    fn report_at_finalize(&self) {
         let (call, address) = (self.call, self.address());
         match self.next() {
             None => warning!(
@@ -223,7 +221,7 @@ impl<T: LockWord> LockHandle<T> {
     }
 }
 
-/// `shmem_set_lock`: wait for the lock and take it, in the order of the calls.
+/// `shmem_set_lock`: waits for the lock and takes it, in the order of the calls.
 ///
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
@@ -247,7 +245,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     lock.report_held(true);
 }
 
-/// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
+/// `shmem_test_lock`: takes the lock and returns 0 if it is free, otherwise returns 1.
 ///
 /// # Safety
 /// As [`set`].
@@ -259,7 +257,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     c_int::from(!is_taken)
 }
 
-/// `shmem_clear_lock`: complete what was issued on the default context and hand the lock on.
+/// `shmem_clear_lock`: completes the operations on the default context and passes the lock on.
 ///
 /// # Safety
 /// As [`set`].
@@ -282,21 +280,21 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     turns::pass(lock.address());
 }
 
-/// Checks before finalization that this PE holds no lock, which nobody could clear.
+/// Checks before finalization that this PE holds no lock.
 pub(crate) fn finalize(call: Call) {
     for (address, nbytes) in turns::held() {
         if nbytes == size_of::<c_int>() {
             LockHandle::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address))
-                .complain();
+                .report_at_finalize();
         } else {
             LockHandle::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address))
-                .complain();
+                .report_at_finalize();
         }
     }
     forget(0..usize::MAX);
 }
 
-/// Returns the places of the locks that this PE holds.
+/// Returns the locations of the locks that this PE holds.
 pub(crate) fn held() -> Vec<SymmetricLocation> {
     let Some(job) = job::known() else { return Vec::new() };
     let location = |(address, nbytes)| {
@@ -310,7 +308,7 @@ pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
     turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
 }
 
-/// Forgets the locks in memory that is freed, or all of them.
+/// Forgets the locks in a range of memory, which is freed.
 pub(crate) fn forget(block: Range<usize>) {
     turns::forget(block);
 }

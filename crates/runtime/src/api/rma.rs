@@ -1,8 +1,7 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
-//! A call finds the PE's copy of the address and copies. On-node, the non-blocking forms are the
-//! blocking ones, since a copy that is done is the fastest one. `remote` handles memory that is not
-//! mapped.
+//! A routine looks up the PE's copy of the address and copies the bytes. If it is mapped here, the
+//! non-blocking forms do the same as the blocking ones. `net::remote` accesses other memory.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -16,7 +15,7 @@ use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
-/// The blocking and the non-blocking form of a transfer, which is complete at the next quiet.
+/// Defines the blocking form of a transfer, and the non-blocking one, which the next quiet completes.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident = $transfer:ident, $at_quiet:literal;)*) => {$(
         $(#[$doc])*
@@ -29,32 +28,32 @@ macro_rules! forms {
             nelems: usize,
             pe: c_int,
         ) {
-            // SAFETY: the same contract.
+            // SAFETY: the caller's promises are those that the callee asks for.
             unsafe { $transfer::<T, C, $at_quiet>(call, ctx, dest, source, nelems, pe) }
         }
     )*};
 }
 
 forms! {
-    /// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
+    /// `shmem_put`: copies `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
     ///
     /// # Safety
-    /// `source` is valid for reads of `nelems` elements; nothing writes them during the call.
+    /// `source` is valid for reads of `nelems` elements, which nothing writes during the call.
     put = put_until, false;
 
-    /// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
+    /// `shmem_put_nbi`: a put that the next quiet completes (§9.6.2.1).
     ///
     /// # Safety
     /// As [`put`], but until the next quiet.
     put_nbi = put_until, true;
 
-    /// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
+    /// `shmem_get`: copies `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
     ///
     /// # Safety
-    /// `dest` is valid for writes of `nelems` elements; nothing else accesses them during the call.
+    /// `dest` is valid for writes of `nelems` elements, which nothing else accesses during the call.
     get = get_until, false;
 
-    /// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
+    /// `shmem_get_nbi`: a get that the next quiet completes (§9.6.2.2).
     ///
     /// # Safety
     /// As [`get`], but until the next quiet.
@@ -78,9 +77,9 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     }
     let nbytes = bytes_of::<T>(nelems);
     match mapped(dest, nbytes, pe) {
-        // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
+        // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller promises.
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
-        // SAFETY: valid by contract.
+        // SAFETY: as above.
         None => unsafe {
             remote::put::<C, AT_QUIET, false>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
         },
@@ -104,16 +103,16 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     }
     let nbytes = bytes_of::<T>(nelems);
     match mapped_polled(source, nbytes, pe) {
-        // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
+        // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid, as the caller promises.
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
-        // SAFETY: valid by contract.
+        // SAFETY: as above.
         None => unsafe {
             remote::get::<C, AT_QUIET, false>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
         },
     }
 }
 
-/// `shmem_p`: store one element to `dest` on `pe` (§9.6.1.2).
+/// `shmem_p`: stores one element to `dest` on `pe` (§9.6.1.2).
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -131,7 +130,7 @@ pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value:
     }
 }
 
-/// Executes [`p`] to an element that is not aligned, or not mapped here.
+/// Works as [`p`], for an element that is misaligned or not mapped here.
 #[cold]
 #[inline(never)]
 fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
@@ -140,13 +139,13 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         Some(to) => unsafe { mem::store(to, value) },
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
-            // SAFETY: a local element, reusable when the put returns.
+            // SAFETY: the source is a local element, and the put is complete locally on return.
             unsafe { remote::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
 
-/// `shmem_g`: load one element from `source` on `pe` (§9.6.1.6).
+/// `shmem_g`: loads one element from `source` on `pe` (§9.6.1.6).
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -164,7 +163,7 @@ pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe
     }
 }
 
-/// Executes [`g`] of an element that is not aligned, not mapped here, or where polls are counted.
+/// Works as [`g`], for an element that is misaligned or not mapped here, or while polls are counted.
 #[cold]
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
@@ -178,16 +177,16 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
         None => {
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
-            // SAFETY: a local element, filled when the get returns.
+            // SAFETY: the destination is a local element, and the get is complete on return.
             unsafe { remote::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe, call) };
-            // SAFETY: filled with the bytes of a `T`.
+            // SAFETY: the get has stored the bytes of a `T`.
             unsafe { value.assume_init() }
         }
     }
 }
 
-/// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst`
-/// elements apart (§9.6.1.4); with `bsize` 1, `shmem_iput` (§9.6.1.3).
+/// `shmem_ibput`: puts `nblocks` blocks of `bsize` elements (§9.6.1.4). The starts of two blocks are
+/// `dst` elements apart at the PE and `sst` elements apart here.
 ///
 /// # Safety
 /// `source` is valid for reads of every block.
@@ -209,7 +208,7 @@ pub unsafe fn ibput<T: Element, C: Context>(
         return;
     }
     match mapped(dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe) {
-        // SAFETY: the whole span of `to` is mapped, `source` is valid by contract.
+        // SAFETY: the whole span of `to` is mapped, `source` is valid, as the caller promises.
         Some(to) => unsafe {
             mem::copy_strided::<mem::VolatileLoads, T>(to, source, dst, sst, bsize, nblocks)
         },
@@ -217,14 +216,14 @@ pub unsafe fn ibput<T: Element, C: Context>(
             let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
             let block = bytes_of::<T>(bsize);
-            // SAFETY: valid by contract.
+            // SAFETY: the caller promises that every local block is valid.
             unsafe { access.put_strided(dest.addr(), source.cast(), strides, block, nblocks) }
         }
     }
 }
 
-/// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst`
-/// elements apart (§9.6.1.8); with `bsize` 1, `shmem_iget` (§9.6.1.7).
+/// `shmem_ibget`: gets `nblocks` blocks of `bsize` elements (§9.6.1.8). The starts of two blocks are
+/// `sst` elements apart at the PE and `dst` elements apart here.
 ///
 /// # Safety
 /// `dest` is valid for writes of every block.
@@ -246,7 +245,7 @@ pub unsafe fn ibget<T: Element, C: Context>(
         return;
     }
     match mapped(source, span::<T>(call, dst, sst, bsize, nblocks).1, pe) {
-        // SAFETY: the whole span of `from` is mapped, `dest` is valid by contract.
+        // SAFETY: the whole span of `from` is mapped, `dest` is valid, as the caller promises.
         Some(from) => unsafe {
             mem::copy_strided::<mem::AtomicLoads, T>(dest, from, dst, sst, bsize, nblocks)
         },
@@ -254,13 +253,14 @@ pub unsafe fn ibget<T: Element, C: Context>(
             let access = Access::of_bytes(call, ctx, Argument::Source, pe);
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
             let block = bytes_of::<T>(bsize);
-            // SAFETY: valid by contract.
+            // SAFETY: the caller promises that every local block is valid.
             unsafe { access.get_strided(dest.cast(), source.addr(), strides, block, nblocks) }
         }
     }
 }
 
-/// `shmem_iput`: put `nelems` elements that are `dst` and `sst` elements apart (§9.6.1.3).
+/// `shmem_iput`: puts `nelems` elements, which are `dst` elements apart at the PE and `sst` elements
+/// apart here (§9.6.1.3).
 ///
 /// # Safety
 /// As [`ibput`] with blocks of one element.
@@ -276,11 +276,12 @@ pub unsafe fn iput<T: Element, C: Context>(
     nelems: usize,
     pe: c_int,
 ) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { ibput(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
-/// `shmem_iget`: get `nelems` elements that are `dst` and `sst` elements apart (§9.6.1.7).
+/// `shmem_iget`: gets `nelems` elements, which are `sst` elements apart at the PE and `dst` elements
+/// apart here (§9.6.1.7).
 ///
 /// # Safety
 /// As [`ibget`] with blocks of one element.
@@ -296,11 +297,11 @@ pub unsafe fn iget<T: Element, C: Context>(
     nelems: usize,
     pe: c_int,
 ) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
-/// Returns the bytes of `nelems` elements; what overflows fits no segment.
+/// Returns the size of `nelems` elements, or `usize::MAX`, which fits no segment, if it overflows.
 #[inline(always)]
 pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
@@ -309,7 +310,7 @@ pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
 /// Copies elements, or bytes whose type is not known.
 ///
 /// # Safety
-/// Both are valid for `nelems` elements; what else the source is, `L` says.
+/// `to` is valid for writes and `from` for loads of the kind `L`, of `nelems` elements each.
 #[inline(always)]
 pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     dest: *mut T,
@@ -317,15 +318,16 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     nelems: usize,
 ) {
     if size_of::<T>() == 1 {
-        // SAFETY: the same contract; an element is a byte.
+        // SAFETY: the caller's promises; an element is a byte here.
         unsafe { mem::copy_bytes::<L>(dest.cast(), source.cast(), nelems) }
     } else {
-        // SAFETY: the same contract.
+        // SAFETY: the caller's promises are those that the callee asks for.
         unsafe { mem::copy_elements::<L, T>(dest, source, nelems) }
     }
 }
 
-/// Returns the bytes from the first to the end of the last block, at `dest` and at `source`.
+/// Returns the number of bytes from the first block to the end of the last one, at `dest` and at
+/// `source`. Ends the job with an error if a stride is too small.
 fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
     let one = |name: &str, stride: isize| {
         if stride < 1 || (stride as usize) < bsize {

@@ -1,5 +1,5 @@
-//! Signaling operations (OpenSHMEM 1.6, §9.8): data, followed by an update of a word that announces
-//! them.
+//! Signaling operations (OpenSHMEM 1.6, §9.8): a put, followed by an update of a word at the same PE that
+//! is visible only after the data.
 #![allow(unsafe_code)]
 
 use crate::api::rma::{bytes_of, copy};
@@ -18,7 +18,7 @@ use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};
 
-/// The blocking and the non-blocking form of a put with a signal.
+/// Defines the blocking and the non-blocking form of a put with a signal.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident = $completion:ident;)*) => {$(
         $(#[$doc])*
@@ -36,15 +36,15 @@ macro_rules! forms {
             pe: c_int,
         ) {
             let (update, end) = ((sig_addr, signal, sig_op), Completion::$completion);
-            // SAFETY: the same contract.
+            // SAFETY: the caller's promises are those that the callee asks for.
             unsafe { put_signal_until(call, ctx, dest, source, nelems, update, pe, end) }
         }
     )*};
 }
 
 forms! {
-    /// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`)
-    /// with `signal` on the word `sig_addr` of the same PE, never seen before the data.
+    /// `shmem_put_signal` (§9.8.1): a put, then an update of the word `sig_addr` at the same PE with
+    /// `signal` by `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`).
     ///
     /// # Safety
     /// `source` is valid for reads of `nelems` elements.
@@ -78,16 +78,16 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     match (to, mapped_atomic(sig_addr, pe)) {
         (Some(to), Some(at)) => {
             if nelems > 0 {
-                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
+                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller promises.
                 unsafe { copy::<VolatileLoads, T>(to, source, nelems) };
             }
-            // SAFETY: mapped and aligned.
+            // SAFETY: the lookup returns only mapped, aligned words.
             unsafe { update_mapped(at, op, signal) }
         }
         _ => {
             let (dest, source) = (dest.addr(), source.cast());
             let update = (sig_addr.addr(), signal, op);
-            // SAFETY: valid by contract.
+            // SAFETY: `source` is valid, as the caller promises.
             unsafe { Access::put_signal(call, ctx, dest, source, nbytes, update, pe, completion) }
         }
     }
@@ -99,7 +99,7 @@ unsafe fn put_signal_until<T: Element, C: Context>(
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_ADD, pe) }
 }
 
@@ -109,7 +109,7 @@ pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
 }
 
@@ -127,7 +127,7 @@ unsafe fn update<C: Context>(
     let pe = ctx.world_pe(call, pe);
     let op = operation(call, sig_op);
     match mapped_atomic(sig_addr, pe) {
-        // SAFETY: mapped and aligned.
+        // SAFETY: the lookup returns only mapped, aligned words.
         Some(at) => unsafe { update_mapped(at, op, signal) },
         None => {
             let access = Access::of_signal(call, ctx, pe);
@@ -148,7 +148,7 @@ fn operation(call: Call, sig_op: c_int) -> AmoOp {
     }
 }
 
-/// `shmem_signal_fetch` (§9.8.4): the own signal word.
+/// `shmem_signal_fetch` (§9.8.4): returns a signal word of this PE.
 ///
 /// # Safety
 /// `sig_addr` is valid for reads.
@@ -158,19 +158,19 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     if job.settings.checks() {
         symmetric(call, "sig_addr", sig_addr.cast(), 8);
     }
-    // SAFETY: valid by contract, aligned as just checked.
+    // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let value = unsafe { u64::fetch(sig_addr) };
     network::count_read();
     observers::report(|| Event::new(call, Action::Seen).of(sig_addr, size_of::<u64>()));
     value
 }
 
-/// `shmem_signal_wait_until` (§9.11.15): wait for the own signal word, return the value that
+/// `shmem_signal_wait_until` (§9.11.15): waits for a signal word of this PE, and returns the value that
 /// satisfied the comparison.
 ///
 /// # Safety
 /// `sig_addr` is valid for reads.
 pub unsafe fn wait_until(call: Call, sig_addr: *mut u64, cmp: c_int, cmp_value: u64) -> u64 {
-    // SAFETY: the same contract.
+    // SAFETY: the caller's promises are those that the callee asks for.
     unsafe { wait::wait_for(call, sig_addr, cmp, cmp_value) }
 }

@@ -1,6 +1,7 @@
-//! Point-to-point synchronization (OpenSHMEM 1.6, §9.11): wait for or test words of this PE.
+//! Point-to-point synchronization (OpenSHMEM 1.6, §9.11): waits for words of this PE, and tests them.
 //!
-//! A word is loaded with acquire, so that what its writer ordered before it is visible on return.
+//! A word is loaded with acquire order, so that all that its writer has ordered before it is visible on
+//! return.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -22,26 +23,26 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The values with which the words are compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Values<T> {
-    /// All with the same value.
+    /// The same value for all words.
     Same(T),
-    /// Word `i` with element `i` of an array (the vector forms).
+    /// Element `i` of an array for word `i` (the vector forms).
     Each(*const T),
 }
 
 impl<T: Copy> Values<T> {
     /// # Safety
-    /// The array, if it is one, has more than `i` elements.
+    /// An array has more than `i` elements.
     #[inline]
     unsafe fn at(&self, i: usize) -> T {
         match *self {
             Values::Same(value) => value,
-            // SAFETY: by contract.
+            // SAFETY: the caller promises that the array has this element.
             Values::Each(values) => unsafe { values.wrapping_add(i).read() },
         }
     }
 }
 
-/// Returns true if `value` compares to `reference` as `cmp` says.
+/// Returns true if the comparison `cmp` of `value` with `reference` holds.
 #[inline(always)]
 fn holds<T: WaitWord>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
     match cmp {
@@ -75,10 +76,10 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     let _observed = observers::call(|| Event::new(call, Action::Wait).of(ivar, size_of::<T>()));
-    // SAFETY: valid by contract, aligned as just checked.
+    // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let mut value = unsafe { T::load_acquire(ivar) };
     if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
-        // No other PE could write it, so the wait would not end.
+        // No other PE can write the word, so the wait would not end.
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     let describe = || {
@@ -86,7 +87,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         (call, of_words(words, 0, true, cmp))
     };
     backoff::until_seen(job, describe, || {
-        // SAFETY: valid by contract, aligned as just checked.
+        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
@@ -94,7 +95,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     value
 }
 
-/// Reports to the observers that a word was seen.
+/// Shows observers that a word compares.
 #[inline]
 fn report_seen<T>(call: Call, word: *const T) {
     observers::report(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
@@ -105,7 +106,7 @@ fn report_seen<T>(call: Call, word: *const T) {
 /// # Safety
 /// `ivar` is valid for reads.
 pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller promises that the arrays are valid.
     unsafe { wait_for(call, ivar, cmp, cmp_value) };
 }
 
@@ -117,7 +118,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     let is_seen = backoff::is_seen(|| {
-        // SAFETY: valid by contract, aligned as just checked.
+        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
@@ -130,14 +131,14 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
     c_int::from(is_seen)
 }
 
-/// Returns a word that is waited for, in a status.
+/// Returns an awaited word in the form of a status.
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
     let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
     let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
     status::Word { location, in_memfd, nbytes, signed, wanted }
 }
 
-/// Returns these words and `more` as the subject of a wait.
+/// Returns the subject of a wait for these words and `more` others: for `all` of them or any.
 fn of_words(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
     let comparison = match cmp {
         SHMEM_CMP_EQ => "==",
@@ -150,7 +151,7 @@ fn of_words(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subje
     Subject::Words(Words { words, more, all, comparison: comparison.to_owned() })
 }
 
-/// A set of words: `nelems` from `ivars`, without those whose `status` is not 0.
+/// A wait set: `nelems` words from `ivars`, without those whose `status` is not 0.
 #[derive(Clone, Copy)]
 struct WaitSet<T> {
     call: Call,
@@ -162,8 +163,8 @@ struct WaitSet<T> {
 }
 
 impl<T: WaitWord> WaitSet<T> {
-    /// Ends the job with an error unless the arrays can be what the calls ask for. `others` are
-    /// further arguments.
+    /// Ends the job with an error if `ivars` is misaligned, or if a pointer to an array is null that must
+    /// not be. `others` are further arguments.
     fn check(&self, others: &[(&str, *const usize)]) {
         if self.nelems == 0 {
             return;
@@ -184,10 +185,10 @@ impl<T: WaitWord> WaitSet<T> {
     }
 
     /// # Safety
-    /// `i` is below `nelems`, and the arrays are valid as the calls ask.
+    /// `i` is below `nelems`, and the arrays are valid as the routines require.
     #[inline]
     unsafe fn includes(&self, i: usize) -> bool {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that `i` is below `nelems` and that the arrays are valid.
         self.status.is_null() || unsafe { self.status.wrapping_add(i).read() } == 0
     }
 
@@ -195,98 +196,98 @@ impl<T: WaitWord> WaitSet<T> {
     /// As `includes`.
     #[inline]
     unsafe fn holds(&self, i: usize) -> bool {
-        // SAFETY: `i` is below `nelems`.
+        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         let ivar = unsafe { self.ivars.add(i) };
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that `i` is below `nelems` and that the arrays are valid.
         let value = unsafe { T::load_acquire(ivar) };
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that `i` is below `nelems` and that the arrays are valid.
         let reference = unsafe { self.values.at(i) };
         holds(self.call, self.cmp, value, reference)
     }
 
-    /// Returns what a call waits for: `all` of the words that do not compare yet, or one of them.
+    /// Returns the subject of a wait for the words that do not compare yet: for `all` of them or any.
     ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn describe(&self, job: &Job, all: bool) -> WaitDescription {
         let mut missing = (0..self.nelems).filter(|&i| {
-            // SAFETY: `i` is below `nelems`.
+            // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             let included = unsafe { self.includes(i) };
-            // SAFETY: `i` is below `nelems`.
+            // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             included && !unsafe { self.holds(i) }
         });
-        // SAFETY: `i` is below `nelems`.
+        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         let wanted = |i| unsafe { self.values.at(i) };
         let word = |i| status_word(job, self.ivars.wrapping_add(i), wanted(i));
         let listed = missing.by_ref().take(MAX_LISTED).map(word).collect();
         (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
     }
 
-    /// Returns a wait for its words.
+    /// Returns the event of a wait for the words.
     fn event(&self) -> Event {
         Event::new(self.call, Action::Wait).of(self.ivars, self.nelems * size_of::<T>())
     }
 
     /// # Safety
-    /// The arrays are valid as the calls ask.
+    /// The arrays are valid as the routines require.
     unsafe fn is_empty(&self) -> bool {
-        // SAFETY: `i` is below `nelems`.
+        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         (0..self.nelems).all(|i| !unsafe { self.includes(i) })
     }
 
     /// # Safety
     /// As `is_empty`.
     unsafe fn all(&self) -> bool {
-        // SAFETY: `i` is below `nelems`.
+        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         (0..self.nelems).all(|i| unsafe { !self.includes(i) } || unsafe { self.holds(i) })
     }
 
-    /// Returns an index whose word satisfies the comparison. Where the search begins changes with
-    /// every one that was found in the process, so that no index is passed over forever (the
-    /// standard's note on `shmem_wait_until_any`).
+    /// Returns the index of a word that compares. Each successful search makes the next one in this
+    /// process begin elsewhere, so that no index is passed over forever (the standard's note on
+    /// `shmem_wait_until_any`).
     ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn any(&self) -> Option<usize> {
         static FOUND: AtomicUsize = AtomicUsize::new(0);
         let count = FOUND.load(Relaxed);
-        let first = beginning(count, self.nelems);
+        let first = start_of_search(count, self.nelems);
         let mut order = (first..self.nelems).chain(0..first);
-        // SAFETY: `i` is below `nelems`.
+        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         let found = order.find(|&i| unsafe { self.includes(i) } && unsafe { self.holds(i) })?;
         FOUND.store(count.wrapping_add(1), Relaxed);
         Some(found)
     }
 
-    /// Reports to the observers which words were seen.
+    /// Shows observers that the words with these indices compare.
     fn report(&self, seen: impl IntoIterator<Item = usize>) {
         if observers::any() {
             seen.into_iter().for_each(|i| report_seen(self.call, self.ivars.wrapping_add(i)));
         }
     }
 
-    /// Reports that all words of the set were seen.
+    /// Shows observers that all words of the set compare.
     ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn report_all(&self) {
-        // SAFETY: `i` is below `nelems`.
+        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         let included = (0..self.nelems).filter(|&i| unsafe { self.includes(i) });
         self.report(included);
     }
 
-    /// Writes all satisfied indices to `indices`, returns how many.
+    /// Stores the indices of all words that compare in `indices`. Returns the number of them.
     ///
     /// # Safety
     /// As `is_empty`; `indices` is valid for writes of `nelems` indices.
     unsafe fn some(&self, indices: *mut usize) -> usize {
         let mut found = 0;
         for i in 0..self.nelems {
-            // SAFETY: `i` is below `nelems`.
+            // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             if unsafe { self.includes(i) } && unsafe { self.holds(i) } {
                 // SAFETY: fewer than `nelems` were written so far.
                 let at = unsafe { indices.add(found) };
-                // SAFETY: valid by contract.
+                // SAFETY: the caller promises room for `nelems` indices.
                 unsafe { at.write(i) };
                 found += 1;
             }
@@ -295,10 +296,10 @@ impl<T: WaitWord> WaitSet<T> {
     }
 }
 
-/// Returns where the search number `count` of a set begins: multiples of the golden ratio, whose
-/// fractions visit every part of the set also where other searches take every second or third turn
-/// (H. Weyl, 1916).
-fn beginning(count: usize, nelems: usize) -> usize {
+/// Returns the index at which search number `count` of a set begins. The fractions of the multiples of
+/// the golden ratio are distributed evenly (H. Weyl, 1916), even those of every second or third
+/// multiple, if other searches in the process take the ones between.
+fn start_of_search(count: usize, nelems: usize) -> usize {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let fraction = (count as u64).wrapping_mul(GOLDEN);
     ((u128::from(fraction) * nelems as u128) >> 64) as usize
@@ -339,28 +340,28 @@ macro_rules! sets {
 }
 
 sets! {
-    /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once when no word is in the set.
+    /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once if the set is empty.
     fn wait_until_all() -> () = |job, set| {
         let _observed = observers::call(|| set.event());
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         unsafe { set.report_all() };
     };
 
-    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
-    /// `SIZE_MAX` when no word is in the set.
+    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): returns the index of a word that compares, or
+    /// `SIZE_MAX` if the set is empty.
     fn wait_until_any() -> usize = |job, set| {
         let _observed = observers::call(|| set.event());
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         if unsafe { set.is_empty() } {
             return usize::MAX;
         }
         let mut found = None;
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         let describe = || unsafe { set.describe(job, false) };
         backoff::until_seen(job, describe, || {
-            // SAFETY: the same contract.
+            // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
         });
@@ -368,19 +369,19 @@ sets! {
         found.unwrap_or(usize::MAX)
     };
 
-    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): how many words satisfied the comparison, their
-    /// indices in `indices`; 0 when no word is in the set.
+    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): stores the indices of the words that compare in
+    /// `indices` and returns their number; 0 if the set is empty.
     fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
         let _observed = observers::call(|| set.event());
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         if unsafe { set.is_empty() } {
             return 0;
         }
         let mut found = 0;
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         let describe = || unsafe { set.describe(job, false) };
         backoff::until_seen(job, describe, || {
-            // SAFETY: the same contract.
+            // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0
         });
@@ -389,23 +390,22 @@ sets! {
         found
     };
 
-    /// `shmem_test_all` (§9.11.9, §9.11.12): 1 if all words of the set satisfy the comparison.
+    /// `shmem_test_all` (§9.11.9, §9.11.12): returns 1 if all words of the set compare.
     fn test_all() -> c_int = |job, set| {
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the arrays are valid.
         let is_seen = backoff::is_seen(|| unsafe { set.all() });
         if is_seen {
-            // SAFETY: the same contract.
+            // SAFETY: the caller promises that the arrays are valid.
             unsafe { set.report_all() };
         }
         c_int::from(is_seen)
     };
 
-    /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or
-    /// `SIZE_MAX`.
+    /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that compares, or `SIZE_MAX`.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
         backoff::is_seen(|| {
-            // SAFETY: the same contract.
+            // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
         });
@@ -413,12 +413,12 @@ sets! {
         found.unwrap_or(usize::MAX)
     };
 
-    /// `shmem_test_some` (§9.11.11, §9.11.14): how many words satisfy the comparison, their indices
-    /// in `indices`.
+    /// `shmem_test_some` (§9.11.11, §9.11.14): stores the indices of the words that compare in `indices`
+    /// and returns their number.
     fn test_some(indices: *mut usize) -> usize = |job, set| {
         let mut found = 0;
         backoff::is_seen(|| {
-            // SAFETY: the same contract.
+            // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0
         });
@@ -436,10 +436,10 @@ mod tests {
     fn every_index_has_its_turn_also_beside_other_searches() {
         for (nelems, step) in [(1, 1), (2, 1), (2, 2), (3, 3), (7, 5), (100, 2), (64, 64)] {
             let mut seen = vec![false; nelems];
-            (0..100 * nelems).for_each(|k| seen[beginning(k * step, nelems)] = true);
+            (0..100 * nelems).for_each(|k| seen[start_of_search(k * step, nelems)] = true);
             assert!(seen.iter().all(|&seen| seen), "{nelems} indices, every turn {step}");
         }
-        assert_eq!(beginning(5, 0), 0);
-        assert!(beginning(usize::MAX, usize::MAX) < usize::MAX);
+        assert_eq!(start_of_search(5, 0), 0);
+        assert!(start_of_search(usize::MAX, usize::MAX) < usize::MAX);
     }
 }

@@ -1,5 +1,5 @@
-//! Reports the events of this PE to the race detector of `SHMEM_CHECK=races`: a library of its own,
-//! which this file opens, and memory that the detectors of all PEs share.
+//! Shows the events of this PE to the race detector of `SHMEM_CHECK=races`: a separate library, opened
+//! here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 
 use super::event::{AccessEvent, AccessKind, Action, Effect, Event, Membership};
@@ -25,7 +25,7 @@ pub(crate) fn detector() -> Option<&'static Detector> {
     DETECTOR.get().copied()
 }
 
-/// Closes the detector when the library is finalized.
+/// Closes the detector, in the last finalize.
 pub(crate) fn close() {
     if let Some(detector) = detector() {
         (detector.close)();
@@ -80,7 +80,7 @@ fn order(detector: &Detector, event: &Event, order: Order) {
     (detector.order)(order, event.ctx.index() as u64, event.pe as u32);
 }
 
-/// Converts an access for the detector. Returns `None` for a transfer of a plan.
+/// Converts an access for the detector; `None` for a copy by the plan of a collective.
 fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
     use AccessKind::*;
     let operation = match access.kind {
@@ -114,8 +114,8 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
     CollectiveEvent { call, team, nth, n, me, follows, member, source, dest }
 }
 
-/// Opens the library, and attaches to the memory that PE 0 makes. Ends the job with an error if
-/// the PEs are not all on one machine, or the library is not installed.
+/// Opens the library of the detector, and attaches to the memory that PE 0 creates. Ends the job with an
+/// error if the PEs are not all on one machine, or if the library is not installed.
 pub(crate) fn open(call: Call, job: &Job) {
     let n_machines = job.session().nodes().n_nodes();
     if n_machines > 1 {
@@ -191,7 +191,7 @@ pub(crate) fn open(call: Call, job: &Job) {
              address space of all heaps: set a smaller SHMEM_SYMMETRIC_SIZE"
         );
     }
-    // A later init of the process has the same one.
+    // A later init of the process has the same detector.
     let _ = DETECTOR.set(detector);
 }
 
@@ -200,7 +200,7 @@ fn load(call: Call) -> &'static Detector {
     let beside = beside_this_code().map(|dir| dir.join(LIBRARY));
     let found = beside.filter(|path| path.exists());
     let name = found.unwrap_or_else(|| PathBuf::from(LIBRARY));
-    // SAFETY: a library of this project, whose initialization needs nothing.
+    // SAFETY: the library is part of Rushmem, and its initialization has no preconditions.
     let library = unsafe { Library::new(&name) };
     let library = match library {
         Ok(library) => ManuallyDrop::new(library),
@@ -210,7 +210,7 @@ fn load(call: Call) -> &'static Detector {
              name its directory in LD_LIBRARY_PATH"
         ),
     };
-    // SAFETY: a value of this type has that name.
+    // SAFETY: the library exports a value of this type by this name.
     let detector = unsafe { library.get::<*const Detector>(SYMBOL) };
     // SAFETY: the library stays loaded, and nothing changes the value.
     let detector = detector.ok().and_then(|detector| unsafe { detector.as_ref() });
@@ -223,18 +223,18 @@ fn load(call: Call) -> &'static Detector {
     }
 }
 
-/// Returns the directory of the file that this code is in.
+/// Returns the directory of the file that contains this code.
 fn beside_this_code() -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     let here = beside_this_code as *const c_void;
-    // SAFETY: fills in the structure.
+    // SAFETY: `dladdr` accepts any address and writes only to `info`.
     let found = unsafe { libc::dladdr(here, info.as_mut_ptr()) };
-    // SAFETY: zero, or filled in.
+    // SAFETY: filled in by `dladdr`, or still zeros, which are a valid value.
     let info = unsafe { info.assume_init() };
     if found == 0 || info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: a string of the loader.
+    // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(Path::new(name.to_str().ok()?).canonicalize().ok()?.parent()?.to_owned())
 }

@@ -1,5 +1,5 @@
-//! The trace of this PE: records of its calls and accesses in a ring in a mapped file, for
-//! `SHMEM_TRACE`. What is in the file outlives the process. `rushmem_trace::layout` describes it.
+//! The trace of this PE for `SHMEM_TRACE`: records of its calls and accesses, in a ring in a mapped file,
+//! which outlives the process. `rushmem_trace::layout` describes the file.
 #![allow(unsafe_code)]
 
 use super::event::{AccessKind, Action, Event};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 static RING: OnceLock<Ring> = OnceLock::new();
 
-/// The file while it is mapped: for the life of the process.
+/// The file of the trace, mapped for the life of the process.
 pub(crate) struct Ring {
     words: &'static [AtomicU64],
     capacity: u64,
@@ -39,23 +39,24 @@ pub(crate) fn get() -> Option<&'static Ring> {
     RING.get()
 }
 
-/// Records into a file with room for this number of records from now on. `words` are the first ones
-/// of its header from the second on.
+/// Creates the ring in a file, with room for `capacity` records. `words` are the words of the header
+/// from the second one on.
 ///
 /// # Errors
-/// When the file cannot be made or mapped.
+/// If the file cannot be extended or mapped.
 pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static Ring> {
     let nbytes = layout::file_bytes(capacity);
-    // A hole in a full disk would end the process at a store. Not all file systems reserve room.
+    // A store to a hole in the file would end the process if the disk is full. Not all file systems
+    // can reserve room.
     match fallocate(file, FallocateFlags::empty(), 0, nbytes as u64) {
         Err(Errno::OPNOTSUPP) => ftruncate(file, nbytes as u64)?,
         allocated => allocated?,
     }
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new range at an address of the kernel's choice.
+    // SAFETY: creates a mapping at an address that the kernel chooses.
     let start = unsafe { mmap(null_mut(), nbytes, protection, MapFlags::SHARED, file, 0) }?;
-    // SAFETY: the range has that many words, is aligned to a page and is never unmapped; other
-    // processes read the file when this one has ended.
+    // SAFETY: the mapping has that many words, is aligned to a page and is never unmapped; all
+    // accesses to it are atomic operations.
     let all = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), nbytes / WORD) };
     let ring = Ring { words: all, capacity: capacity as u64 };
     for (at, word) in (header::JOB..).zip(words) {
@@ -67,24 +68,24 @@ pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&
 }
 
 impl Ring {
-    /// Writes what is to be added to times of this PE from now on, at the begin or end of the job.
+    /// Stores, at the begin or the end of the job, the offset of the clock of PE 0 from that of this PE.
     pub(crate) fn set_clock(&self, at_end: bool, offset: i64) {
         let at = header::CLOCKS + 2 * usize::from(at_end);
         self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
         self.words[at].store(nanoseconds(), Release);
     }
 
-    /// Returns how many records there are.
+    /// Returns the number of records in the ring.
     pub(crate) fn n_records(&self) -> u64 {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
-    /// Returns how many records it has dropped.
+    /// Returns the number of records that newer ones have replaced.
     pub(crate) fn n_dropped(&self) -> u64 {
         self.words[header::BEGUN].load(Relaxed).saturating_sub(self.capacity)
     }
 
-    /// Begins a record, and returns its number, its first word and its time. If it is brief, it
+    /// Begins a record. Returns its number, the index of its first word, and its time. A brief record
     /// ends at the same time.
     #[inline(always)]
     fn begin(
@@ -117,14 +118,14 @@ impl Ring {
             word.store(value, Relaxed);
         }
         slot[record::NUMBER].store(number, Release);
-        // A call behind a long computation is one for which others may have waited.
+        // Other PEs may have waited for a call that comes after a long computation.
         if since >= LOCATED {
             self.locate(call, slot, number);
         }
         (number, at, begin)
     }
 
-    /// Ends a record, unless others have taken its place.
+    /// Ends a record, unless a newer one has replaced it.
     #[inline(always)]
     fn end(&self, call: Call, (number, at, begin): ObserverState) {
         let (slot, end) = (self.slot(at), fast_nanoseconds());
@@ -137,7 +138,7 @@ impl Ring {
         }
     }
 
-    /// Adds to a record, which is whole already, where the program makes the call.
+    /// Adds to a record, which is complete already, where the program makes the call.
     #[cold]
     fn locate(&self, call: Call, slot: &[AtomicU64], number: u64) {
         let name = self.located_name(call);
@@ -152,24 +153,24 @@ impl Ring {
         &self.words[at..at + RECORD_WORDS]
     }
 
-    /// Returns the place of the name of a function, which is written at its first call. Where there
-    /// is no room for it, the last place, which stays empty.
+    /// Returns the index of the name of a function, which is stored at the first call. If there is no
+    /// room for it, returns the index of the last name, which is empty.
     #[inline(always)]
     fn name(&self, call: Call) -> u16 {
         let key = std::ptr::from_ref(call.0).addr();
-        let i = first_place(key);
-        if KEYS[i].load(Acquire) == key { i as u16 } else { self.place_of_name(key, call).0 }
+        let i = first_index(key);
+        if KEYS[i].load(Acquire) == key { i as u16 } else { self.find_name(key, call).0 }
     }
 
-    /// Returns the place of the name of a function with where the program calls it, which another
-    /// thread finds out. Without the latter where little room is left for names.
+    /// Returns the index of a name that also says where the program makes the call. Another thread finds
+    /// the place and stores it later. If half of the names are in use, returns the name alone.
     fn located_name(&self, call: Call) -> u16 {
         static LOCATED: AtomicUsize = AtomicUsize::new(0);
         if LOCATED.load(Relaxed) >= N_NAMES / 2 {
             return self.name(call);
         }
         let key = std::ptr::from_ref(call.0).addr() ^ stack::digest() as usize;
-        let (name, is_new) = self.place_of_name(key, call);
+        let (name, is_new) = self.find_name(key, call);
         if is_new {
             LOCATED.fetch_add(1, Relaxed);
             LOOKUPS.fetch_add(1, AcqRel);
@@ -184,11 +185,11 @@ impl Ring {
         name
     }
 
-    /// Returns the place of a name by its key, and whether it is new.
+    /// Returns the index of a name by its key, and whether the name is new.
     #[inline(never)]
-    fn place_of_name(&self, key: usize, call: Call) -> (u16, bool) {
+    fn find_name(&self, key: usize, call: Call) -> (u16, bool) {
         for probe in 0..N_NAMES - 1 {
-            let i = (first_place(key) + probe) % (N_NAMES - 1);
+            let i = (first_index(key) + probe) % (N_NAMES - 1);
             if KEYS[i].load(Acquire) == key {
                 return (i as u16, false);
             }
@@ -214,20 +215,20 @@ impl Ring {
     }
 }
 
-/// The keys of the names, by place.
+/// The keys of the names, by index.
 static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
 
-/// Returns the place of a name unless another one was there before.
+/// Returns the index at which the search for a key begins.
 #[inline(always)]
-fn first_place(key: usize) -> usize {
+fn first_index(key: usize) -> usize {
     key / size_of::<&str>() % (N_NAMES - 1)
 }
 
-/// A call that lasts this long, or comes so long after the last one, has its place in the program
-/// in its record: in nanoseconds, many times what it takes to visit the stack.
+/// The duration in nanoseconds from which on a call is recorded with its place in the program, or of the
+/// time since the last call. Visiting the stack takes much less.
 const LOCATED: u64 = 100_000;
 
-/// The time for which the end of a trace waits for the places of calls.
+/// Maximum time that the end of a trace waits for the places of calls.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The number of places that are being looked up.
@@ -238,7 +239,7 @@ thread_local! {
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Waits until the places of calls are known.
+/// Waits until the places of all calls are known, for [`LIMIT`] at most.
 pub(crate) fn await_places() {
     let until = Instant::now() + LIMIT;
     while LOOKUPS.load(Acquire) > 0 && Instant::now() < until {
@@ -246,7 +247,7 @@ pub(crate) fn await_places() {
     }
 }
 
-/// Returns the number of this thread among those that were recorded.
+/// Returns the number of this thread among the threads of the trace.
 fn own_number() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! {
@@ -259,11 +260,11 @@ fn own_number() -> u32 {
     })
 }
 
-/// The number of the record of an event, or 0, the record's first word, and its time.
+/// The number of the record of an event, or 0 if it has none, the index of its first word, and its time.
 pub(super) type ObserverState = (u64, usize, u64);
 
-/// The part of a record that depends on its event: its kind, whether a quiet completes it, its
-/// bytes, and two words whose meaning depends on the kind.
+/// The part of a record that depends on the kind of event: the kind, whether a quiet completes it, the
+/// number of bytes, and two words whose meaning depends on the kind.
 type Recorded = (Kind, bool, usize, [u64; 2]);
 
 #[inline(always)]
@@ -301,10 +302,10 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
     (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
 }
 
-/// The most bytes of an access to mapped memory that takes no longer than to read the clock.
+/// Maximum number of bytes of a brief access to mapped memory: it takes no longer than reading the clock.
 pub(super) const BRIEF: usize = 64;
 
-/// Begins the record of an event, which ends at the same time if it is brief.
+/// Begins the record of an event, if it is recorded.
 pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
     match (get(), recorded(event)) {
         (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of, is_brief),
@@ -312,7 +313,7 @@ pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
     }
 }
 
-/// Ends it.
+/// Ends the record of an event.
 pub(super) fn end(event: &Event, state: ObserverState) {
     if state.0 > 0
         && let Some(ring) = get()

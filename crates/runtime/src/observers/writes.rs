@@ -1,7 +1,7 @@
-//! The last writes of this PE to memory of others, beside its status, so that those who explain why
-//! a PE waits for a word can say who wrote it last, and who allocated it.
+//! The record of this PE's last writes to other PEs, in shared memory behind its status. A hang report
+//! uses it to say which PE was the last to write a word for which another PE waits.
 //!
-//! They are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
+//! Writes are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
 use super::event::{Action, ByteBlocks, Effect, Event};
 use crate::call::{Call, thread};
@@ -18,24 +18,24 @@ use std::sync::atomic::{
     fence,
 };
 
-/// The number of writes.
+/// The number of recorded writes.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The ring of `rushmem_explain::writes`.
+/// The ring, whose layout `rushmem_explain::writes` describes.
 static RING: OnceLock<&[AtomicU64]> = OnceLock::new();
 
-/// Returns true if long waits are to be explained, and so who wrote a word.
+/// Returns true if the settings ask for explanations of long waits.
 pub(crate) fn are_wanted(settings: &Settings) -> bool {
     settings.checks() || settings.watchdog.is_some() || std::env::var_os(env::EXPLAINED).is_some()
 }
 
 /// Records writes into `ring` from now on.
 pub(crate) fn start(ring: &'static [AtomicU64]) {
-    // A later init of the process has the same one.
+    // A later init of the process has the same ring.
     RING.get_or_init(|| ring)[0].store(1, Release);
 }
 
-/// Records the start of an access, and where a block of the heap is allocated.
+/// Records an access that writes, and where a block of the heap is allocated.
 #[inline(always)]
 pub(super) fn begin(event: &Event) {
     if let Action::Block { is_allocated } = event.action {
@@ -52,8 +52,8 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Writes the entry of a write, unless another thread writes it, or has done so, a whole round of
-/// the ring later.
+/// Records a write. It is lost if another thread stores in the same entry of the ring, a whole round
+/// later.
 #[inline(always)]
 pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
     record_bytes(call, pe, bytes.addr, bytes.span());

@@ -1,8 +1,8 @@
-//! The locks that this PE holds or waits for, and the order of its threads.
+//! The locks that this PE holds or waits for, and the order in which its threads use them.
 //!
-//! A lock knows PEs, not threads: a PE has one node in its queue. So the threads of one PE first
-//! decide which of them uses the node, in the order of their calls; each of them then joins the
-//! queue of PEs again. This file must not know the form of a lock in symmetric memory.
+//! A PE has one node in the queue of a lock, whatever the number of its threads. So the threads take
+//! turns in using the node, in the order of their calls, and each of them enters the queue of PEs
+//! anew. The form of a lock in symmetric memory is not known here.
 
 use crate::memory::primitive::AtomicU32;
 use crate::net::flags;
@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A thread, by a number that no other has: quicker to have than what the standard library offers.
+/// A number of a thread, faster to get than a `ThreadId`.
 type ThreadNumber = u64;
 
 fn current() -> ThreadNumber {
@@ -20,41 +20,40 @@ fn current() -> ThreadNumber {
     OWN.with(|own| *own)
 }
 
-/// A lock that a thread of this PE uses: waits for, holds, or is giving back.
+/// A lock that threads of this PE wait for, hold, or release.
 struct LockTurn {
     /// The address of the lock in this process.
     lock: usize,
-    /// Bytes of its word.
+    /// The size of its word in bytes.
     nbytes: usize,
-    /// The thread that took the turn, `None` between two; any thread may give the lock back.
+    /// The thread whose turn it is; `None` between two turns. Any thread may release the lock.
     owner: Option<ThreadNumber>,
-    /// True if the PE has the lock.
+    /// True if the PE holds the lock.
     held: bool,
-    /// The number that the next thread draws.
+    /// The number that the next thread gets.
     next: u64,
     /// The number whose turn it is.
     serving: u64,
 }
 
 static TURNS: Mutex<Vec<LockTurn>> = Mutex::new(Vec::new());
-/// The number of turns that were passed on, on which the threads that wait for theirs sleep.
+/// The number of turns that have ended. Threads that wait for their turn sleep on this word.
 static PASSED: AtomicU32 = AtomicU32::new(0);
 
 /// The result of a request for a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TurnResult {
-    /// It is the caller's.
+    /// It is the turn of the caller.
     Yours,
     /// Another thread of this PE uses the lock.
     Taken,
-    /// The caller does, or a thread that may not run before the caller returns.
+    /// The caller uses it, or a thread that cannot run before the caller returns.
     Own,
 }
 
-/// Asks for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
-/// `wait` no answer is [`TurnResult::Taken`]; where other threads may call at the same time
-/// (`threads`), the caller waits for its turn then: `sleep` returns once the word no longer has the
-/// value, or earlier.
+/// Requests a turn. The lock then counts as held, until [`hold`] says otherwise. If another thread has
+/// the turn, the caller waits if `wait` is set; `threads` says whether other threads may call at the
+/// same time. `sleep` is given a word and its value; it returns when the value has changed, or earlier.
 pub(super) fn take(
     lock: usize,
     nbytes: usize,
@@ -77,9 +76,9 @@ pub(super) fn take(
     let mine = turn.next;
     turn.next += 1;
     loop {
-        // Changed under the mutex, so that no change between the look and the sleep is missed.
+        // The word changes only under the mutex, so that no change before the sleep is missed.
         let passed = PASSED.load(Relaxed);
-        // While this thread sleeps, the status lists the locks that this PE holds.
+        // The mutex is not held during the sleep: the status lists the locks of this PE.
         drop(turns);
         sleep(&PASSED, passed);
         turns = process::lock(&TURNS);
@@ -95,7 +94,7 @@ pub(super) fn take(
     }
 }
 
-/// Records whether the PE has the lock; returns whether that changed.
+/// Records whether the PE holds the lock. Returns true if that has changed.
 pub(super) fn hold(lock: usize, held: bool) -> bool {
     let mut turns = process::lock(&TURNS);
     match turns.iter_mut().find(|turn| turn.lock == lock) {
@@ -104,7 +103,7 @@ pub(super) fn hold(lock: usize, held: bool) -> bool {
     }
 }
 
-/// Passes the turn to the next thread, if there is one. The lock is not held.
+/// Ends a turn: passes it to the next thread, if there is one. The lock is not held.
 pub(super) fn pass(lock: usize) {
     let mut turns = process::lock(&TURNS);
     let Some(at) = turns.iter().position(|turn| turn.lock == lock) else { return };
@@ -120,15 +119,16 @@ pub(super) fn pass(lock: usize) {
     }
 }
 
-/// Returns the locks that this PE has: where, and how many bytes each has.
+/// Returns the address and the size of each lock that this PE holds.
 pub(super) fn held() -> Vec<(usize, usize)> {
     let turns = process::lock(&TURNS);
     turns.iter().filter(|turn| turn.held).map(|turn| (turn.lock, turn.nbytes)).collect()
 }
 
-/// Forgets the locks in memory that is freed, but for those that threads wait for.
+/// Forgets the locks in a range of memory, except those for which threads wait.
 pub(super) fn forget(block: Range<usize>) {
-    // One more than the owner; between two owners, the next one has not looked yet.
+    // A thread waits if more numbers were given than that of the owner. Between two owners, the next
+    // one has not woken yet.
     let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());
     process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }

@@ -1,7 +1,7 @@
 //! The two types of a lock: C's `long`, whose halves are the fields, and Fortran's default INTEGER,
 //! which has room for the fields in a job of up to 32,767 PEs.
 //!
-//! A field names a PE by its number plus one; zero is none.
+//! A field has the number of a PE plus one; zero stands for no PE.
 #![allow(unsafe_code)]
 
 use crate::api::amo;
@@ -11,7 +11,7 @@ use crate::net::contexts::Context;
 use core::ffi::{c_int, c_long};
 use rushmem_transport::mem::WaitWord;
 
-/// The default context, as a lock uses it.
+/// The default context, for the operations of a lock on its own words.
 #[derive(Clone, Copy)]
 struct LockContext;
 
@@ -42,27 +42,27 @@ pub struct RemoteWord<T> {
     pub(super) pe: c_int,
 }
 
-/// A type that can be a lock.
+/// A type of a lock.
 ///
 /// # Safety
-/// All functions ask that the word is symmetric and aligned.
+/// All functions require that the word is symmetric and aligned.
 #[expect(clippy::missing_safety_doc, reason = "one contract for all")]
 pub trait LockWord: Sized + 'static {
     /// The maximum number of PEs in a job.
     const MAX_PES: u32;
-    /// Set in the node of a PE that waits, once the lock is its own; the other bits are the next
+    /// The bit of a node that the PE before sets when it grants the lock; the other bits are the next
     /// PE.
     const GRANTED: u32;
 
-    /// Returns the node in this PE's word; what its writer did before is visible.
+    /// Loads this PE's node with acquire order.
     unsafe fn node(word: *const Self) -> u32;
-    /// Makes the node of this PE, which is in no queue, zero. It is zero when the call returns.
+    /// Sets the node of this PE, which is in no queue, to zero before the call returns.
     unsafe fn clear_node(own: RemoteWord<Self>);
-    /// Sets bits of a node, at the latest when this PE completes what it has issued.
+    /// Sets bits of a node. They are set at the latest after the next quiet of this PE.
     unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32);
-    /// Makes `last` the last PE of the queue and returns the one before it.
+    /// Makes `last` the last PE of the queue. Returns the former one.
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32;
-    /// Makes `last` the last PE of the queue if `cond` is; returns the one that was.
+    /// Makes `last` the last PE of the queue if that is `cond`. Returns the former one.
     unsafe fn compare_swap_tail(home: RemoteWord<Self>, cond: u32, last: u32) -> u32;
 }
 
@@ -106,7 +106,7 @@ impl LockWord for c_long {
     }
 }
 
-/// The first bit of the tail in an INTEGER; the bits below it are the node.
+/// The lowest bit of the tail in an INTEGER; the bits below are the node.
 const TAIL: u32 = 16;
 const NODE: u32 = (1 << TAIL) - 1;
 
@@ -120,39 +120,40 @@ impl LockWord for c_int {
         word & NODE
     }
 
-    // On the home PE others change the tail meanwhile, so this leaves it as it is.
+    // On the home PE other PEs change the tail meanwhile, so only the bits of the node are cleared.
     unsafe fn clear_node(own: RemoteWord<Self>) {
-        // SAFETY: symmetric and aligned by contract.
+        // SAFETY: the caller promises that the word is symmetric and aligned.
         unsafe { amo::fetch_and(own.call, LockContext, own.word.cast(), !NODE, own.pe) };
     }
 
     unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
-        // SAFETY: symmetric and aligned by contract.
+        // SAFETY: the caller promises that the word is symmetric and aligned.
         unsafe { amo::or(at.call, LockContext, at.word.cast(), bits, at.pe) };
     }
 
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the word is symmetric and aligned.
         unsafe { change_tail(home, |_| Some(last)) }
     }
 
     unsafe fn compare_swap_tail(home: RemoteWord<Self>, cond: u32, last: u32) -> u32 {
-        // SAFETY: the same contract.
+        // SAFETY: the caller promises that the word is symmetric and aligned.
         unsafe { change_tail(home, |tail| (tail == cond).then_some(last)) }
     }
 }
 
-/// Replaces the tail by what `next` makes of it, if anything, and leaves the node; the old tail.
+/// Replaces the tail by `next` of it, unless that is `None`, and leaves the node unchanged. Returns the
+/// former tail.
 ///
 /// # Safety
 /// As [`LockWord`].
 unsafe fn change_tail(home: RemoteWord<c_int>, next: impl Fn(u32) -> Option<u32>) -> u32 {
     let word = home.word.cast::<u32>();
-    // SAFETY: aligned by contract.
+    // SAFETY: the caller promises that the word is symmetric and aligned.
     let mut seen = unsafe { amo::fetch(home.call, LockContext, word, home.pe) };
     while let Some(tail) = next(seen >> TAIL) {
         let changed = tail << TAIL | seen & NODE;
-        // SAFETY: aligned by contract.
+        // SAFETY: the caller promises that the word is symmetric and aligned.
         let found =
             unsafe { amo::compare_swap(home.call, LockContext, word, seen, changed, home.pe) };
         if found == seen {

@@ -1,12 +1,12 @@
-//! A crash of the program: prints which signal ends the PE, in which function, file and line, and
-//! which memory it has touched.
+//! Prints a message when the program crashes: the signal, the function, file and line, and the memory
+//! that was accessed.
 //!
-//! The handler makes only calls that handlers may make, and needs little stack. A copy of the
-//! process reads the debug information and prints the message; if it meets a lock that the crash
-//! has left held, the limit on its time ends it, and the PE prints what it knows itself. The PE
-//! then ends by the signal, as it would without a handler. Signals for which the program, or the
-//! runtime of its language, has a handler are left to that one. Where several PEs of a node crash,
-//! one of them prints the message, and the others wait until it has; so do other threads.
+//! The handler only makes calls that are allowed in handlers, and needs little stack. A copy of the
+//! process reads the debug information and prints the message. The copy may block on a lock that was
+//! held at the crash; a time limit then ends it, and the PE prints a shorter message itself. The PE
+//! then ends by the signal, as it would without a handler. Signals for which the program or the runtime
+//! of its language has a handler are left alone. If several PEs of a node crash, or several threads,
+//! one of them prints the message and the others wait for it.
 #![allow(unsafe_code)]
 
 mod copy;
@@ -35,21 +35,22 @@ use std::thread::sleep;
 use std::time::Duration;
 use touched::Touched;
 
-/// Bytes of the stack on which the handler runs, since a crash may be an overflow of the program's.
+/// The size of the stack of the handler, which has a stack of its own since that of the program may
+/// have overflowed.
 const STACK: usize = 64 << 10;
 
 /// Seconds that reading the debug information may take.
 const LIMIT: u32 = 5;
 
-/// The time for which other PEs find the claim of a message where PEs share no memory yet.
+/// The time for which a PE keeps the claim of a message, if PEs share no memory yet.
 const CLAIM: Duration = Duration::from_secs(1);
 
-/// The value of the node's word from which on the message is printed.
+/// The value of the node's counter of crashes once the message was printed.
 const PRINTED: u64 = 1 << 32;
 
-/// The data that the handler needs once the job is known.
+/// What the handler knows of the job, once it is known.
 struct Reporter {
-    /// The first PE of the node, which has the word that PEs count themselves in.
+    /// The first PE of the node, which has the counter of crashes.
     first: Pe,
     /// True if `SHMEM_CHECK` is set.
     checks: bool,
@@ -57,17 +58,17 @@ struct Reporter {
 
 static REPORTER: OnceLock<Reporter> = OnceLock::new();
 
-/// The crash that is reported, for the copy of this process.
+/// The crash that is reported; read in the copy of this process.
 static CRASH: AtomicPtr<Crash> = AtomicPtr::new(null_mut());
 
-/// Installs the handler in a process that a launcher has started, before `main`.
+/// Installs the handler in a process that a launcher has started, before `main` runs.
 pub fn install_at_load() {
     if rushmem_bootstrap::node_memory().is_some() || rushmem_bootstrap::is_managed() {
         install();
     }
 }
 
-/// Installs the handler, unless it is there, and reports for this job.
+/// Installs the handler for a process of this job, unless it was installed before.
 pub(crate) fn install_for(job: &Job) {
     let first = flags::area().first_of_node(job.n_pes);
     if REPORTER.set(Reporter { first, checks: job.settings.checks() }).is_ok() {
@@ -75,7 +76,7 @@ pub(crate) fn install_for(job: &Job) {
     }
 }
 
-/// Installs the handler for those signals that have none, and a stack for it in this thread.
+/// Installs the handler for the signals that have none, and its stack in this thread.
 fn install() {
     set_stack();
     let signals = SIGNALS.into_iter().map(|(signal, _)| signal);
@@ -90,7 +91,7 @@ fn has_no_handler(signal: c_int) -> bool {
     known && unsafe { now.assume_init() }.sa_sigaction == libc::SIG_DFL
 }
 
-/// Gives this thread a stack for handlers, unless it has one.
+/// Sets a stack for signal handlers in this thread, unless it has one.
 fn set_stack() {
     let mut now = MaybeUninit::<libc::stack_t>::zeroed();
     // SAFETY: without a new stack it only fills in the present one.
@@ -100,7 +101,7 @@ fn set_stack() {
         return;
     }
     if let Some(stack) = copy::new_stack(STACK) {
-        // SAFETY: memory that nothing else uses.
+        // SAFETY: nothing else uses the memory.
         unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
     }
 }
@@ -108,23 +109,24 @@ fn set_stack() {
 extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     static REPORTS: AtomicI32 = AtomicI32::new(0);
     let context = context.cast();
-    // SAFETY: the kernel passes valid ones.
+    // SAFETY: the kernel passes valid pointers.
     let crash = unsafe { Crash::of(signal, info, context) };
-    // SAFETY: names the calling thread.
+    // SAFETY: `gettid` has no preconditions.
     let thread = unsafe { libc::gettid() };
     match REPORTS.compare_exchange(0, thread, AcqRel, Acquire) {
-        // SAFETY: the context that the kernel has passed.
+        // SAFETY: `context` is from the kernel.
         Ok(_) => unsafe { report(&crash, context) },
-        // The other thread ends the PE.
+        // Another thread reports its crash and ends the PE.
         Err(other) if other != thread => sleep(Duration::from_secs(2 * u64::from(LIMIT))),
-        // The report has crashed.
+        // The report itself has crashed.
         Err(_) => {}
     }
     // SAFETY: the default action, as it was before.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // The instruction that faults is executed again. A signal that was sent is sent again.
+    // A faulting instruction is executed again after the return. A signal that a process has sent must
+    // be sent again.
     if signal == libc::SIGABRT || crash.code <= 0 {
-        // SAFETY: blocked until this handler returns, then it ends the PE.
+        // SAFETY: the signal is blocked until this handler returns; then it ends the PE.
         unsafe { libc::raise(signal) };
     }
 }
@@ -132,12 +134,12 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 /// Prints the message, or waits until another PE has printed it.
 ///
 /// # Safety
-/// The context that the kernel has passed to the handler.
+/// `context` is the one that the kernel has passed to the handler.
 unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
     CRASH.store(std::ptr::from_ref(crash).cast_mut(), Release);
     let print = || {
         let task = CopyTask { crash, context, handler: describe, limit: LIMIT };
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that the context is from the kernel.
         if !unsafe { task.run() } {
             print_short(crash);
         }
@@ -159,9 +161,10 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
 /// Prints the message, in the copy.
 extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     memory::leave_the_heap();
-    // SAFETY: the context that the kernel has passed, in a process that ends here.
+    // SAFETY: the context is from the kernel, and this process ends in this function.
     let frame = unsafe { copy::name_of_frame(context.cast()) };
-    // SAFETY: it is on the stack of the handler that this process is a copy of, which stays mapped.
+    // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy has
+    // that stack, too.
     let crash = unsafe { &*CRASH.load(Acquire) };
     let place = CrashPlace::find(frame);
     let checks = REPORTER.get().is_some_and(|reporter| reporter.checks);
@@ -176,15 +179,15 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
     if is_first {
         warning::print(format_args!("{}{message}", process::pe_for_messages()));
         if REPORTER.get().is_none() {
-            // Other PEs find the claim meanwhile.
+            // Other PEs see the claim meanwhile.
             sleep(CLAIM);
         }
     }
-    // SAFETY: ends the copy at once.
+    // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(0) }
 }
 
-/// Prints the signal without its place, by calls that a handler may make.
+/// Prints the signal without its place, by calls that are allowed in handlers.
 fn print_short(crash: &Crash) {
     let mut message = Cursor::new([0u8; 256]);
     if let Some(pe) = process::pe() {
@@ -197,6 +200,6 @@ fn print_short(crash: &Crash) {
         crash.name()
     );
     let (nbytes, message) = (message.position() as usize, message.into_inner());
-    // SAFETY: as many bytes of a local.
+    // SAFETY: the message is a local array with at least that many bytes.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
 }

@@ -23,9 +23,9 @@ use crate::teams::registry;
 use core::ffi::c_int;
 use rushmem_explain::status::{Stage, Subject};
 
-/// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes
-/// the library; any other is a barrier. One that matches no init has no effect but a warning, since
-/// programs that do this run with other libraries.
+/// `shmem_finalize` (§9.1.4): the call that matches the first init destroys all teams and contexts and
+/// closes the library; any other call is a barrier. A call that matches no init only prints a warning,
+/// since such programs run with other libraries.
 pub fn finalize(call: Call) {
     if process::inits() == 0 && !process::is_child() {
         warning!(each: "{call}: called more often than shmem_init; the call has no effect");
@@ -37,7 +37,7 @@ pub fn finalize(call: Call) {
         close(call);
         return;
     }
-    // Nothing remains to be synchronized.
+    // All PEs are at their exit, so nothing is synchronized.
     process::decrement_inits();
     status::enter(Stage::Finalized);
     if let Err(error) = job.session().finalized() {
@@ -45,21 +45,21 @@ pub fn finalize(call: Call) {
     }
 }
 
-/// Ends an init: the last one closes the library, any other is a barrier.
+/// Ends an init. For the last init it closes the library; for any other it is a barrier.
 pub(crate) fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::inits() == 1;
     let counted = statistics::own(job).filter(|_| is_last);
     if is_last {
-        leave::ends();
+        leave::count_end();
         requests::complete_all(call, job);
         lock::finalize(call);
         checks::check_all_guards(call, job);
     }
-    // For PEs that wait for this one elsewhere.
+    // PEs that wait for this one elsewhere see that it is in finalize.
     status::finalizes(Some(registry::entered_collectives()));
     finalizing::enter(job);
-    // Other PEs may leave by another routine.
+    // Other PEs may call another routine here, so the name of the call is fixed.
     collectives::finalize(call!("shmem_finalize"));
     status::finalizes(None);
     if !is_last {
@@ -68,14 +68,14 @@ pub(crate) fn close(call: Call) {
     }
     races::close();
     if let Some(counted) = counted {
-        statistics::put_out(call, job, counted);
+        statistics::report(call, job, counted);
     }
-    job_trace::put_out(call, job);
+    job_trace::finish(call, job);
     ctx::destroy_of(call, None);
     rushmem_log::debug!("every PE finalizes");
     if network::is_open() {
-        // No PE leaves while others still complete operations on its memory, also on the flags of
-        // the barrier.
+        // A PE must not leave while others still have operations on its memory, for example on the
+        // flags of the barrier.
         endpoints::complete(call);
         let waits = status::show(nanoseconds(), (call, Subject::Exit));
         if let Err(error) = job.session().barrier() {
@@ -97,14 +97,14 @@ pub(crate) fn close(call: Call) {
     }
 }
 
-/// Returns the number of inits without a finalize yet; `None` where a finalize does not wait for
-/// other PEs, since there is nothing to finalize or all of them have come to their exit.
+/// Returns the number of inits that no finalize has matched; `None` if a finalize would not wait for
+/// other PEs, since the library is not initialized or all PEs are at their exit.
 pub fn inits_in_force() -> Option<u32> {
     let inits = process::inits();
     (inits > 0 && !process::job_has_ended()).then_some(inits)
 }
 
-/// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
+/// `shmem_global_exit` (§9.1.6): ends the job with `status`, whatever the other PEs do.
 pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);
     let status = exit_status(status);
@@ -112,14 +112,14 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     stdio::flush();
     let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
     if !launched {
-        // SAFETY: the program's own exit handlers run, as the standard asks.
+        // SAFETY: `exit` runs the exit handlers of the program, as the standard requires.
         unsafe { libc::exit(status) }
     }
     call::leave(launched, status)
 }
 
-/// Returns the exit status of the job. An operating system keeps the low 8 bits of a status: where
-/// these are 0 and the status is not, the job must not look as if it had succeeded.
+/// Returns the exit status of the job. The kernel keeps only the low 8 bits: a status whose low bits are
+/// 0 becomes 255, so that it is not taken for success.
 fn exit_status(status: c_int) -> c_int {
     match status & 0xff {
         0 if status != 0 => 255,

@@ -1,5 +1,5 @@
-//! The trace of the job, for `SHMEM_TRACE`: each PE makes its file and finds out how far its clock
-//! is from that of PE 0, and at the last finalize PE 0 makes one trace of all files.
+//! The trace of the job for `SHMEM_TRACE`: each PE creates its file and measures the offset of its clock
+//! from that of PE 0; at the last finalize PE 0 merges the files into one trace.
 
 use crate::call::{Call, fail};
 use crate::coll::collectives::{barrier_all, words};
@@ -21,17 +21,17 @@ use std::path::Path;
 
 /// The minimum number of records of a ring.
 const MIN_RECORDS: usize = 16;
-/// Records of all PEs of which PE 0 makes the trace of the job, in memory, in some seconds.
+/// Maximum number of records of all PEs that PE 0 merges, in memory and within some seconds.
 const MAX_RECORDS: u64 = 4 << 20;
-/// The number of times that a PE queries the clock of PE 0.
+/// The number of times that a PE asks for the clock of PE 0.
 const QUESTIONS: u64 = 32;
-/// PEs that ask at the same time.
+/// Maximum number of PEs that ask at the same time.
 const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / (3 * WORD);
 
-/// Records from the first init on, if the user asks for it.
+/// Starts recording, in the first init, if `SHMEM_TRACE` is set.
 pub(crate) fn start(call: Call, job: &Job) {
     let Some(directory) = &job.settings.trace else { return };
-    // It distinguishes the files of this job from others in the directory.
+    // The number distinguishes the files of this job from others in the directory.
     let number =
         words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
     let ring = trace::get().unwrap_or_else(|| {
@@ -63,20 +63,20 @@ fn make(directory: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&
     trace::start(&file, capacity, own)
 }
 
-/// Ends the trace of this PE, of which all are here; PE 0 writes that of the job.
-pub(crate) fn put_out(call: Call, job: &Job) {
+/// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job.
+pub(crate) fn finish(call: Call, job: &Job) {
     let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
     observers::remove(Subscriber::Trace);
     ring.set_clock(true, clock_offset(call, job));
     trace::await_places();
-    // All files are whole behind it.
+    // This also synchronizes: all files are complete afterwards.
     let [n_records, n_dropped] = [ring.n_records(), ring.n_dropped()]
         .map(|own| words(call, teams().world(), own).iter().sum::<u64>());
     if job.me != Pe(0) {
         return;
     }
-    // The program has done its work: what fails now is a warning. Without a stderr there is no
-    // place for it.
+    // The program has produced its result, so a failure is only a warning. It is lost if standard error
+    // is closed.
     let warn = |warning: &str| drop(writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}"));
     if n_dropped > 0 {
         warn(&format!(
@@ -101,7 +101,7 @@ pub(crate) fn put_out(call: Call, job: &Job) {
     }
 }
 
-/// Writes the trace of the job, and returns how many PEs are missing in it.
+/// Writes the trace of the job. Returns the number of PEs whose files are missing.
 fn write(directory: &Path, file: &Path) -> Result<u32, String> {
     let job = JobTrace::of_dir(directory)?;
     let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
@@ -112,9 +112,9 @@ fn write(directory: &Path, file: &Path) -> Result<u32, String> {
     Ok(job.missing().0)
 }
 
-/// Returns what is to be added to times of this PE for the clock of PE 0: 0 on its machine, on
-/// whichever virtual node. On each other machine the first PE asks PE 0 many times. The answer of
-/// the fastest exchange is as old as half of it, and wrong by as much at most.
+/// Returns the offset of the clock of PE 0 from that of this PE: 0 on the machine of PE 0. On each other
+/// machine the first PE asks PE 0 many times. The fastest exchange is used, and the answer is assumed
+/// to be from the middle of it, so that the error is at most half of its duration.
 fn clock_offset(call: Call, job: &Job) -> i64 {
     let machines = job.session().nodes().clone();
     let n_askers = machines.n_nodes() as usize - 1;
@@ -122,9 +122,9 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
         return 0;
     }
     let area = flags::area();
-    // In a receive buffer that nothing uses outside collectives, three words for each asker: the
-    // number of its question, that of the answer, and the answer. Of many askers some share the
-    // words: they ask in turn.
+    // A receive buffer is only in use during collectives. It has three words for each asker: the number
+    // of the question, the number of the answer, and the answer. If there are more askers than room,
+    // they ask in several turns.
     let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
     let machine = machines.node_of(job.me.0);
     let first = |machine| machines.members(machine).next();
@@ -146,7 +146,7 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     first(machine).map_or(0, |pe| offsets[pe as usize].cast_signed())
 }
 
-/// Answers with the clock until each asker has put its last question.
+/// Answers questions by the time of this PE, until each asker has asked its last question.
 fn answer(mut askers: Vec<usize>) {
     let area = flags::area();
     let mut answer = || {
@@ -163,7 +163,7 @@ fn answer(mut askers: Vec<usize>) {
     while !backoff::is_seen(&mut answer) {}
 }
 
-/// Returns how far the clock of PE 0 is ahead.
+/// Asks PE 0 for its time. Returns the offset of its clock.
 fn ask(at: usize) -> i64 {
     let area = flags::area();
     let exchange = |question| {

@@ -1,5 +1,5 @@
-//! Gathers the counters of all PEs at the last finalize, for `SHMEM_STATS`: PE 0 prints a table or
-//! writes a file.
+//! The statistics of the job for `SHMEM_STATS`: at the last finalize PE 0 gathers the counters of all PEs,
+//! and prints a table or writes a JSON file.
 
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -22,8 +22,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Counts from the first init on, if the user asks for it. PE 0 checks that the file can be
-/// written.
+/// Starts counting, in the first init, if `SHMEM_STATS` is set. PE 0 checks that the file can be written.
 pub(crate) fn start(call: Call, job: &Job) {
     if counters::get().is_some() {
         return;
@@ -43,14 +42,14 @@ pub(crate) fn start(call: Call, job: &Job) {
     observers::add(Subscriber::Counters);
 }
 
-/// Returns what this PE has counted until now; `None` if it does not.
+/// Returns the encoded counters of this PE; `None` if it does not count.
 pub(crate) fn own(job: &Job) -> Option<Vec<u8>> {
     let own = PeStatistics::new(job, counters::get()?);
     Some(rushmem_wire::encode(STATISTICS, &own))
 }
 
-/// Gathers what all PEs have counted, of which all are here, and puts it out.
-pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
+/// Gathers the counters of all PEs, each of which calls this, and prints or writes them on PE 0.
+pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     let pes = gather(call, job, own);
     if job.me != Pe(0) {
         return;
@@ -58,7 +57,7 @@ pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
     let pes = pes.iter().map(|bytes| rushmem_wire::decode(STATISTICS, bytes));
     let pes = pes.collect::<Result<Vec<PeStatistics>, _>>();
     let pes = pes.unwrap_or_else(|error| fail!(call, "{error}"));
-    // The program has done its work: what fails now is a warning.
+    // The program has produced its result, so a failure is only a warning.
     let written = match &job.settings.statistics {
         Statistics::Json(file) => {
             let all = JobStatistics::new(job, pes);
@@ -73,7 +72,7 @@ pub(crate) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
     }
 }
 
-/// Gathers the bytes of each PE at PE 0, through a receive buffer that nothing uses outside
+/// Gathers the bytes of each PE on PE 0, through a receive buffer, which is only in use during
 /// collectives.
 fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
@@ -94,7 +93,7 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
                 bytes.extend(receive_buffer.part(0, part(nbytes as usize).len()).read(Pe(pe)));
             }
         }
-        // The value that is shown next replaces this one.
+        // The next part replaces this one.
         collectives::barrier_all(call);
     }
     all
@@ -114,7 +113,7 @@ struct CallTime {
     nanoseconds: u64,
 }
 
-/// By the names of kinds.
+/// Traffic by the name of the kind of access.
 type TrafficByKind = BTreeMap<String, Traffic>;
 
 /// The operations issued on the contexts that had one index.

@@ -1,10 +1,10 @@
-//! Ends a process whose own threads have all ended while threads of the library are left.
+//! Ends a process in which only threads of the library are left.
 //!
-//! A process ends when its last thread does. A program may end its first thread with `pthread_exit`
-//! and continue in others; threads that the library, or a library below it, has started must not
-//! keep the process alive when the last of those has ended too. Therefore threads that start during
-//! an init are recorded. When the thread that called init ends, a further thread waits until only
-//! recorded threads are left, and then exits as the C library does after the last thread.
+//! A process ends when its last thread ends. A program may end its first thread with `pthread_exit` and
+//! go on in others. When these have ended, too, threads of the library, or of a library that it uses,
+//! must not keep the process alive. Therefore the threads that start during an init are recorded. When
+//! the thread that has called init ends, another thread waits until only recorded threads are left,
+//! and then exits as the C library does after the last thread.
 #![allow(unsafe_code)]
 
 use crate::net::network;
@@ -16,23 +16,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-/// Threads of the library, some of which may have ended.
+/// The recorded threads of the library, some of which may have ended.
 static LIBRARY_THREADS: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
-/// The interval at which remaining threads of the program are counted.
+/// The time between two checks for remaining threads of the program.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
 const NEVER_BLOCKED: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
 
-/// A thread of this process; its start time distinguishes it from a later one with the same number.
+/// A thread of this process. The start time distinguishes it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OsThread {
     number: u32,
     started: u64,
 }
 
-/// Calls a function that may start threads of the library, and records them. New threads that block
-/// all signals count as such: a thread that the program starts at the same time does not block all
-/// of them.
+/// Calls a function that may start threads of the library, and records them. They are recognized by
+/// blocking all signals, which threads that the program starts at the same time do not.
 pub(crate) fn recording<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
@@ -48,20 +47,20 @@ fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: it writes a key; the function outlives the process's threads.
+        // SAFETY: the call stores a key; the function exists until the process ends.
         let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initializer_ends)) };
         (status == 0).then_some(key)
     });
     if let Some(key) = *key {
-        // SAFETY: a key, and any value but null, which is never dereferenced.
+        // SAFETY: the key is valid. The value only must not be null; it is never dereferenced.
         unsafe { libc::pthread_setspecific(key, (&raw const LIBRARY_THREADS).cast()) };
     }
 }
 
-/// Handles the end of a thread that called an init.
+/// Called when a thread that has called an init ends.
 ///
 /// # Safety
-/// The C library calls it.
+/// Only the C library calls it, at the end of a thread.
 unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
     let needed = process::is_this_process() && !process::lock(&LIBRARY_THREADS).is_empty();
@@ -69,20 +68,20 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
         return;
     }
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    // If a transport needs the first thread, it stays here until the last finalize.
+    // If a transport needs the first thread, this thread stays here until the last finalize.
     if own == std::process::id() {
         exit_after_the_last(network::needs_first_thread);
     }
     let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
-    // Without memory for a thread, the process stays until it is ended from outside.
+    // If no thread can be started, the process stays until it is ended from outside.
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
-/// Exits when all threads of the program except this one have ended, as long as `waits` is true.
+/// Exits once all threads of the program except this one have ended. Returns when `waits` returns false.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {
-        // Two checks, since a listing may miss a thread that starts while another one ends.
+        // A list may miss a thread that starts while another one ends, so two lists are read.
         if only_librarys_are_left(own) && only_librarys_are_left(own) {
             std::process::exit(0);
         }
@@ -90,8 +89,8 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     }
 }
 
-/// Returns true if the process's first thread is this one or has ended (it stays in the list), and
-/// all other threads belong to the library.
+/// Returns true if the first thread of the process is this one or has ended, in which case it stays in
+/// the list, and all other threads are recorded ones.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
@@ -109,14 +108,15 @@ fn numbers() -> Vec<u32> {
     threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Returns a thread's state, and the thread; `None` if it has ended.
+/// Returns the state of a thread, and the thread; `None` if it has ended.
 fn inspect(number: u32) -> Option<(char, OsThread)> {
     let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
     let (state, started) = state_and_start(&stat)?;
     Some((state, OsThread { number, started }))
 }
 
-/// Returns the fields of a file `stat` behind the name, which may contain any characters.
+/// Returns the state and the start time from the text of `stat`. The name of the thread, which comes
+/// before them, may contain any characters.
 fn state_and_start(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();

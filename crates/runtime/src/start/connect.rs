@@ -172,7 +172,7 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     offer
 }
 
-/// Sends data to all PEs, and receive theirs.
+/// Sends data of this PE to all PEs, and returns the data of all.
 fn exchange<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
@@ -193,13 +193,13 @@ fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) ->
     }
 }
 
-/// The outcome of a step on one PE, with why it failed.
+/// The result of a step on one PE; the error is the reason.
 type StepResult = Result<(), String>;
 
-/// Ends a step on all PEs. The own result, once all have succeeded.
+/// Ends a step on all PEs. Returns the result of this PE if the step has succeeded on all of them.
 ///
 /// # Errors
-/// When some PEs failed; which ones, and why.
+/// If the step has failed on some PEs: which ones, and why. The text is the same on all PEs.
 fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
     let (has, own): (_, StepResult) = match own {
         Ok(has) => (Some(has), Ok(())),
@@ -213,8 +213,8 @@ fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String>
     Ok(has.expect("a failure here was returned above"))
 }
 
-/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped
-/// first.
+/// A transport over which every PE has transferred data, and the endpoint of the library, which is
+/// dropped before the transport.
 struct Tried {
     endpoint: Box<dyn Endpoint>,
     transport: Box<dyn Transport>,
@@ -325,10 +325,10 @@ fn with_first_way(
     Err(whys.join("; with atomic operations by the CPU of the target: "))
 }
 
-/// Opens a provider's transport, connect, and test it.
+/// Opens the transport of a provider, connects it and runs the probe.
 ///
 /// # Errors
-/// When some PEs could not; which ones, and why. It is the same on all PEs.
+/// If one of these has failed on some PEs: which ones, and why. The text is the same on all PEs.
 fn attempt(
     call: Call,
     job: &Job,
@@ -397,7 +397,7 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
     }
 }
 
-/// Opens a provider's transport and register the segments.
+/// Opens the transport of a provider and registers the segments of this PE.
 fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport, Error> {
     let mut transport = without_signals(|| (provider.open)(with))?;
     let layout = job.memory.layout();
@@ -444,8 +444,8 @@ fn connected(
     transport.internal_endpoint().map_err(|error| error.to_string())
 }
 
-/// Moves data to the next PE whose memory is not mapped here. All PEs are connected: one that knows
-/// no peers answers none.
+/// Runs the probe with the next PE whose memory is not mapped here. All PEs are connected by now, so that
+/// each can answer.
 fn probed(
     call: Call,
     job: &Job,

@@ -46,7 +46,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
             finalize::close(call!("start_pes (at exit)"));
         }
     }
-    leave::starts(finalize_at_exit);
+    leave::count_start(finalize_at_exit);
 }
 
 /// Counts an init; the first one joins the job, the first one after a last finalize returns to it.

@@ -157,7 +157,7 @@ impl Identified {
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
             statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
-            statics_start: record::are_addresses_shown().then(|| statics::own().start()),
+            statics_start: record::shows_addresses().then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
         };

@@ -73,14 +73,14 @@ pub(super) fn stack() -> u64 {
     digest(&bytes.map(|&byte| u64::from(byte)).collect::<Vec<u64>>())
 }
 
-/// Returns where the heaps of all PEs begin; `None` if no range is free on all of them.
+/// Returns the address of the heap that all PEs can use; `None` if there is no common one.
 pub(super) fn common_heap_address(records: &Records<StartupRecord>) -> Option<usize> {
     let lacks = |slice: &usize| records.position(|record| !record.reserved.contains(slice));
     let on_all = |slice: &usize| lacks(slice).is_none();
     records[0].reserved.iter().copied().find(on_all)
 }
 
-/// Keeps the agreed reservation alone.
+/// Returns the reservation at the common address, and releases the others.
 pub(super) fn keep_reservation(
     reserved: Vec<Reservation>,
     agreed: Option<usize>,
@@ -88,8 +88,8 @@ pub(super) fn keep_reservation(
     reserved.into_iter().find(|reservation| Some(reservation.slice()) == agreed)
 }
 
-/// Returns true if [`report_addresses`] will print addresses on some PE.
-pub(super) fn are_addresses_shown() -> bool {
+/// Returns true if [`report_addresses`] prints addresses.
+pub(super) fn shows_addresses() -> bool {
     rushmem_log::is_wanted!(DEBUG)
 }
 

@@ -1,12 +1,12 @@
-//! The memory of the copy of the process that describes a crash: new pages, since the crash may
-//! have damaged the program's heap, or left it locked.
+//! The allocator of the copy of a process that describes a crash: it uses new pages, since the heap of
+//! the program may be damaged or locked.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes that are mapped at once. Pages that nothing touches take no memory.
+/// The number of bytes that are mapped at once. Pages that are not used take no memory.
 const CHUNK: usize = 16 << 20;
 
 /// The allocator of librushmem: that of the C library. In the copy of a process that has crashed it
@@ -14,24 +14,23 @@ const CHUNK: usize = 16 << 20;
 pub struct CrashAllocator;
 
 static IS_COPY: AtomicBool = AtomicBool::new(false);
-/// The start of the unused bytes of the pages that were mapped last. Only the copy, which has one
-/// thread, uses this and `LEFT`, their number.
+/// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy uses these,
+/// which has one thread.
 static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes new pages for everything from now on. This process is the copy.
+/// Makes all further allocations use new pages, in the copy.
 pub(super) fn leave_the_heap() {
     IS_COPY.store(true, Relaxed);
 }
 
-// SAFETY: `System` is an allocator, and so is `new`: it hands out bytes that are mapped, aligned
-// and handed out once.
+// SAFETY: `System` is an allocator. `new` returns mapped, aligned bytes, and the same bytes only once.
 unsafe impl GlobalAlloc for CrashAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IS_COPY.load(Relaxed) {
             return new(layout);
         }
-        // SAFETY: the same contract.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -40,23 +39,23 @@ unsafe impl GlobalAlloc for CrashAllocator {
             // New pages are zeros.
             return new(layout);
         }
-        // SAFETY: the same contract.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !IS_COPY.load(Relaxed) {
-            // SAFETY: the same contract, and it is a block of the heap: the copy has no others.
+            // SAFETY: the caller keeps the contract of `GlobalAlloc`, and the block is from `System`.
             unsafe { System.dealloc(block, layout) }
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, nbytes: usize) -> *mut u8 {
         if !IS_COPY.load(Relaxed) {
-            // SAFETY: the same contract, and it is a block of the heap: the copy has no others.
+            // SAFETY: the caller keeps the contract of `GlobalAlloc`, and the block is from `System`.
             return unsafe { System.realloc(block, layout, nbytes) };
         }
-        // SAFETY: the caller's alignment, and a size that it promises to be valid with it.
+        // SAFETY: the caller promises that the new size is valid with this alignment.
         let other = new(unsafe { Layout::from_size_align_unchecked(nbytes, layout.align()) });
         if !other.is_null() {
             // SAFETY: a block of this layout, and a new one of the other size.
@@ -76,7 +75,7 @@ fn new(layout: Layout) -> *mut u8 {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let kind = kind | libc::MAP_NORESERVE;
-        // SAFETY: new memory of the system's choice, which stays mapped.
+        // SAFETY: creates a mapping at an address that the kernel chooses.
         let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
         if memory == libc::MAP_FAILED {
             return null_mut();

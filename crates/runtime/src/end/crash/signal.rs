@@ -1,4 +1,4 @@
-//! The signals that report a crash, and the data that the kernel passes to their handlers.
+//! The signals of a crash, and the data that the kernel passes to their handlers.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -20,12 +20,12 @@ pub(super) type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void
 
 /// Sets the handler of a signal.
 pub(super) fn handle(signal: c_int, handler: Handler) {
-    // SAFETY: zeros are a value of it: no flags, and an empty set of signals.
+    // SAFETY: zeros are a valid value: no flags, and an empty set of signals.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: a handler of the form that the flags promise, which makes only calls that handlers
-    // may make.
+    // SAFETY: the handler has the type that the flags require, and only makes calls that are allowed in
+    // handlers.
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
 }
 
@@ -46,19 +46,19 @@ pub(super) struct Crash {
 
 impl Crash {
     /// # Safety
-    /// What the kernel has passed to a handler.
+    /// The kernel has passed these values to a handler.
     pub(super) unsafe fn of(
         signal: c_int,
         info: *const libc::siginfo_t,
         context: *const libc::ucontext_t,
     ) -> Crash {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that the kernel has passed it.
         let info = unsafe { &*info };
         // SAFETY: every value of these bytes is one of an address, which counts for faults alone.
         let address = unsafe { info.si_addr() }.addr();
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that the kernel has passed it.
         let registers = unsafe { Registers::of(context) };
-        // SAFETY: names the calling thread.
+        // SAFETY: `gettid` has no preconditions.
         let thread = unsafe { libc::gettid() };
         let is_first_thread = thread.cast_unsigned() == std::process::id();
         Crash {
@@ -88,12 +88,12 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Reads them from a context.
+    /// Reads the registers from a context.
     ///
     /// # Safety
-    /// A context that the kernel has passed to a handler.
+    /// The kernel has passed the context to a handler.
     pub(super) unsafe fn of(context: *const libc::ucontext_t) -> Registers {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that the kernel has passed it.
         let machine = unsafe { &(*context).uc_mcontext };
         #[cfg(target_arch = "x86_64")]
         let [instruction, stack] =
@@ -103,13 +103,13 @@ impl Registers {
         Registers { instruction: instruction as usize, stack: stack as usize }
     }
 
-    /// Writes them to a context.
+    /// Writes the registers to a context.
     ///
     /// # Safety
-    /// A context that the kernel has passed to a handler, in a process in which the interrupted
-    /// function does not go on.
+    /// The kernel has passed the context to a handler, and the interrupted function is not resumed in
+    /// this process.
     pub(super) unsafe fn set(self, context: *mut libc::ucontext_t) {
-        // SAFETY: by contract.
+        // SAFETY: the caller promises that the kernel has passed it.
         let machine = unsafe { &mut (*context).uc_mcontext };
         #[cfg(target_arch = "x86_64")]
         {

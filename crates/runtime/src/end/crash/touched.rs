@@ -1,5 +1,5 @@
-//! The access that has led to a crash: to an address without usable memory, a call of an address
-//! that is no function, or an access beyond the end of the stack.
+//! Describes the access that has caused a crash: to an address without usable memory, a call of an
+//! address that is not a function, or an access beyond the end of the stack.
 
 use super::signal::Crash;
 use core::ffi::c_int;
@@ -8,36 +8,36 @@ use std::ops::Range;
 /// Addresses below this one count as offsets from a null pointer.
 const NEAR_NULL: usize = 64 << 10;
 
-/// The distance below the stack pointer within which functions access the stack before they have
-/// moved the pointer.
+/// The distance below the stack pointer within which functions may access the stack before they change
+/// the pointer.
 const BEYOND_TOP: usize = 64 << 10;
 
-/// The code of a fault at an address that no memory can have. The processor does not report the
-/// address.
+/// The code of a fault at an address that is not canonical. The processor does not report the address.
 const SI_KERNEL: c_int = 0x80;
 /// The code of an access that the protection of the memory does not allow.
 const SEGV_ACCERR: c_int = 2;
 /// The code of an access beyond the end of a file, or to memory that the kernel cannot provide.
 const BUS_ADRERR: c_int = 2;
 
-/// Returns true if the processor has found no memory for an access.
+/// Returns true if the signal reports an access to memory.
 fn is_fault(crash: &Crash) -> bool {
     matches!(crash.signal, libc::SIGSEGV | libc::SIGBUS) && crash.code > 0
 }
 
-/// Returns true if the program has called an address that is no function.
+/// Returns true if the program has called an address that is not a function.
 pub(super) fn is_call(crash: &Crash) -> bool {
     is_fault(crash) && crash.address == crash.registers.instruction
 }
 
-/// What a crash has touched, as a sentence.
+/// The access that has caused a crash.
 pub(super) struct Touched {
+    /// A clause that describes it.
     pub(super) what: String,
-    /// What helps, if that is known.
+    /// The remedy, if there is a better one than that of the place.
     pub(super) remedy: Option<String>,
 }
 
-/// Describes what was touched; `None` if the signal does not come from an access to memory.
+/// Describes the access; `None` if the signal does not report an access to memory.
 pub(super) fn describe(crash: &Crash) -> Option<Touched> {
     if !is_fault(crash) {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn describe(crash: &Crash) -> Option<Touched> {
     Some(Touched { what, remedy: None })
 }
 
-/// Returns true if the access was between the top of the stack and the memory of the stack.
+/// Returns true if the access was below the memory of the stack and near or above the stack pointer.
 fn overflows(crash: &Crash, maps: &str) -> bool {
     let top = crash.registers.stack;
     let stack = maps.lines().filter_map(writable).find(|range| top < range.end);
@@ -72,7 +72,7 @@ fn overflows(crash: &Crash, maps: &str) -> bool {
         .is_some_and(|stack| (top.saturating_sub(BEYOND_TOP)..stack.start).contains(&crash.address))
 }
 
-/// Returns the addresses of writable memory, from a line of the table of mappings.
+/// Returns the range of addresses of a line of /proc/self/maps, if the memory is writable.
 fn writable(line: &str) -> Option<Range<usize>> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;

@@ -1,6 +1,6 @@
-//! Describes how the PEs of the job reach each other, and why, in one line: for `SHMEM_DEBUG` and
-//! for tools that show it. Decides who carries out atomic operations over a transport: a pure
-//! function of what is requested and of what all PEs found, so that all PEs come to the same result.
+//! Describes in one line how the PEs of the job reach each other, and why, for `SHMEM_DEBUG` and for
+//! tools. Also decides whether CPUs or the network carry out atomic operations: a pure function of the
+//! settings and of what all PEs have found, so that the result is the same on all PEs.
 //!
 //! Operations of a CPU and of a network on one word are not atomic with respect to each other, so
 //! the decision is made once for a job. A job on one node has no transport, and there the CPU
@@ -69,7 +69,7 @@ fn scope(name: &str, n_pes: u32, n_nodes: u32) -> String {
     }
 }
 
-/// A way to carry out atomic operations, and why it is tried.
+/// A candidate for carrying out atomic operations, and why it is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AmoPath {
     pub(super) amos: Amos,
@@ -103,7 +103,7 @@ pub(super) fn ways(
 }
 
 impl AmoPath {
-    /// Returns who it is, and why.
+    /// Describes the choice and its reason.
     pub(super) fn describe(&self) -> String {
         let who = match self.amos {
             Amos::Software => "by the CPU of the target, on-node and off-node alike",

@@ -3,10 +3,9 @@
 
 use crate::process::{self, ProcessStat};
 use crate::snapshot::{PeSnapshot, ProcessState, WaitId};
-use crate::status::{STATUS_BYTES, Status, SymmetricLocation, Word};
+use crate::status::{self, STATUS_BYTES, Status, SymmetricLocation, Word};
 use crate::status_slot;
 use crate::symbols;
-use crate::words;
 use crate::writes::{self, LastWrite, RING_BYTES};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -99,7 +98,7 @@ impl<M: SharedMemory> Collector<M> {
     fn snapshot(&self, pe: &LocalPe) -> PeSnapshot {
         let snapshot = self.status_snapshot(pe);
         let waits = snapshot.status.iter().flat_map(|status| &status.waits);
-        let words = waits.filter_map(words::words_of).flat_map(|words| &words.words);
+        let words = waits.filter_map(status::words_of).flat_map(|words| &words.words);
         let values = words.map(|word| self.value(pe.local, word)).collect();
         PeSnapshot { values, writes: self.writes(pe.local), ..snapshot }
     }

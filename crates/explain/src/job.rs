@@ -2,8 +2,7 @@
 
 use crate::ranges;
 use crate::snapshot::{PeSnapshot, ProcessState};
-use crate::status::{Stage, Subject, SymmetricLocation, Wait};
-use crate::words;
+use crate::status::{self, Stage, Subject, SymmetricLocation, Wait};
 use std::collections::{BTreeMap, HashMap};
 
 /// Nanoseconds from which on a wait counts as long: shorter ones may end while the snapshots are
@@ -175,7 +174,7 @@ impl<'a> Pe<'a> {
         let values = self.snapshot.map_or(&[][..], |snapshot| &snapshot.values);
         let mut at = 0;
         waits.iter().map(move |wait| {
-            let nwords = words::words_of(wait).map_or(0, |words| words.words.len());
+            let nwords = status::words_of(wait).map_or(0, |words| words.words.len());
             let of_wait = values.get(at..at + nwords).unwrap_or_default();
             at += nwords;
             (wait, of_wait)

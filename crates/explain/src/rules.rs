@@ -1,14 +1,10 @@
 //! The conclusion: what each rule finds to be the cause of waits, and who waits for it.
 
-mod computing;
 mod deadlock;
-mod gone;
 mod in_flight;
-mod mismatch;
-mod stopped;
 mod writer;
 
-use crate::cause::{Cause, Kind, OF_A_KIND};
+use crate::cause::{self, Cause, Kind, OF_A_KIND};
 use crate::graph::Graph;
 use crate::job::{Description, Detail, Job, Pe, Situation};
 use crate::ranges;
@@ -16,8 +12,14 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// The rules, in the order of what they conclude.
-const RULES: [fn(&Graph) -> Vec<Cause>; 6] =
-    [gone::find, stopped::find, mismatch::find, deadlock::find, computing::find, in_flight::find];
+const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
+    cause::gone,
+    cause::stopped,
+    deadlock::find_mismatches,
+    deadlock::find,
+    cause::outside,
+    in_flight::find,
+];
 
 /// Calls in which PEs wait for a cause that are named.
 const CALLS: usize = 3;

@@ -3,8 +3,7 @@
 use crate::job::{Detail, Job};
 use crate::ranges::{self, enumerate_once};
 use crate::snapshot::PeSnapshot;
-use crate::status::{Collective, Subject, SymmetricLocation, Wait, Words};
-use crate::words::number;
+use crate::status::{Collective, Subject, SymmetricLocation, Wait, Words, number};
 
 /// Maximum number of columns of a line of an explanation, to which oshrun adds its name.
 pub const COLUMNS: usize = 100 - "oshrun: ".len();

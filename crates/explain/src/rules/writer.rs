@@ -3,9 +3,8 @@
 use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};
 use crate::ranges::{enumerate, sorted};
-use crate::status::Word;
+use crate::status::{self, Word};
 use crate::wording::{self, durations};
-use crate::words;
 use crate::writes::{ENTRIES, LastWrite};
 
 /// Words and PEs that are named.
@@ -88,7 +87,7 @@ fn newest<'a>(
 /// Returns the words for which a PE waits that do not compare.
 fn awaited<'a>(job: &Job<'a>, pe: u32) -> impl Iterator<Item = &'a Word> {
     job.pes[pe as usize].waits().flat_map(|(wait, values)| {
-        let words = words::words_of(wait);
+        let words = status::words_of(wait);
         let unmet = words.map(|words| words.unmet(values)).unwrap_or_default();
         unmet.into_iter().filter_map(move |index| words?.words.get(index))
     })

@@ -1,19 +1,19 @@
-//! The causes of waits, and the rules that find those of a single PE: its process has ended, is stopped,
-//! or is outside the library.
+//! The causes of waits, and the rules that find those of a single PE: its process has ended, is
+//! stopped, or is outside the library.
 
 use crate::graph::Graph;
 use crate::job::{Description, Pe, Situation};
 
-/// Causes of a kind that are shown.
+/// Maximum number of causes of one kind that are shown.
 pub const OF_A_KIND: usize = 3;
 
 /// A cause of waits.
 pub struct Cause {
     pub kind: Kind,
-    /// The nodes of the graph that are the cause, and the PEs that are.
+    /// The nodes of the graph that are the cause, and the PEs among them.
     pub nodes: Vec<u32>,
     pub pes: Vec<u32>,
-    /// What is said of it.
+    /// The sentences about the cause.
     pub description: Description,
 }
 
@@ -22,7 +22,7 @@ pub struct Cause {
 pub enum Kind {
     /// Hosts do not answer.
     HostSilent,
-    /// PEs have ended, finalized or come to their exit.
+    /// PEs have ended, finalized or reached their exit.
     Gone,
     /// Signals or debuggers have stopped PEs.
     Stopped,
@@ -34,24 +34,23 @@ pub enum Kind {
     Cycle,
     /// PEs wait for words that no PE can write any more.
     WordOfNobody,
-    /// PEs have not come through `shmem_init`, by what is known.
+    /// PEs have not completed `shmem_init`, as far as is known.
     NotStarted,
     /// PEs sleep outside the library.
     Sleeps,
     /// PEs compute.
     Computes,
-    /// PEs are on other hosts, of which nothing is known.
+    /// PEs are on other hosts, and nothing is known of them.
     Elsewhere,
     /// PEs wait for words that others can still write.
     WordOfOthers,
-    /// PEs wait without an end in sight, though nothing is known to prevent it.
+    /// PEs wait, and nothing is known that prevents the end of their waits.
     Open,
     /// All members are in the collective.
     UnderWay,
 }
 
-/// Finds PEs that take part in nothing any more, though others wait for them, and hosts that do not
-/// answer.
+/// Finds hosts that do not answer, and PEs that have left the job although others wait for them.
 pub fn gone(graph: &Graph) -> Vec<Cause> {
     let silent = states(graph, Kind::HostSilent, false, |of| {
         matches!(of.situation, Situation::HostSilent(_))
@@ -90,8 +89,8 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
     kinds.into_iter().filter_map(of_kind).collect()
 }
 
-/// Returns the PEs in this kind of situation, if there are any. `awaited`: only those for which
-/// others wait.
+/// Returns the PEs for which `is` holds as a cause, if there are any; with `awaited` only those for
+/// which others wait.
 fn states(graph: &Graph, kind: Kind, awaited: bool, is: impl Fn(&Pe) -> bool) -> Option<Cause> {
     let mut pes = graph.job.all(is);
     pes.retain(|pe| !awaited || !graph.backward[*pe as usize].is_empty());

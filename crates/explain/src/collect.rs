@@ -1,5 +1,5 @@
-//! The snapshots of the PEs of a node, made without their help: from the memory of the node, where
-//! their statuses are, from the kernel, and from the symbol table of the program.
+//! Makes snapshots of the PEs of a node without their help: from the statuses in the memory of the
+//! node, from the kernel, and from the symbol table of the program.
 
 use crate::process::{self, ProcessStat};
 use crate::snapshot::{PeSnapshot, ProcessState, WaitId};
@@ -10,12 +10,12 @@ use crate::writes::{self, LastWrite, RING_BYTES};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Time between two looks at a process, which show how much CPU time it uses.
+/// The time between two reads of the state of a process, which show whether it uses CPU time.
 pub const PAUSE: Duration = Duration::from_millis(200);
 
 /// The memory that the PEs of a node share.
 pub trait SharedMemory {
-    /// Copies the bytes at this offset. Returns false on failure.
+    /// Copies the bytes at an offset. Returns false if they cannot be read.
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool;
 
     /// Copies bytes of a static variable of the PE with this local number. Returns false if they
@@ -48,8 +48,8 @@ pub struct Collector<M> {
 }
 
 impl<M: SharedMemory> Collector<M> {
-    /// Makes a snapshot of each PE. `pause` is the time between two looks at its process; without
-    /// it, one look at its state is all that is known of the process.
+    /// Makes a snapshot of each PE. `pause` is the time between two reads of the state of its
+    /// process; without it, the state is read only once.
     pub fn snapshots(&self, pes: &[LocalPe], pause: Option<Duration>) -> Vec<PeSnapshot> {
         let look = |pid: u32, status: Option<&Status>| match pause {
             Some(_) => process::read(pid, status),
@@ -133,8 +133,8 @@ impl<M: SharedMemory> Collector<M> {
 }
 
 impl LocalPe {
-    /// Returns the process of the PE: the one that its status names, if that number means the same
-    /// process here, or else the one that was started. `None` where /proc shows neither.
+    /// Returns the process of the PE: the one of its status, if this process is in the same PID
+    /// namespace, or else the one that was started. `None` if /proc shows neither.
     pub fn process(&self, status: Option<&Status>) -> Option<u32> {
         let own = process::pid_namespace()?;
         let is_seen = |status: &&Status| own == status.pid_namespace;
@@ -142,7 +142,7 @@ impl LocalPe {
     }
 }
 
-/// Returns the nanoseconds of the clock by which PEs say when a wait began.
+/// Returns the time in nanoseconds, by the clock of the begin of waits.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

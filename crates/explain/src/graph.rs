@@ -1,15 +1,16 @@
-//! The graph of who waits for whom, and which of its nodes can still continue.
+//! The graph of waits, and which of its nodes can still continue.
 //!
-//! Its nodes are the PEs, then the steps of collectives, then other awaited events. A PE can
-//! continue if one of its waits can end, a meeting if all PEs that have not come to it can
-//! continue. Since the members of a team meet in a step, there are about as many edges as PEs.
+//! The nodes are the PEs, then the steps of collectives, then other awaited events. A PE can
+//! continue if one of its waits can end. A step can be completed if all PEs that have not entered
+//! it can continue. PEs wait for a step and not for each member, so there are about as many edges
+//! as PEs.
 
 use crate::job::{Job, Pe, Situation};
 use crate::status::{Subject, Wait};
 use crate::steps::{Step, steps};
 use std::collections::HashMap;
 
-/// The graph.
+/// The graph of waits.
 pub struct Graph<'a> {
     pub job: &'a Job<'a>,
     pub steps: Vec<Step<'a>>,
@@ -17,11 +18,11 @@ pub struct Graph<'a> {
     pub forward: Vec<Vec<u32>>,
     /// For each node the nodes that wait for it.
     pub backward: Vec<Vec<u32>>,
-    /// PEs with a wait that is for no other PE, or for any.
+    /// The PEs with a wait that is for no PE in particular.
     pub ends: Vec<(u32, End)>,
     /// True for each node that can continue.
     pub can_continue: Vec<bool>,
-    /// The PEs that can continue although nobody writes a word.
+    /// The PEs that can continue even if no PE writes an awaited word.
     pub unaided: Vec<u32>,
     rules: Vec<Rule>,
 }
@@ -40,33 +41,33 @@ enum Rule {
 /// A wait that is for no PE in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// For a word, which any PE may write.
+    /// A wait on a word, which any PE may write.
     Word,
-    /// For a word, since less than a second.
+    /// A wait on a word that began less than a second ago.
     YoungWord,
-    /// For a word that compares already.
+    /// A wait on a word that compares by now.
     SatisfiedWord,
-    /// For operations over the network on PEs that can continue.
+    /// A wait for operations over the network on PEs that can continue.
     Network,
-    /// For a lock of which the holder is not known.
+    /// A wait for a lock whose holder is not known.
     Lock,
 }
 
-/// The nodes that PEs wait for, besides other PEs.
+/// The nodes for which PEs wait, besides other PEs.
 struct AwaitedNodes {
     /// By the number of the team and of the collective on it.
     steps: HashMap<(u64, u64), u32>,
     /// `None` if no PE is missing at the end of finalize.
     finalize: Option<u32>,
-    /// Any PE that can write a word.
+    /// The node for any PE that can write a word.
     writer: u32,
 }
 
 impl<'a> Graph<'a> {
     pub fn new(job: &'a Job<'a>) -> Graph<'a> {
         let steps = steps(job);
-        // Threads that sleep outside the library are not known, so they are taken for blocked:
-        // those of OpenMP would hide most deadlocks.
+        // Threads that sleep outside the library count as blocked: otherwise idle threads of OpenMP
+        // would hide most deadlocks.
         let rules = job.pes.iter().map(|of| match of.situation {
             situation if situation.is_gone() => Rule::Never,
             Situation::Waits(_) if !of.is_busy() => Rule::Any,
@@ -114,7 +115,8 @@ impl<'a> Graph<'a> {
             let rule = if step.is_mismatched { Rule::Never } else { Rule::All };
             self.add(rule, if step.needs_all() { Vec::new() } else { step.awaited.clone() });
         }
-        // A step that needs all members lacks those that are in no step, and in the one before it.
+        // A step that needs all members waits for those that are in no step of the team, and for
+        // those in the step before.
         let (mut missing, mut elsewhere) = (&Vec::new(), None);
         for (index, step) in steps.iter().enumerate() {
             if !step.is_later {
@@ -151,7 +153,7 @@ impl<'a> Graph<'a> {
         AwaitedNodes { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
     }
 
-    /// Adds what a wait is for. A wait of less than a second proves nothing.
+    /// Adds the edges of a wait. Nothing is concluded from a wait of less than a second.
     fn add_wait(&mut self, awaited: &AwaitedNodes, pe: u32, wait: &Wait, values: &[Option<u64>]) {
         let job = self.job;
         let is_long = job.pes[pe as usize].is_long(wait);
@@ -189,8 +191,8 @@ impl<'a> Graph<'a> {
         self.forward[pe as usize].extend(target);
     }
 
-    /// Finds out which nodes can continue: first without those that any PE may help, then with them
-    /// if a PE can.
+    /// Finds the nodes that can continue: first without writes to awaited words; if a PE can
+    /// continue then, it may write any of them, so those waits can end, too.
     fn decide(&mut self, writer: u32) {
         let n_nodes = self.forward.len();
         self.backward = vec![Vec::new(); n_nodes];
@@ -212,7 +214,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Marks nodes that can continue because these can.
+    /// Marks these nodes, and all nodes that can continue if these can.
     fn spread(&mut self, mut nodes: Vec<u32>, missing: &mut [usize]) {
         while let Some(node) = nodes.pop() {
             if std::mem::replace(&mut self.can_continue[node as usize], true) {

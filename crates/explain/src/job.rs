@@ -1,42 +1,42 @@
-//! The PEs of a job, and what each of them does, by its process and its status.
+//! The PEs of a job, and the situation of each of them, from its process and its status.
 
 use crate::ranges;
 use crate::snapshot::{PeSnapshot, ProcessState};
 use crate::status::{self, Stage, Subject, SymmetricLocation, Wait};
 use std::collections::{BTreeMap, HashMap};
 
-/// Nanoseconds from which on a wait counts as long: shorter ones may end while the snapshots are
-/// made, and nothing is concluded from them.
+/// The duration in nanoseconds from which on a wait is long. Shorter waits may end while the
+/// snapshots are made, so nothing is concluded from them.
 const LONG: u64 = 1_000_000_000;
 
-/// Groups of PEs that a conclusion names.
+/// Maximum number of groups of PEs that a description names.
 const NAMED: usize = 3;
 
-/// The PEs, in order.
+/// The PEs of a job, in order.
 pub struct Job<'a> {
     pub pes: Vec<Pe<'a>>,
     holders: HashMap<SymmetricLocation, u32>,
 }
 
-/// Sentences, and the PEs of which they say all that is known.
+/// Sentences, and the PEs that they describe completely.
 #[derive(Clone, Default)]
 pub struct Description {
     pub sentences: Vec<String>,
     pub told: Vec<u32>,
 }
 
-/// What is said of waits.
+/// The detail in which waits are described.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// The calls, and which collectives they are.
     Calls,
     /// Also the words with their values, and the locks.
     Objects,
-    /// Also the PEs that hold the locks, or that the operations and messages are for or from.
+    /// Also the PEs that hold the locks, are the targets of operations, or send the messages.
     Peers,
 }
 
-/// A PE.
+/// A PE, as far as it is known.
 #[derive(Clone, Copy)]
 pub struct Pe<'a> {
     pub situation: Situation<'a>,
@@ -54,7 +54,7 @@ pub enum Situation<'a> {
     Ended(&'a str),
     /// It has called finalize for the last time.
     Finalized,
-    /// It has come to its exit without finalize.
+    /// It has reached its exit without finalize.
     Leaving,
     /// A signal has stopped it.
     Stopped,
@@ -62,8 +62,8 @@ pub enum Situation<'a> {
     Traced,
     /// It waits for a disk.
     WaitsForDisk,
-    /// It has no status that can be read: it has not come through `shmem_init`, or its memory is
-    /// not accessible.
+    /// It has no status that can be read: it has not completed `shmem_init`, or its memory is not
+    /// accessible.
     NoStatus,
     /// It has not called `shmem_init`.
     Uninitialized,
@@ -94,7 +94,7 @@ impl<'a> Job<'a> {
         self.pes.len() as u32
     }
 
-    /// Returns the PEs in this kind of situation, in ascending order.
+    /// Returns the PEs for which `is` holds, in ascending order.
     pub fn all(&self, is: impl Fn(&Pe<'a>) -> bool) -> Vec<u32> {
         (0..self.n_pes()).filter(|pe| is(&self.pes[*pe as usize])).collect()
     }
@@ -104,8 +104,8 @@ impl<'a> Job<'a> {
         self.holders.get(&key(lock)).copied()
     }
 
-    /// Says what PEs do, in one sentence for each of the first groups that do the same, such as
-    /// `PE 3 computes.` or `PE 3 has waited 31 s in shmem_quiet.`
+    /// Describes what PEs do, in one sentence for each group that does the same, such as `PE 3
+    /// computes.` or `PE 3 has waited 31 s in shmem_quiet.` Only the first groups are named.
     pub fn describe(&self, pes: &[u32]) -> Description {
         let of = |pe: u32| &self.pes[pe as usize];
         let does = |pe: u32| match of(pe).situation {
@@ -137,7 +137,7 @@ impl<'a> Job<'a> {
         Description { sentences, told }
     }
 
-    /// Returns what PEs in the same situation do, after their names as a subject.
+    /// Returns the predicate of a sentence about PEs in the same situation.
     pub fn predicate(&self, pes: &[u32]) -> String {
         let of = |pe: &u32| &self.pes[*pe as usize];
         format!("{}{}", of(&pes[0]).situation.predicate(pes.len()), self.cpu_time(pes))
@@ -165,7 +165,7 @@ impl<'a> Job<'a> {
 }
 
 impl<'a> Pe<'a> {
-    /// Returns its waits, each with the values of its words.
+    /// Returns the waits of the PE, each with the values of its words.
     pub fn waits(&self) -> impl Iterator<Item = (&'a Wait, &'a [Option<u64>])> + use<'a> {
         let waits = match self.situation {
             Situation::Waits(waits) => waits,
@@ -181,30 +181,30 @@ impl<'a> Pe<'a> {
         })
     }
 
-    /// Returns the number of its waits of which only the threads are known.
+    /// Returns the number of further waits, of which only the threads are known.
     pub fn further_waits(&self) -> usize {
         let status = self.snapshot.and_then(|snapshot| snapshot.status.as_ref());
         status.map_or(0, |status| status.further_waits.len())
     }
 
-    /// Returns true if it waits in the library.
+    /// Returns true if the PE waits in the library.
     pub fn is_waiting(&self) -> bool {
         matches!(self.situation, Situation::Waits(_))
     }
 
-    /// Returns true if threads of it compute while others wait in the library.
+    /// Returns true if threads of the PE compute while others wait in the library.
     pub fn is_busy(&self) -> bool {
         self.is_waiting() && self.snapshot.is_some_and(|snapshot| snapshot.other_threads.busy > 0)
     }
 
-    /// Returns true if a conclusion may rest on a wait of it.
+    /// Returns true if the wait has lasted long enough for conclusions.
     pub fn is_long(&self, wait: &Wait) -> bool {
         self.snapshot.is_some_and(|snapshot| snapshot.age(wait) >= LONG)
     }
 }
 
 impl<'a> Situation<'a> {
-    /// Returns the situation of a PE, of which there is no snapshot if it is on another host.
+    /// Returns the situation of a PE from its snapshot; there is none of a PE on another host.
     fn of(snapshot: Option<&'a PeSnapshot>) -> Situation<'a> {
         let Some(snapshot) = snapshot else { return Situation::Elsewhere };
         let stage = snapshot.status.as_ref().map(|status| status.stage);
@@ -227,18 +227,18 @@ impl<'a> Situation<'a> {
         }
     }
 
-    /// Returns true if the PE takes part in nothing any more.
+    /// Returns true if the PE has left the job.
     pub fn is_gone(&self) -> bool {
         matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
     }
 
-    /// Returns true if the PE cannot serve operations of others, as far as is known.
+    /// Returns true if the PE cannot serve operations of other PEs, as far as is known.
     pub fn is_hindered(&self) -> bool {
         use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
         matches!(self, Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
     }
 
-    /// Returns what `n` PEs in this situation do, after their names as a subject.
+    /// Returns the predicate of a sentence about `n` PEs in this situation.
     pub fn predicate(&self, n: usize) -> String {
         let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
         let is = verb("is", "are");
@@ -268,8 +268,8 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// Returns the holder of each lock: the PE that lists it, or before which nobody waits in the
-/// queue.
+/// Returns the holder of each lock: the PE whose status lists it, or the PE before which no other
+/// waits in the queue.
 fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     let mut holders = HashMap::new();
     let mut waiters = BTreeMap::new();
@@ -279,7 +279,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
         holders.extend(held.map(|lock| (key(lock), pe)));
         for (wait, _) in of.waits() {
             if let Subject::Lock { lock, behind } = &wait.subject {
-                // Threads behind the one that is in the queue of PEs name no PE.
+                // A thread that waits for another thread of its PE names no PE.
                 let known: &mut Option<u32> = waiters.entry((pe, key(lock))).or_default();
                 *known = known.or(*behind);
             }
@@ -295,7 +295,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     holders
 }
 
-/// Returns a lock as all PEs name it.
+/// Returns the location of a lock without what differs between PEs.
 fn key(lock: &SymmetricLocation) -> SymmetricLocation {
     match lock {
         SymmetricLocation::Heap { offset, .. } => {

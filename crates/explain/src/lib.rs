@@ -1,10 +1,10 @@
-//! Explains which PEs of a job wait for which, for oshrun and the watchdog.
+//! Explains why a job hangs: which PEs wait for which. `oshrun` and the watchdog use it.
 //!
 //! A PE writes a [`status::Status`] into the shared memory of its node when a wait lasts long. The
-//! launcher, or a PE of the node, reads it without the help of the PE, adds what the kernel knows
-//! of the process ([`collect::Collector`]), and explains the job from the snapshots of all PEs: what
-//! each rule concludes, and a table of what the other PEs do. The rules read no memory and ask no
-//! kernel, so jobs of any size can be constructed in tests.
+//! launcher, or a PE of the node, reads the status without the help of the PE and adds what the
+//! kernel knows of the process ([`collect::Collector`]). From these snapshots of all PEs it
+//! explains the job: the conclusions of the rules, and a table of what the other PEs do. The rules
+//! are pure functions of the snapshots, so tests can construct jobs of any size.
 #![forbid(unsafe_code)]
 
 mod cause;
@@ -27,8 +27,8 @@ use snapshot::PeSnapshot;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// Explains a job of `n_pes` PEs: the conclusion, and behind an empty line a table of the PEs of
-/// which it does not say what they do, if there are any. Nothing is concluded on PEs without a
+/// Explains a job of `n_pes` PEs: the conclusion, and after an empty line a table of those PEs that
+/// the conclusion does not describe, if there are any. Nothing is concluded about PEs without a
 /// snapshot, which are on other hosts.
 pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     let job = Job::new(n_pes, snapshots);
@@ -52,11 +52,12 @@ fn wrapped(lines: &[String]) -> String {
     wording::wrapped(lines.iter().map(String::as_str), wording::COLUMNS)
 }
 
-/// Lines of the table at most.
+/// Maximum number of lines of the table.
 const LINES: usize = 25;
 
-/// Returns the lines of the table of these PEs, those of most PEs first. Where they are too many,
-/// PEs that wait for different objects in the same call are in one line.
+/// Returns the lines of the table of these PEs: one line for all PEs in the same situation, the
+/// line with the most PEs first. If there are too many lines, PEs that wait for different objects
+/// in the same call share a line.
 fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
     let mut rows = ranges::fold(pes, |pe| text(job, pe, Detail::Peers));
     if rows.len() > LINES {
@@ -73,7 +74,7 @@ fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
     lines
 }
 
-/// Returns what a PE does, in the same words for all that do so.
+/// Describes what a PE does, in the same words for all PEs that do the same.
 fn text(job: &Job, pe: u32, detail: Detail) -> String {
     let of = &job.pes[pe as usize];
     match of.situation {

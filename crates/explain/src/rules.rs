@@ -1,4 +1,4 @@
-//! The conclusion: what each rule finds to be the cause of waits, and who waits for it.
+//! The conclusion: the causes of waits that the rules find, and the PEs that wait for each cause.
 
 mod deadlock;
 mod in_flight;
@@ -11,7 +11,7 @@ use crate::ranges;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// The rules, in the order of what they conclude.
+/// The rules, in the order of their conclusions.
 const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
     cause::gone,
     cause::stopped,
@@ -21,11 +21,11 @@ const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
     in_flight::find,
 ];
 
-/// Calls in which PEs wait for a cause that are named.
+/// Maximum number of calls, in which PEs wait for a cause, that are named.
 const CALLS: usize = 3;
 
-/// Returns the conclusion. Each cause begins a line; the lines of its further sentences are
-/// indented. What holds for several causes is on the last lines.
+/// Returns the conclusion. Each cause begins with a line of its own; its further lines are
+/// indented. The last lines hold for several causes.
 pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
@@ -55,14 +55,14 @@ pub fn conclusion(job: &Job) -> Description {
     Description { sentences: lines, told }
 }
 
-/// Returns where PEs are that are outside the library.
+/// Returns the stacks of PEs that are outside the library.
 fn stacks(job: &Job) -> Vec<String> {
     let snapshots = job.pes.iter().filter_map(|of| of.snapshot);
     let stacks = snapshots.flat_map(|of| of.stacks.iter().map(|stack| (of.pe, stack)));
     stacks.map(|(pe, stack)| format!("PE {pe} is in {stack}")).collect()
 }
 
-/// Returns what there is to say when no PE waits long for another.
+/// Returns the conclusion if no PE has waited long for another one.
 fn without_cause(job: &Job) -> Description {
     let all = job.all(|_| true);
     let of_all = |sentence: String| Description { sentences: vec![sentence], told: all.clone() };
@@ -82,7 +82,7 @@ fn without_cause(job: &Job) -> Description {
     }
 }
 
-/// Says which PEs wait for the cause; in which calls, unless all of them are `told` already.
+/// Describes which PEs wait for the cause, and in which calls, unless they are `told` already.
 fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
     let mut is_seen = vec![false; graph.backward.len()];
     let start = [&cause.nodes[..], &cause.pes].concat();
@@ -117,7 +117,7 @@ fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
         format!("{} {} for {object} {call}.", ranges::pes(pes), wait(pes))
     };
     let mut sentences: Vec<String> = shown.iter().map(of_call).collect();
-    // Threads that compute are not told.
+    // The sentences do not mention threads that compute.
     let is_idle = |pe: &u32| !job.pes[*pe as usize].is_busy();
     let told = direct.iter().copied().filter(|pe| is_told && is_idle(pe)).collect();
     if !indirect.is_empty() {
@@ -127,7 +127,7 @@ fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
     Description { sentences, told }
 }
 
-/// Returns the PEs that wait for these nodes without another PE between, in ascending order.
+/// Returns the PEs that wait directly for these nodes, in ascending order.
 fn next_pes(graph: &Graph, of: &[u32], is_seen: &mut [bool]) -> Vec<u32> {
     let mut pes = Vec::new();
     let mut nodes = of.to_vec();

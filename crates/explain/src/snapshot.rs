@@ -1,4 +1,4 @@
-//! The state of a PE at one time: its status, and the kernel's view of its process.
+//! A snapshot of a PE: its status, and what the kernel says about its process.
 
 use crate::status::{Status, Wait};
 use crate::writes::LastWrite;
@@ -12,44 +12,43 @@ pub struct PeSnapshot {
     pub pe: u32,
     /// The state of its process.
     pub process: ProcessState,
-    /// Its status; `None` if it has not come so far, or the status cannot be read.
+    /// The status; `None` if the PE has not written one yet, or it cannot be read.
     pub status: Option<Status>,
     /// When the status was read: nanoseconds of `CLOCK_MONOTONIC` of the same host.
     pub read_at: u64,
-    /// The values of the words of its waits, in the order of waits and words; `None` where they
+    /// The values of the awaited words, in the order of waits and words; `None` for a value that
     /// cannot be read.
     pub values: Vec<Option<u64>>,
     /// The names of static variables that the status mentions: an address in the executable, and
     /// the variable with an index or offset, such as `flag[2]`.
     pub symbols: Vec<(u64, String)>,
-    /// The last writes to memory of other PEs that it recorded; `None` if it records none, or they
-    /// cannot be read.
+    /// The last writes to other PEs; `None` if the PE records none, or they cannot be read.
     pub writes: Option<Vec<LastWrite>>,
-    /// Its threads, except those that wait by the status and those of the library.
+    /// The threads that neither wait according to the status nor belong to the library.
     pub other_threads: OtherThreads,
-    /// The innermost functions of each thread, where gdb has shown them.
+    /// The innermost functions of each thread, if gdb has found them.
     pub stacks: Vec<String>,
 }
 
-/// The numbers of threads of a PE that do something else than wait in the library.
+/// The numbers of threads of a PE that do not wait in the library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherThreads {
-    /// The number of threads that used CPU time between two looks. The PE is then not blocked,
-    /// although threads of it wait.
+    /// The number of threads that have used CPU time between two reads. If there are any, the PE is
+    /// not blocked, although other threads of it wait.
     pub busy: u32,
-    /// The number of threads that sleep in a system call that ends without help of another thread,
-    /// such as `nanosleep` or `read`, or wait for a CPU.
+    /// The number of threads that wait for a CPU, or sleep in a system call that ends without the
+    /// help of another thread, such as `nanosleep` or `read`.
     pub sleeping: u32,
 }
 
 /// The state of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessState {
-    /// It used this many milliseconds of CPU time between two looks.
+    /// It has used CPU time between two reads of its state, in milliseconds.
     Runs {
         /// CPU time.
         cpu_ms: u64,
-        /// Time between the looks.
+        /// Time between the reads.
         of_ms: u64,
     },
     /// It sleeps in the kernel, or nothing is known of it.
@@ -60,9 +59,9 @@ pub enum ProcessState {
     Stopped,
     /// A debugger has stopped it.
     Traced,
-    /// It has ended; how, in words, such as `exited with status 0`.
+    /// It has ended. The text says how, such as `exited with status 0`.
     Ended(String),
-    /// It is not known: its host, which is named here, did not answer.
+    /// It is not known: this host has not answered.
     HostSilent(String),
 }
 
@@ -73,12 +72,12 @@ pub struct WaitId {
     pub pe: u32,
     /// The thread.
     pub thread: u32,
-    /// When it began, by the clock of its host.
+    /// When the wait began, by the clock of its host.
     pub since: u64,
 }
 
 impl PeSnapshot {
-    /// Returns a PE of which nothing is known but its process.
+    /// Creates the snapshot of a PE of which only the process is known.
     pub fn new(pe: u32, process: ProcessState) -> PeSnapshot {
         PeSnapshot {
             pe,
@@ -93,7 +92,7 @@ impl PeSnapshot {
         }
     }
 
-    /// Returns its waits, each with its age.
+    /// Returns the waits of the PE, each with its duration.
     pub fn waits(&self) -> impl Iterator<Item = (WaitId, Duration)> {
         self.status.iter().flat_map(|status| &status.waits).map(|wait| {
             let id = WaitId { pe: self.pe, thread: wait.thread, since: wait.since };
@@ -101,7 +100,7 @@ impl PeSnapshot {
         })
     }
 
-    /// Returns how long a wait has lasted, in nanoseconds.
+    /// Returns the duration of a wait in nanoseconds.
     pub fn age(&self, wait: &Wait) -> u64 {
         self.read_at.saturating_sub(wait.since)
     }

@@ -1,15 +1,16 @@
-//! The status of a PE, as it writes it into the shared memory of its node.
+//! The status of a PE, which the PE writes into the shared memory of its node; and the comparison
+//! of awaited words.
 
 use rushmem_wire::STATUS;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the slot of a status in the internal area of a PE, with the header of the slot.
+/// The size of the slot of a status in the internal area of a PE, with its header.
 pub const STATUS_BYTES: usize = 4096;
 
-/// Maximum number of words, members, peers or locks that a status lists, so that it fits its slot.
+/// Maximum number of words, members, peers or locks in a status, so that it fits its slot.
 pub const MAX_LISTED: usize = 64;
 
-/// Maximum number of threads whose waits a status only counts.
+/// Maximum number of threads in a status whose waits have no room.
 pub const MAX_THREADS: usize = 512;
 
 /// The activity of a PE in the library.
@@ -17,38 +18,38 @@ pub const MAX_THREADS: usize = 512;
 pub struct Status {
     /// The process of the PE, in the PID namespace of that process.
     pub pid: u32,
-    /// That namespace, by its inode number; 0 if it is not known.
+    /// The inode number of that namespace; 0 if it is not known.
     pub pid_namespace: u64,
     /// The stage that the PE has reached.
     pub stage: Stage,
-    /// The waits of its threads that last long; empty while it computes.
+    /// The long waits of its threads; empty while the PE computes.
     pub waits: Vec<Wait>,
-    /// The threads of further such waits, for which there is no room, at most [`MAX_THREADS`].
+    /// The threads of further long waits, which have no room here, at most [`MAX_THREADS`].
     pub further_waits: Vec<u32>,
     /// The locks that it holds, at most [`MAX_LISTED`].
     pub held_locks: Vec<SymmetricLocation>,
     /// The operations in flight over a network; `None` if they are not known.
     pub in_flight: Option<InFlight>,
-    /// While it waits for the other PEs in finalize.
+    /// What the PE has done before, while it is in finalize.
     pub finalizing: Option<Finalizing>,
 }
 
-/// The state of a PE that is in finalize, and so enters no other collective before all PEs are.
+/// The state of a PE in finalize. It does not change before all PEs are in finalize.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finalizing {
-    /// The number of collectives that it has entered on each team, by the
-    /// [number](Collective::number) of that; at most [`MAX_LISTED`].
+    /// The number of collectives that the PE has entered on each team, by the
+    /// [number](Collective::number) of the team; at most [`MAX_LISTED`].
     pub entered: Vec<(u64, u64)>,
 }
 
 /// Operations of a PE over a network that are not known to be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// The number of collectives that are known.
+    /// The number of operations that are known.
     pub n: u64,
-    /// PEs that they target, at most [`MAX_LISTED`].
+    /// The PEs that they target, at most [`MAX_LISTED`].
     pub targets: Vec<u32>,
-    /// They may target other PEs too.
+    /// True if they may target other PEs, too.
     pub more: bool,
 }
 
@@ -72,11 +73,10 @@ pub struct Wait {
     pub thread: u32,
     /// The function as the user called it, such as `shmem_long_wait_until`.
     pub call: String,
-    /// The location of the call in the program, such as `ring.c:12 in exchange`, once that is
-    /// known.
+    /// The location of the call in the program, such as `ring.c:12 in exchange`, once it is known.
     pub called_at: Option<String>,
-    /// The location of the call that allocated the block of its first word, or of its lock, once
-    /// that is known.
+    /// The location of the call that has allocated the block of the first word, or of the lock,
+    /// once it is known.
     pub allocated_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
@@ -89,13 +89,13 @@ pub struct Wait {
 pub enum Subject {
     /// Words of this PE that other PEs write (OpenSHMEM 1.6, §9.11).
     Words(Words),
-    /// The other members, in a collective.
+    /// Other members, in a collective.
     Collective(Collective),
     /// A lock.
     Lock {
         /// The location of the lock.
         lock: SymmetricLocation,
-        /// The PE before this one in the queue, if it is known. It holds the lock or waits too.
+        /// The PE before this one in the queue, if it is known. It holds the lock or waits, too.
         behind: Option<u32>,
     },
     /// The completion of operations of this PE over a network.
@@ -110,12 +110,12 @@ pub enum Subject {
     },
     /// All other PEs, in finalize.
     Exit,
-    /// The synchronization of finalize, at the exit of a program that has not called finalize.
+    /// All other PEs, at the exit of a program that has not called finalize.
     Leaving,
 }
 
 impl Subject {
-    /// Returns the offset of the block of the heap in which the first word is, or the lock.
+    /// Returns the offset in the heap of the block of the first word, or of the lock.
     pub fn block(&self) -> Option<u64> {
         match self {
             Subject::Words(words) => words.words.first()?.location.block(),
@@ -130,26 +130,26 @@ impl Subject {
 pub struct Words {
     /// The words, at most [`MAX_LISTED`].
     pub words: Vec<Word>,
-    /// The number of more.
+    /// The number of further words.
     pub more: u64,
-    /// True if all must compare, or one is enough.
+    /// True if all words must compare; otherwise one is enough.
     pub all: bool,
     /// The comparison: one of `==`, `!=`, `>`, `>=`, `<`, `<=`.
     pub comparison: String,
 }
 
-/// A word that is waited for.
+/// An awaited word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
     /// The location of the word.
     pub location: SymmetricLocation,
-    /// Its offset in the memfd of the node, if it is there.
+    /// The offset in the memfd of the node, if the word is in it.
     pub in_memfd: Option<u64>,
     /// Its size: 1, 2, 4 or 8 bytes.
     pub nbytes: u8,
     /// True if its type is signed.
     pub signed: bool,
-    /// The value with which it is compared: the low bytes.
+    /// The value with which the word is compared, in the low bytes.
     pub wanted: u64,
 }
 
@@ -192,13 +192,13 @@ pub struct Collective {
     pub team: String,
     /// True if it is an active set.
     pub is_active_set: bool,
-    /// A number that members of the team have in common and other teams do not.
+    /// A number of the team: the same on all members, different from that of other teams.
     pub number: u64,
     /// The members.
     pub members: Members,
-    /// Which collective of this PE on the team it is, counted from 1.
+    /// The number of the collective among those of this PE on the team, from 1.
     pub nth: u64,
-    /// The world PE for which this PE waits at the moment, if it is one.
+    /// The world PE for which this PE waits at the moment, if it waits for a single one.
     pub awaited: Option<u32>,
 }
 
@@ -224,7 +224,7 @@ pub enum Members {
 }
 
 impl Status {
-    /// Returns the status of a PE that waits for nothing.
+    /// Creates the status of a PE that does not wait.
     pub fn new(pid: u32, stage: Stage) -> Status {
         Status {
             pid,
@@ -243,15 +243,15 @@ impl Status {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
     }
 
-    /// Returns the bytes of the status; they fit its slot if the limits of the lists were kept.
+    /// Encodes the status.
     pub fn encode(&self) -> Vec<u8> {
         rushmem_wire::encode(STATUS, self)
     }
 
-    /// Returns the status in these bytes.
+    /// Decodes a status.
     ///
     /// # Errors
-    /// If another version has written it, or it is damaged.
+    /// If another version has written the status, or it is damaged.
     pub fn decode(bytes: &[u8]) -> Result<Status, rushmem_wire::Error> {
         rushmem_wire::decode(STATUS, bytes)
     }
@@ -265,8 +265,7 @@ pub(crate) fn words_of(wait: &Wait) -> Option<&Words> {
     }
 }
 
-/// Returns whether the value of a word compares as it is waited for; `None` if the comparison is
-/// unknown.
+/// Returns whether the value of a word compares as awaited; `None` if the comparison is not known.
 fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
     let ordering = if word.signed {
         signed(word, value).cmp(&signed(word, word.wanted))
@@ -285,7 +284,7 @@ fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
 }
 
 impl Words {
-    /// Returns the indices of the words that are not known to compare by these values.
+    /// Returns the indices of the words that do not compare, or whose value is not known.
     pub(crate) fn unmet(&self, values: &[Option<u64>]) -> Vec<usize> {
         let is_met = |index: &usize| {
             let value = values.get(*index).copied().flatten();
@@ -295,7 +294,7 @@ impl Words {
         (0..self.words.len()).filter(|index| !is_met(index)).collect()
     }
 
-    /// Returns true if the wait for them is about to end.
+    /// Returns true if the wait for these words is about to end.
     pub(crate) fn are_satisfied(&self, values: &[Option<u64>]) -> bool {
         match (self.unmet(values).len(), self.words.len()) {
             (unmet, n) if self.all => unmet == 0 && n > 0 && self.more == 0,
@@ -309,7 +308,7 @@ pub(crate) fn number(word: &Word, value: u64) -> String {
     if word.signed { signed(word, value).to_string() } else { unsigned(word, value).to_string() }
 }
 
-/// Returns the bits of a word of 64 that the word does not have.
+/// Returns the number of bits by which a word is shorter than 64 bits.
 fn unused(word: &Word) -> u32 {
     64 - 8 * u32::from(word.nbytes.clamp(1, 8))
 }

@@ -1,5 +1,5 @@
-//! The collectives that PEs are in. A step is the collective of one number on one team, with the
-//! PEs that wait in it; members that wait in no collective of the team are elsewhere.
+//! The collectives in which PEs wait. A step is one collective on one team, by its number, with the
+//! PEs that wait in it. Members of the team that wait in none of its collectives are elsewhere.
 
 use crate::job::Job;
 use crate::status::{Collective, Members, Subject};
@@ -9,24 +9,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Step<'a> {
     /// One of the calls.
     pub collective: &'a Collective,
-    /// The PEs in it by their call, each list in ascending order.
+    /// The PEs in the step by their call, each list in ascending order.
     pub calls: Vec<(&'a str, Vec<u32>)>,
-    /// The PEs that have not entered the step, and for which its PEs wait.
+    /// The PEs that have not entered the step and for which PEs in it wait.
     pub awaited: Vec<u32>,
-    /// The members that are in no step of the team, on the first step of the team: only those that
-    /// are awaited, if the PEs in the step name them.
+    /// In the first step of a team: the members that are in no step of the team; only the awaited
+    /// ones, if PEs in the step name those.
     pub elsewhere: Vec<u32>,
-    /// True if it follows the step before it in the list, on the same team.
+    /// True if the step before it in the list is on the same team.
     pub is_later: bool,
-    /// True if its PEs, or those of the next step, have not called the same collectives: its calls
-    /// belong to different routines, or ...
+    /// True if the members have called different collectives: the calls of this step belong to
+    /// different routines, or it is out of step.
     pub is_mismatched: bool,
-    /// ... the next step shows that a member has left this one, which it cannot have.
+    /// True if a member is in the next step although no member can have left this one.
     pub is_out_of_step: bool,
     is_long: bool,
 }
 
-/// Returns the steps, those of a team one after another in order of their numbers.
+/// Returns the steps of all teams; those of one team are contiguous and ordered by number.
 pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
     let mut steps: BTreeMap<(u64, u64), Step> = BTreeMap::new();
     let mut last_step: HashMap<(u64, u32), u64> = HashMap::new();
@@ -66,7 +66,7 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
             let members = members(step.collective, job.n_pes()).into_iter().chain(awaited);
             let members: BTreeSet<u32> = members.filter(|pe| last(pe).is_none()).collect();
             step.elsewhere = members.into_iter().collect();
-            // Others have perhaps left the step already.
+            // The other members may have left the step already.
             let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();
             if step.elsewhere.iter().any(is_awaited) {
                 step.elsewhere.retain(is_awaited);
@@ -100,24 +100,24 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Returns the PEs in it.
+    /// Returns the PEs in the step.
     pub fn pes(&self) -> Vec<u32> {
         let mut pes: Vec<u32> = self.calls.iter().flat_map(|(_, pes)| pes).copied().collect();
         pes.sort_unstable();
         pes
     }
 
-    /// Returns true if no member leaves it before all have entered it. Broadcasts and scans are
-    /// left by members whose data nobody else changes.
+    /// Returns true if no member leaves the collective before all have entered it. A member may
+    /// leave a broadcast or scan as soon as its own part is done.
     pub fn needs_all(&self) -> bool {
         let call = self.calls[0].0.to_lowercase();
         !["broadcast", "scan"].iter().any(|part| call.contains(part))
     }
 }
 
-/// Returns true if calls on the same team belong to different routines. Names of the C or Fortran
-/// interface are not compared with those of the Rust interface: the same routine has another name
-/// there, with a colon or spaces.
+/// Returns true if calls on the same team belong to different routines. Names of C and Fortran are
+/// not compared with those of Rust, which are different for the same routine and have a colon or
+/// spaces.
 fn differ(calls: &[(&str, Vec<u32>)]) -> bool {
     let names = calls.iter().map(|(call, _)| call.to_lowercase());
     let (rust, standard): (Vec<String>, Vec<String>) =
@@ -139,7 +139,7 @@ fn routine(call: &str) -> &str {
     }
 }
 
-/// Returns the members of the team that are listed, none of which is above what the job has.
+/// Returns the members that the status lists, as far as they are PEs of the job.
 fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
     match &collective.members {
         Members::Strided { start, stride, n } => (0..i64::from((*n).min(n_pes)))
@@ -150,7 +150,8 @@ fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
     }
 }
 
-/// Returns true if the members leave the collective at the same time: it transfers no user data.
+/// Returns true if the collective transfers no data of the program, so that all members leave it at
+/// the same time.
 fn is_left_together(call: &str) -> bool {
     let call = call.to_lowercase();
     let parts = ["barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_"];

@@ -109,7 +109,8 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
     }
 }
 
-/// Returns what a wait is for, in a block of the heap with where it was allocated, if that is known.
+/// Returns what a wait is for, in a block of the heap with where it was allocated, if that is
+/// known.
 fn awaited(snapshot: &PeSnapshot, wait: &Wait, at: &SymmetricLocation) -> String {
     let is_of_first = at.block().is_some() && at.block() == wait.subject.block();
     match (at, wait.allocated_at.as_ref().filter(|_| is_of_first)) {

@@ -1,41 +1,41 @@
-//! The last writes of a PE to memory of other PEs, in the shared memory of its node, for those that
-//! wait for a word: who wrote it last, and when.
+//! The record of a PE's last writes to other PEs, in the shared memory of its node. It tells which
+//! PE was the last to write an awaited word, and when.
 //!
-//! The writes are in a ring after the slot of the status. It consists of words of 8 bytes in
+//! The writes are in a ring behind the slot of the status. The ring consists of words of 8 bytes in
 //! native byte order: a word that is 1 if the PE records its writes, then [`ENTRIES`] entries of
-//! [`ENTRY_WORDS`] words. Word 0 of an entry is the number of the write, counted from 1, 0 if there
-//! is none, and [`BUSY`] while a thread writes the entry.
+//! [`ENTRY_WORDS`] words. Word 0 of an entry is the number of the write, counted from 1; it is 0 in
+//! an unused entry, and [`BUSY`] while a thread writes the entry.
 //!
-//! A writer exchanges an older number there for [`BUSY`], with acquire order, stores the other
-//! words after a release fence, and the number by a release store. If the entry is busy or has a
-//! later number, because others have made a whole round of the ring meanwhile, it records nothing.
-//! So one thread at a time writes an entry, after all that was written there before. A reader takes
-//! an entry from a copy between two others that have the same number, as
-//! [`status_slot`](crate::status_slot) explains: the number of a write never comes back.
+//! A writer exchanges the older number of the entry for [`BUSY`], with acquire order, stores the
+//! other words after a release fence, and then the new number by a release store. If the entry is
+//! busy or has a later number, since other threads have gone once round the ring, the write is not
+//! recorded. So one thread at a time writes an entry, after all earlier stores to it. A reader
+//! copies the ring three times and accepts an entry of the second copy if its number is the same in
+//! all of them: numbers are never reused (see [`status_slot`](crate::status_slot)).
 
 use crate::status::SymmetricLocation;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{Ordering, fence};
 
-/// Entries of the ring.
+/// The number of entries of the ring.
 pub const ENTRIES: usize = 32;
 
 /// The number of an entry that is being written.
 pub const BUSY: u64 = u64::MAX;
 
-/// Words of an entry: its number, the time, the PE and the kind of the location, where it is there,
-/// how many bytes, and the name of the call.
+/// The number of words of an entry: number, time, PE and kind of location, offset or address,
+/// number of bytes, and the name of the call.
 pub const ENTRY_WORDS: usize = 5 + NAME_WORDS;
 
 const NAME_WORDS: usize = 4;
 
-/// The start of the name of a call, filled up with zeros.
+/// The start of the name of a call, padded with zeros.
 pub type NameWords = [u64; NAME_WORDS];
 
 /// Size of a word.
 const WORD: usize = size_of::<u64>();
 
-/// Bytes of the ring, which begins at a multiple of 64.
+/// The size of the ring in bytes; it begins at a multiple of 64.
 pub const RING_BYTES: usize = (WORD * (1 + ENTRIES * ENTRY_WORDS)).next_multiple_of(64);
 
 /// The kind of a location in static data.
@@ -44,21 +44,21 @@ const STATIC: u64 = 1 << 32;
 /// A write to memory of another PE: a put or an atomic operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastWrite {
-    /// When the call began: nanoseconds of `CLOCK_MONOTONIC_COARSE` of the host, which ticks every
-    /// few milliseconds.
+    /// When the call began, in nanoseconds of `CLOCK_MONOTONIC_COARSE` of the host, which ticks
+    /// every few milliseconds.
     pub at: u64,
-    /// The PE that has the memory.
+    /// The target.
     pub pe: u32,
     /// The location of the first byte.
     pub location: SymmetricLocation,
-    /// The number of bytes from the first to the last one.
+    /// The number of bytes from the first byte to the last one.
     pub nbytes: u64,
     /// The function as the user called it; the end of a long name is missing.
     pub call: String,
 }
 
-/// Returns the words of an entry after the first one, from what a [`LastWrite`] consists of;
-/// nothing for a location that is not symmetric.
+/// Encodes a write: returns the words of its entry behind the first one; `None` if the location is
+/// not symmetric.
 #[inline]
 pub fn encode(
     at: u64,
@@ -100,7 +100,7 @@ impl LastWrite {
         Some(LastWrite { at, pe: target as u32, location, nbytes, call })
     }
 
-    /// Returns true if a word of `nbytes` bytes of a PE is among the bytes.
+    /// Returns true if the write overlaps a word of `nbytes` bytes on a PE.
     pub fn is_of(&self, pe: u32, location: &SymmetricLocation, nbytes: u64) -> bool {
         let (ours, theirs) = match (&self.location, location) {
             (
@@ -118,8 +118,8 @@ impl LastWrite {
     }
 }
 
-/// Returns the writes in a ring that its PE may be writing, of which `copy` makes copies; `None`
-/// without a record.
+/// Returns the writes in a ring to which its PE may be writing; `copy` returns copies of the ring.
+/// `None` if the PE records no writes.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
     let mut words = || -> Option<Vec<u64>> {
         let bytes = copy()?;

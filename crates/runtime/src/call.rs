@@ -36,7 +36,8 @@ pub struct Call(pub &'static CallName);
 pub struct CallName {
     /// The name, such as `shmem_long_put`.
     pub name: &'static str,
-    /// True if numbers and counts of PEs are unsigned, as in Rust; they are signed in C and Fortran.
+    /// True if numbers and counts of PEs are unsigned, as in Rust; they are signed in C and
+    /// Fortran.
     pub is_unsigned: bool,
     /// The start of the name, in the form of the record of writes.
     pub start: NameWords,
@@ -72,8 +73,8 @@ impl Call {
     }
 
     /// Ends the job with status 1 and one message: PE, call, `why`. Output of the program that is
-    /// still buffered is written first. In a child process of a PE, ends only that process. If another
-    /// thread is already ending the job, blocks so that only one message is printed.
+    /// still buffered is written first. In a child process of a PE, ends only that process. If
+    /// another thread is already ending the job, blocks so that only one message is printed.
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
@@ -136,8 +137,8 @@ impl fmt::Display for Call {
     }
 }
 
-/// Exits without running exit handlers of the program. If `launcher_ends_us`, waits for the launcher to
-/// end this process, for some seconds in case the launcher is gone.
+/// Exits without running exit handlers of the program. If `launcher_ends_us`, waits for the
+/// launcher to end this process, for some seconds in case the launcher is gone.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));

@@ -1,8 +1,8 @@
 //! The job, as this process knows it once the library is initialized.
 //!
 //! The first init creates it, and it lives as long as the process, since a job can be finalized and
-//! initialized again. It is not used on the path of an access. Higher layers own the state that they
-//! keep for a job.
+//! initialized again. It is not used on the path of an access. Higher layers own the state that
+//! they keep for a job.
 #![allow(unsafe_code)]
 
 pub(crate) mod caller;
@@ -149,8 +149,8 @@ impl CurrentTable {
 
     #[inline]
     pub(crate) fn table(&self) -> &'static Table {
-        // SAFETY: the pointer is made of a `&'static Table`. Acquire makes the contents of the table
-        // visible to this thread.
+        // SAFETY: the pointer is made of a `&'static Table`. Acquire makes the contents of the
+        // table visible to this thread.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
@@ -162,8 +162,9 @@ impl CurrentTable {
     }
 }
 
-/// Returns a digest of numbers (FNV-1a over their bytes), for tags of messages and for comparing what
-/// must be equal on all PEs. It does not protect against inputs that were constructed to collide.
+/// Returns a digest of numbers (FNV-1a over their bytes), for tags of messages and for comparing
+/// what must be equal on all PEs. It does not protect against inputs that were constructed to
+/// collide.
 pub(crate) fn digest(numbers: &[u64]) -> u64 {
     of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
 }

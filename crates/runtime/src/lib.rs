@@ -2,11 +2,11 @@
 //!
 //! The modules are layers, and each imports only those before it: `constants`, `settings`,
 //! `process`, `call`, `job`, `memory`, `observers`, `net`, `diagnosis`, `sync`, `teams`, `coll`,
-//! `api`, `end`, `start`. The functions of the standard are in [`setup`], [`heap`], [`team`], [`ctx`], [`rma`],
-//! [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They take the arguments
-//! of the C functions, preceded by the name of the call for messages. They check the arguments,
-//! find the PE's copy of an address and pass the access to `transport::mem`. The on-node path
-//! contains nothing else: no lock, no allocation, no system call, no log.
+//! `api`, `end`, `start`. The functions of the standard are in [`setup`], [`heap`], [`team`],
+//! [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They
+//! take the arguments of the C functions, preceded by the name of the call for messages. They check
+//! the arguments, find the PE's copy of an address and pass the access to `transport::mem`. The
+//! on-node path contains nothing else: no lock, no allocation, no system call, no log.
 //!
 //! # Safety
 //!

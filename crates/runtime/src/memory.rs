@@ -1,5 +1,6 @@
 //! The symmetric memory that is mapped in this process: turns an address and a PE into a pointer,
-//! checks ranges, shares static data, and lays out the library's own flags. No network is used here.
+//! checks ranges, shares static data, and lays out the library's own flags. No network is used
+//! here.
 
 pub(crate) mod address;
 pub(crate) mod areas;

@@ -2,9 +2,9 @@
 //! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
 //! writes. Each observer has functions for the begin and the end of an event.
 //!
-//! One word says which observers are active: a call loads it and branches to a cold path. Accesses to
-//! mapped memory need no such branch: while an observer is active, the segments of the fast path are
-//! empty (`memory::address`), so that they take the cold path.
+//! One word says which observers are active: a call loads it and branches to a cold path. Accesses
+//! to mapped memory need no such branch: while an observer is active, the segments of the fast path
+//! are empty (`memory::address`), so that they take the cold path.
 
 pub(crate) mod checks;
 pub(crate) mod counters;
@@ -70,8 +70,9 @@ pub(crate) struct OngoingEvent {
 /// An event that ends when this is dropped; `None`, which is one word, without observers.
 pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 
-/// Evaluates `$make` during `$event`, if an observer is active. Without observers it costs a load and a
-/// branch: it is a macro, since the captures of a closure would be stored in memory on that path, too.
+/// Evaluates `$make` during `$event`, if an observer is active. Without observers it costs a load
+/// and a branch: it is a macro, since the captures of a closure would be stored in memory on that
+/// path, too.
 macro_rules! during {
     ($event:expr, $make:expr) => {
         if $crate::observers::any() {
@@ -96,9 +97,9 @@ pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() 
     make()
 }
 
-/// Makes an access by calling `make`, and shows it to observers. `is_mapped` says whether its memory is
-/// mapped here. `make` sets its argument if a compare-and-swap has found the expected value, and so has
-/// written.
+/// Makes an access by calling `make`, and shows it to observers. `is_mapped` says whether its
+/// memory is mapped here. `make` sets its argument if a compare-and-swap has found the expected
+/// value, and so has written.
 #[inline(always)]
 pub(crate) fn access<R>(
     describe: impl FnOnce() -> Event,
@@ -184,8 +185,8 @@ impl OngoingEvent {
         self.listeners & listener as u32 != 0
     }
 
-    /// Calls the observers at the begin of the event: those that record first, then those that may end
-    /// the job.
+    /// Calls the observers at the begin of the event: those that record first, then those that may
+    /// end the job.
     #[inline(never)]
     fn begin(&mut self) {
         if self.has(Subscriber::Counters) {

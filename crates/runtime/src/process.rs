@@ -1,7 +1,7 @@
 //! This process: which PE it is, whether it is a child of the PE, and the number of inits.
 //!
-//! Messages and the end of the job need this before the job is known, and in processes that have left
-//! the job. So nothing else of the job is known here.
+//! Messages and the end of the job need this before the job is known, and in processes that have
+//! left the job. So nothing else of the job is known here.
 #![allow(unsafe_code)]
 
 pub mod stdio;
@@ -14,7 +14,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-/// The number of this PE, the handle that ends the job, and the process; set before the job is known.
+/// The number of this PE, the handle that ends the job, and the process; set before the job is
+/// known.
 static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
 /// The number of inits that no finalize has matched; 0 in a child process.
 static INITS: AtomicU32 = AtomicU32::new(0);
@@ -32,8 +33,8 @@ pub(crate) fn end_job() {
     JOB_HAS_ENDED.store(true, Ordering::Release);
 }
 
-/// Returns true if all PEs are at their exit. Threads that the program has not joined may still call
-/// the library.
+/// Returns true if all PEs are at their exit. Threads that the program has not joined may still
+/// call the library.
 pub(crate) fn job_has_ended() -> bool {
     JOB_HAS_ENDED.load(Ordering::Acquire)
 }
@@ -115,9 +116,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const PAGE: usize = 4096;
 
-/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, also in one that the
-/// bare system call `fork` makes. So a load instead of a system call tells which process this is. Null
-/// if the kernel does not wipe pages on fork (before Linux 4.14).
+/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, also in one that
+/// the bare system call `fork` makes. So a load instead of a system call tells which process this
+/// is. Null if the kernel does not wipe pages on fork (before Linux 4.14).
 static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 
 /// Marks the calling process as the PE.
@@ -134,12 +135,12 @@ fn mark_process() {
     }
 }
 
-/// Returns true if the calling process is certainly the PE. A child of `vfork`, which shares the memory
-/// of its parent, counts as the PE.
+/// Returns true if the calling process is certainly the PE. A child of `vfork`, which shares the
+/// memory of its parent, counts as the PE.
 #[inline(always)]
 pub(crate) fn is_marked() -> bool {
     let word = WORD.load(Ordering::Relaxed);
-    // SAFETY: if not null, the word is in a mapping that lives as long as the process and is accessed
-    // atomically.
+    // SAFETY: if not null, the word is in a mapping that lives as long as the process and is
+    // accessed atomically.
     !word.is_null() && unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Relaxed) == 1
 }

@@ -1,5 +1,5 @@
-//! Waits that cannot end: members of a team in different collectives, PEs that wait for each other, and
-//! words that no PE is left to write.
+//! Waits that cannot end: members of a team in different collectives, PEs that wait for each other,
+//! and words that no PE is left to write.
 
 use super::{in_flight, writer};
 use crate::cause::{Cause, Kind, OF_A_KIND};
@@ -11,7 +11,7 @@ use crate::steps::Step;
 use crate::wording::{self, ordinal};
 use std::cmp::Reverse;
 
-/// PEs of a cycle that are named.
+/// Maximum number of PEs of a cycle that are named.
 const NAMED: usize = 6;
 
 pub fn find(graph: &Graph) -> Vec<Cause> {
@@ -37,7 +37,8 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     causes
 }
 
-/// Returns the cycles among nodes that cannot continue, except those that wait for another cause.
+/// Returns the cycles among nodes that cannot continue, except of nodes that wait for another
+/// cause.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());
@@ -52,7 +53,7 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let next = |node: u32| {
         graph.forward[node as usize].iter().copied().find(|next| is_left[*next as usize])
     };
-    // The start of the way on which each node was met first.
+    // For each node that was visited, the start of the path on which it was visited first.
     let mut met_from: Vec<Option<u32>> = vec![None; graph.forward.len()];
     let mut cycles = Vec::new();
     for start in (0..graph.forward.len() as u32).filter(|node| is_left[*node as usize]) {
@@ -70,7 +71,7 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     cycles
 }
 
-/// Describes PEs that wait for each other: each for the next one, the last one for the first.
+/// Describes a cycle of PEs: each waits for the next one, and the last one for the first.
 fn of_cycle(graph: &Graph, pes: &[u32]) -> Description {
     let (title, rule) = of_kind(graph, pes);
     let mut sentences = vec![format!("{title}:")];
@@ -89,7 +90,7 @@ fn of_cycle(graph: &Graph, pes: &[u32]) -> Description {
     Description { sentences, told: pes.iter().copied().take(NAMED).collect() }
 }
 
-/// Returns what the cycle is called, and the rule that was broken.
+/// Returns the title of a cycle, and the rule that the program breaks, if there is one.
 fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
     let teams = subjects(graph, pes).map(|subject| match subject {
         Subject::Collective(of) => Some(of.is_active_set),
@@ -146,14 +147,14 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Description {
     description
 }
 
-/// Returns what waits are called that nothing ends but [`exception`].
+/// Returns the title of waits that cannot end, except by what [`exception`] names.
 fn title(graph: &Graph) -> &'static str {
     if other_threads(graph).0.is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
 }
 
-/// Returns the PEs that wait, while threads of them may continue: those that sleep outside the
-/// library, and those of waits that the status only counts. What such a thread does, as it follows
-/// `a thread`.
+/// Returns the waiting PEs that have other threads which may continue: threads that sleep outside
+/// the library, or threads whose waits the status only counts. Also returns a clause about such a
+/// thread.
 fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     let is_sleeping = |of: &Pe| of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
     match graph.job.all(|of| of.is_waiting() && of.further_waits() > 0) {
@@ -165,9 +166,9 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     }
 }
 
-/// Returns what can end waits of these causes that nothing else can: a PE that waits for words, a
-/// lock or a message is helped by any thread, but members of a team have to come to a collective
-/// themselves, and all PEs to finalize.
+/// Returns a sentence on what could still end the waits of these causes, if there is anything. A
+/// wait for words, a lock or a message can be ended by any other thread of a waiting PE. A
+/// collective cannot, since the members have to enter it themselves, nor can finalize.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     let is_helped =
         |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit | &Subject::Leaving);
@@ -190,7 +191,7 @@ pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     holds.then(|| format!("{who} could end such waits; nothing else can."))
 }
 
-/// Different calls that are named.
+/// Maximum number of different calls of a step that are named.
 const NAMED_CALLS: usize = 3;
 
 /// Finds steps in which members of a team have called different collectives.
@@ -222,7 +223,8 @@ pub fn find_mismatches(graph: &Graph) -> Vec<Cause> {
     mismatched.map(cause).collect()
 }
 
-/// Returns the PEs in each call of a step, and adds those to `told` that wait for nothing else.
+/// Describes which PEs are in each call of a step, and adds those that wait for nothing else to
+/// `told`.
 fn called(job: &Job, step: &Step, [one, many]: [&str; 2], told: &mut Vec<u32>) -> String {
     let is_in = |wait: &Wait| match &wait.subject {
         Subject::Collective(of) => {

@@ -1,4 +1,5 @@
-//! Waits that others can still end: for words, for operations and collectives that are in flight.
+//! Waits that can still end: for words that other PEs may write, and for operations and collectives
+//! that are in progress.
 
 use super::writer;
 use crate::cause::{Cause, Kind};
@@ -7,19 +8,19 @@ use crate::job::{Job, Pe, Situation};
 use crate::ranges;
 use crate::status::{InFlight, Stage};
 
-/// PEs with operations in flight that are named.
+/// Maximum number of PEs with operations in flight that are named.
 const NAMED: usize = 3;
 
 pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut causes = Vec::new();
-    // PEs that compute beside their waits are a cause of their own if others wait for them.
+    // A PE that also computes is a cause of its own if others wait for it.
     let is_busy = |(pe, of): (usize, &Pe)| of.is_busy() && !graph.backward[pe].is_empty();
     let mut is_described: Vec<bool> = graph.job.pes.iter().enumerate().map(is_busy).collect();
     for end in [End::Word, End::YoungWord, End::SatisfiedWord, End::Network, End::Lock] {
         let is_open = |pe: &u32| end != End::Word || graph.can_continue[*pe as usize];
         let pes = graph.ends.iter().filter(|(_, other)| *other == end).map(|(pe, _)| *pe);
         let mut pes = ranges::sorted(&pes.filter(is_open).collect::<Vec<u32>>());
-        // Threads of a PE may wait for different events, of which the first one is enough.
+        // Threads of a PE may wait for different events; only the first one is described.
         pes.retain(|pe| !std::mem::replace(&mut is_described[*pe as usize], true));
         if !pes.is_empty() {
             let mut description = graph.job.describe(&pes);
@@ -69,8 +70,8 @@ fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
     }
 }
 
-/// Returns the PEs that can continue although nobody writes a word, first those of which nothing is
-/// known: those that do not wait, or else those whose waits will end.
+/// Returns the PEs that can continue even if no PE writes an awaited word: those that do not wait,
+/// or if there are none, those whose waits will end. PEs of which nothing is known come first.
 fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
     let of = |pe: &u32| &graph.job.pes[*pe as usize];
     let is_free = |pe: &u32| of(pe).is_busy() || !of(pe).is_waiting();
@@ -82,7 +83,7 @@ fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Returns sentences on the operations in flight that may end the waits of these PEs for words;
-/// none if it is not known whether there are any.
+/// none if the operations in flight are not known.
 pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     let all = (0..).zip(&job.pes).filter_map(|(pe, of)| Some((pe, of_pe(of)?)));
     let targeting: Vec<String> =
@@ -99,7 +100,7 @@ pub fn is_nothing(job: &Job) -> bool {
     job.pes.iter().all(|of| of_pe(of).is_some_and(|operations| operations.n == 0))
 }
 
-/// Returns what a PE has in flight, if that is known.
+/// Returns the operations of a PE in flight, if they are known.
 fn of_pe(of: &Pe) -> Option<InFlight> {
     let status = of.snapshot?.status.as_ref()?;
     match status.stage {
@@ -108,7 +109,7 @@ fn of_pe(of: &Pe) -> Option<InFlight> {
     }
 }
 
-/// Returns what a PE has in flight, if that targets one of these PEs, or may.
+/// Returns the operations of a PE in flight, if they target or may target one of these PEs.
 fn sentence(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
     let InFlight { n, targets, more } = operations;
     let mut targets = ranges::sorted(targets);

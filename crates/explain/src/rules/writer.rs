@@ -1,4 +1,4 @@
-//! Finds the PEs that last wrote the words for which PEs wait, and what their writers wrote since.
+//! Finds the PE that was the last to write each awaited word, and its later writes.
 
 use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};
@@ -7,10 +7,10 @@ use crate::status::{self, Word};
 use crate::wording::{self, durations};
 use crate::writes::{ENTRIES, LastWrite};
 
-/// Words and PEs that are named.
+/// Maximum number of words, and of PEs, that are named.
 const NAMED: usize = 4;
 
-/// Returns how to learn more where PEs wait for words and record no writes.
+/// Returns a hint on how to learn more, if PEs wait for words and record no writes.
 pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
     let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);
@@ -23,8 +23,9 @@ fn is_recorded(of: &Pe) -> bool {
     of.snapshot.is_some_and(|snapshot| snapshot.writes.is_some())
 }
 
-/// Returns sentences on the last writer of each awaited word, as far as PEs record their writes. A
-/// PE that should have written one may have written another word, or to another PE.
+/// Returns sentences on the last writer of each awaited word, as far as PEs record their writes.
+/// They may show that a PE has written another word than it should have, or has written to another
+/// PE.
 pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     let words: Vec<(u32, &Word)> =
         pes.iter().flat_map(|pe| awaited(job, *pe).map(|word| (*pe, word))).collect();
@@ -49,7 +50,7 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
             None => unwritten.push(name(pe, word)),
         }
     }
-    // The writes of PEs on other hosts may not be known.
+    // The writes of PEs on other hosts may be unknown.
     if !unwritten.is_empty() && job.pes.iter().all(is_recorded) {
         let names = enumerate(unwritten);
         sentences.push(format!("No PE has written {names} in its last {ENTRIES} writes."));
@@ -72,7 +73,7 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     sentences
 }
 
-/// Returns the newest of these writes, with its age and the PE that wrote.
+/// Returns the newest of these writes, with its age and the PE that has made it.
 fn newest<'a>(
     job: &Job<'a>,
     is: impl Fn(u32, &LastWrite) -> bool,
@@ -84,7 +85,7 @@ fn newest<'a>(
     all.filter(|(_, pe, write)| is(*pe, write)).min_by_key(|(age, pe, _)| (*age, *pe))
 }
 
-/// Returns the words for which a PE waits that do not compare.
+/// Returns the awaited words of a PE that do not compare.
 fn awaited<'a>(job: &Job<'a>, pe: u32) -> impl Iterator<Item = &'a Word> {
     job.pes[pe as usize].waits().flat_map(|(wait, values)| {
         let words = status::words_of(wait);

@@ -22,9 +22,10 @@ const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
 const COLOR: u64 = 6;
 
-/// `shmemx_team_split_strided`: makes a team of the PEs `start + i * stride` of the parent for `i` below
-/// `size`, in the order of the world. Only the members of the new team must call. Another member of
-/// the parent that calls gets the invalid team (Cray's `SHMEM_TEAM_NULL`) without waiting.
+/// `shmemx_team_split_strided`: makes a team of the PEs `start + i * stride` of the parent for `i`
+/// below `size`, in the order of the world. Only the members of the new team must call. Another
+/// member of the parent that calls gets the invalid team (Cray's `SHMEM_TEAM_NULL`) without
+/// waiting.
 pub fn split_strided_by_members(
     call: Call,
     parent: TeamHandle,
@@ -109,8 +110,8 @@ fn make(
 }
 
 /// `shmemx_team_split_2d` and `_3d`: makes, for each dimension of a grid, the teams along that
-/// dimension, and returns those of the calling PE. All members of the parent call. Members beyond the
-/// grid are in no team; if the grid is larger than the parent, its last places are empty.
+/// dimension, and returns those of the calling PE. All members of the parent call. Members beyond
+/// the grid are in no team; if the grid is larger than the parent, its last places are empty.
 pub fn split_grid<const D: usize>(
     call: Call,
     parent: TeamHandle,
@@ -155,9 +156,9 @@ pub fn split_grid<const D: usize>(
     }
 }
 
-/// `shmemx_team_split`: makes a team of the members of the parent that pass the same color, in the order
-/// of their keys, and of the parent where keys are equal. All members of the parent call. With the
-/// color `SHMEM_COLOR_UNDEFINED` a PE is in no team.
+/// `shmemx_team_split`: makes a team of the members of the parent that pass the same color, in the
+/// order of their keys, and of the parent where keys are equal. All members of the parent call.
+/// With the color `SHMEM_COLOR_UNDEFINED` a PE is in no team.
 pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
     if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(

@@ -28,8 +28,8 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     contexts::add(team, root, members, options, (job.n_pes, job.settings.checks()))
 }
 
-/// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context is
-/// ignored.
+/// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context
+/// is ignored.
 pub fn destroy(call: Call, ctx: ContextHandle) {
     job::require(call);
     if ctx == ContextHandle::INVALID {
@@ -76,8 +76,9 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
     }
 }
 
-/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion. It
-/// has no effect on a node; over a network, small operations are batched during the session.
+/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor
+/// completion. It has no effect on a node; over a network, small operations are batched during the
+/// session.
 pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     job::require(call);
     if ctx.is_valid(call) && options & SHMEM_CTX_SESSION_BATCH != 0 {
@@ -110,8 +111,9 @@ pub struct Operations {
     pub completed: u64,
 }
 
-/// Returns the writes and the reads on a context so far. Writes are puts and atomic operations without a
-/// result, reads are gets and the other atomic operations. All numbers are 0 without `SHMEM_STATS`.
+/// Returns the writes and the reads on a context so far. Writes are puts and atomic operations
+/// without a result, reads are gets and the other atomic operations. All numbers are 0 without
+/// `SHMEM_STATS`.
 pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     job::require(call);
     contexts::require_for_network(call, ctx);

@@ -1,7 +1,7 @@
 //! The symmetric heap (OpenSHMEM 1.6, §9.3).
 //!
-//! Every PE has an allocator of its own. All PEs make the same calls, so the allocators return the same
-//! offsets. The calls begin or end with the barriers that the standard requires.
+//! Every PE has an allocator of its own. All PEs make the same calls, so the allocators return the
+//! same offsets. The calls begin or end with the barriers that the standard requires.
 #![allow(unsafe_code)]
 
 use crate::api::lock;
@@ -22,15 +22,15 @@ use std::ptr::null_mut;
 /// The default alignment of a block: that of the largest C type.
 const ALIGNMENT: usize = 16;
 
-/// `shmem_malloc` (§9.3.1): returns null without a barrier for 0 bytes, and null on all PEs if there is
-/// no room.
+/// `shmem_malloc` (§9.3.1): returns null without a barrier for 0 bytes, and null on all PEs if
+/// there is no room.
 pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
 
 /// `shmem_malloc_with_hints` (§9.3.5). Every block suits every use, but with
-/// `SHMEM_MALLOC_ATOMICS_REMOTE` small blocks get huge pages, too. With `SHMEMX_MALLOC_NO_BARRIER` the
-/// program must ensure that no PE accesses the block on a PE that has not called yet.
+/// `SHMEM_MALLOC_ATOMICS_REMOTE` small blocks get huge pages, too. With `SHMEMX_MALLOC_NO_BARRIER`
+/// the program must ensure that no PE accesses the block on a PE that has not called yet.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
     allocate(call, ALIGNMENT, nbytes, hints)
 }
@@ -57,14 +57,15 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_calloc` (§9.3.6): allocates `count` elements of `nbytes` zero bytes; returns null without a
-/// barrier if either is 0.
+/// `shmem_calloc` (§9.3.6): allocates `count` elements of `nbytes` zero bytes; returns null without
+/// a barrier if either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     let all = count.saturating_mul(nbytes);
     zeroed_as(call, ALIGNMENT, all, &[("bytes", all as u64), ("count", count as u64)])
 }
 
-/// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0 bytes.
+/// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0
+/// bytes.
 pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     zeroed_as(call, alignment, nbytes, &[("bytes", nbytes as u64)])
 }
@@ -89,8 +90,8 @@ fn zeroed_as(
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_realloc` (§9.3.3): works as `malloc` for a null pointer and as `free` for 0 bytes. Returns null
-/// and leaves the block unchanged if there is no room.
+/// `shmem_realloc` (§9.3.3): works as `malloc` for a null pointer and as `free` for 0 bytes.
+/// Returns null and leaves the block unchanged if there is no room.
 ///
 /// # Safety
 /// No PE uses the block at its old address any more.
@@ -149,8 +150,8 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
 }
 
-/// Allocates a block of the heap, if there is room. `for_amos` says whether other PEs will carry out
-/// atomic operations on it.
+/// Allocates a block of the heap, if there is room. `for_amos` says whether other PEs will carry
+/// out atomic operations on it.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
@@ -168,8 +169,8 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
     observers::report(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
 }
 
-/// Makes huge pages for a block that was just allocated, and makes it reachable by all PEs, before any
-/// of them uses it.
+/// Makes huge pages for a block that was just allocated, and makes it reachable by all PEs, before
+/// any of them uses it.
 fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
@@ -192,8 +193,8 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
     ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
 }
 
-/// Returns the offset of a block as an argument that must be the same on all PEs. Ends the job with an
-/// error if the address is not in the heap.
+/// Returns the offset of a block as an argument that must be the same on all PEs. Ends the job with
+/// an error if the address is not in the heap.
 fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
     if !is_in_heap(ptr) {
         not_a_block(call, job, ptr);
@@ -205,8 +206,8 @@ fn is_in_heap(ptr: *const c_void) -> bool {
     matches!(address::locate(ptr.addr(), 1), Some((Segment::Heap, _)))
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if the guard of a block was overwritten, or if this PE
-/// holds a lock in the block.
+/// With `SHMEM_CHECK`, ends the job with an error if the guard of a block was overwritten, or if
+/// this PE holds a lock in the block.
 fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     if !job.settings.checks() {
         return;

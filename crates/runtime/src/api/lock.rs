@@ -2,20 +2,21 @@
 //! PE.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
-//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE,
-//! with two fields. On the home PE of the lock, one field names the last PE of the queue. The other
-//! field is the PE's node in the queue: whether the PE before it has granted the lock, and which PE is
-//! next. So PEs get the lock in the order of their calls, each polls only its own word, and a lock of
-//! zero is free. `word` has the fields in C's `long` and in Fortran's INTEGER.
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every
+//! PE, with two fields. On the home PE of the lock, one field names the last PE of the queue. The
+//! other field is the PE's node in the queue: whether the PE before it has granted the lock, and
+//! which PE is next. So PEs get the lock in the order of their calls, each polls only its own word,
+//! and a lock of zero is free. `word` has the fields in C's `long` and in Fortran's INTEGER.
 //!
-//! A PE enters the queue with a node of zero; from then on other PEs only set bits in it. If a network
-//! carries out atomic operations, one that returns no old value may take effect at any time before the
-//! next quiet. So a PE clears its node by an operation that returns the old value, before it enters
-//! the queue. The bits that other PEs set may take effect late, so a PE waits for each of them before
-//! it leaves the queue.
+//! A PE enters the queue with a node of zero; from then on other PEs only set bits in it. If a
+//! network carries out atomic operations, one that returns no old value may take effect at any time
+//! before the next quiet. So a PE clears its node by an operation that returns the old value,
+//! before it enters the queue. The bits that other PEs set may take effect late, so a PE waits for
+//! each of them before it leaves the queue.
 //!
 //! Threads of one PE share its node: `turns` decides which of them uses it. A PE that sets a lock
-//! twice, or clears one that it does not hold, ends the job with an error instead of waiting forever.
+//! twice, or clears one that it does not hold, ends the job with an error instead of waiting
+//! forever.
 #![allow(unsafe_code)]
 
 mod turns;
@@ -98,7 +99,8 @@ impl<T: LockWord> LockHandle<T> {
         unsafe { T::node(self.word) }
     }
 
-    /// Clears this PE's node, which has bits of the last time in the queue. No other PE changes it now.
+    /// Clears this PE's node, which has bits of the last time in the queue. No other PE changes it
+    /// now.
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
@@ -157,8 +159,8 @@ impl<T: LockWord> LockHandle<T> {
         false
     }
 
-    /// Returns the PE that a field of the word on `pe` names, if any. Ends the job with an error if it
-    /// names this PE, which cannot be, or no PE of the job.
+    /// Returns the PE that a field of the word on `pe` names, if any. Ends the job with an error if
+    /// it names this PE, which cannot be, or no PE of the job.
     fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
         if named.0 >= self.job.n_pes || named == self.job.me() {
@@ -186,7 +188,8 @@ impl<T: LockWord> LockHandle<T> {
         flags::area().ring(pe);
     }
 
-    /// Waits until other PEs have set bits in this PE's node; `behind` is the PE before it, if known.
+    /// Waits until other PEs have set bits in this PE's node; `behind` is the PE before it, if
+    /// known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || self.describe(behind);
         if address::are_atomics_by_network() {
@@ -203,8 +206,8 @@ impl<T: LockWord> LockHandle<T> {
         (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
     }
 
-    /// Ends the job with an error if this PE holds the lock at finalization and another PE waits for it;
-    /// warns if none does.
+    /// Ends the job with an error if this PE holds the lock at finalization and another PE waits
+    /// for it; warns if none does.
     fn report_at_finalize(&self) {
         let (call, address) = (self.call, self.address());
         match self.next() {

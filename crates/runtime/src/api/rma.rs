@@ -15,7 +15,8 @@ use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
-/// Defines the blocking form of a transfer, and the non-blocking one, which the next quiet completes.
+/// Defines the blocking form of a transfer, and the non-blocking one, which the next quiet
+/// completes.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident = $transfer:ident, $at_quiet:literal;)*) => {$(
         $(#[$doc])*
@@ -50,7 +51,8 @@ forms! {
     /// `shmem_get`: copies `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
     ///
     /// # Safety
-    /// `dest` is valid for writes of `nelems` elements, which nothing else accesses during the call.
+    /// `dest` is valid for writes of `nelems` elements, which nothing else accesses during the
+    /// call.
     get = get_until, false;
 
     /// `shmem_get_nbi`: a get that the next quiet completes (§9.6.2.2).
@@ -163,7 +165,8 @@ pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe
     }
 }
 
-/// Works as [`g`], for an element that is misaligned or not mapped here, or while polls are counted.
+/// Works as [`g`], for an element that is misaligned or not mapped here, or while polls are
+/// counted.
 #[cold]
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
@@ -185,8 +188,8 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
     }
 }
 
-/// `shmem_ibput`: puts `nblocks` blocks of `bsize` elements (§9.6.1.4). The starts of two blocks are
-/// `dst` elements apart at the PE and `sst` elements apart here.
+/// `shmem_ibput`: puts `nblocks` blocks of `bsize` elements (§9.6.1.4). The starts of two blocks
+/// are `dst` elements apart at the PE and `sst` elements apart here.
 ///
 /// # Safety
 /// `source` is valid for reads of every block.
@@ -222,8 +225,8 @@ pub unsafe fn ibput<T: Element, C: Context>(
     }
 }
 
-/// `shmem_ibget`: gets `nblocks` blocks of `bsize` elements (§9.6.1.8). The starts of two blocks are
-/// `sst` elements apart at the PE and `dst` elements apart here.
+/// `shmem_ibget`: gets `nblocks` blocks of `bsize` elements (§9.6.1.8). The starts of two blocks
+/// are `sst` elements apart at the PE and `dst` elements apart here.
 ///
 /// # Safety
 /// `dest` is valid for writes of every block.
@@ -259,8 +262,8 @@ pub unsafe fn ibget<T: Element, C: Context>(
     }
 }
 
-/// `shmem_iput`: puts `nelems` elements, which are `dst` elements apart at the PE and `sst` elements
-/// apart here (§9.6.1.3).
+/// `shmem_iput`: puts `nelems` elements, which are `dst` elements apart at the PE and `sst`
+/// elements apart here (§9.6.1.3).
 ///
 /// # Safety
 /// As [`ibput`] with blocks of one element.
@@ -280,8 +283,8 @@ pub unsafe fn iput<T: Element, C: Context>(
     unsafe { ibput(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
-/// `shmem_iget`: gets `nelems` elements, which are `sst` elements apart at the PE and `dst` elements
-/// apart here (§9.6.1.7).
+/// `shmem_iget`: gets `nelems` elements, which are `sst` elements apart at the PE and `dst`
+/// elements apart here (§9.6.1.7).
 ///
 /// # Safety
 /// As [`ibget`] with blocks of one element.

@@ -1,5 +1,5 @@
-//! Signaling operations (OpenSHMEM 1.6, §9.8): a put, followed by an update of a word at the same PE that
-//! is visible only after the data.
+//! Signaling operations (OpenSHMEM 1.6, §9.8): a put, followed by an update of a word at the same
+//! PE that is visible only after the data.
 #![allow(unsafe_code)]
 
 use crate::api::rma::{bytes_of, copy};
@@ -43,8 +43,8 @@ macro_rules! forms {
 }
 
 forms! {
-    /// `shmem_put_signal` (§9.8.1): a put, then an update of the word `sig_addr` at the same PE with
-    /// `signal` by `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`).
+    /// `shmem_put_signal` (§9.8.1): a put, then an update of the word `sig_addr` at the same PE
+    /// with `signal` by `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`).
     ///
     /// # Safety
     /// `source` is valid for reads of `nelems` elements.
@@ -78,7 +78,8 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     match (to, mapped_atomic(sig_addr, pe)) {
         (Some(to), Some(at)) => {
             if nelems > 0 {
-                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller promises.
+                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller
+                // promises.
                 unsafe { copy::<VolatileLoads, T>(to, source, nelems) };
             }
             // SAFETY: the lookup returns only mapped, aligned words.
@@ -165,8 +166,8 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     value
 }
 
-/// `shmem_signal_wait_until` (§9.11.15): waits for a signal word of this PE, and returns the value that
-/// satisfied the comparison.
+/// `shmem_signal_wait_until` (§9.11.15): waits for a signal word of this PE, and returns the value
+/// that satisfied the comparison.
 ///
 /// # Safety
 /// `sig_addr` is valid for reads.

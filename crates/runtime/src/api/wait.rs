@@ -1,7 +1,8 @@
-//! Point-to-point synchronization (OpenSHMEM 1.6, §9.11): waits for words of this PE, and tests them.
+//! Point-to-point synchronization (OpenSHMEM 1.6, §9.11): waits for words of this PE, and tests
+//! them.
 //!
-//! A word is loaded with acquire order, so that all that its writer has ordered before it is visible on
-//! return.
+//! A word is loaded with acquire order, so that all that its writer has ordered before it is
+//! visible on return.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -163,8 +164,8 @@ struct WaitSet<T> {
 }
 
 impl<T: WaitWord> WaitSet<T> {
-    /// Ends the job with an error if `ivars` is misaligned, or if a pointer to an array is null that must
-    /// not be. `others` are further arguments.
+    /// Ends the job with an error if `ivars` is misaligned, or if a pointer to an array is null
+    /// that must not be. `others` are further arguments.
     fn check(&self, others: &[(&str, *const usize)]) {
         if self.nelems == 0 {
             return;
@@ -205,7 +206,8 @@ impl<T: WaitWord> WaitSet<T> {
         holds(self.call, self.cmp, value, reference)
     }
 
-    /// Returns the subject of a wait for the words that do not compare yet: for `all` of them or any.
+    /// Returns the subject of a wait for the words that do not compare yet: for `all` of them or
+    /// any.
     ///
     /// # Safety
     /// As `is_empty`.
@@ -296,8 +298,8 @@ impl<T: WaitWord> WaitSet<T> {
     }
 }
 
-/// Returns the index at which search number `count` of a set begins. The fractions of the multiples of
-/// the golden ratio are distributed evenly (H. Weyl, 1916), even those of every second or third
+/// Returns the index at which search number `count` of a set begins. The fractions of the multiples
+/// of the golden ratio are distributed evenly (H. Weyl, 1916), even those of every second or third
 /// multiple, if other searches in the process take the ones between.
 fn start_of_search(count: usize, nelems: usize) -> usize {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -401,7 +403,8 @@ sets! {
         c_int::from(is_seen)
     };
 
-    /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that compares, or `SIZE_MAX`.
+    /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that compares, or
+    /// `SIZE_MAX`.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
         backoff::is_seen(|| {
@@ -413,8 +416,8 @@ sets! {
         found.unwrap_or(usize::MAX)
     };
 
-    /// `shmem_test_some` (§9.11.11, §9.11.14): stores the indices of the words that compare in `indices`
-    /// and returns their number.
+    /// `shmem_test_some` (§9.11.11, §9.11.14): stores the indices of the words that compare in
+    /// `indices` and returns their number.
     fn test_some(indices: *mut usize) -> usize = |job, set| {
         let mut found = 0;
         backoff::is_seen(|| {

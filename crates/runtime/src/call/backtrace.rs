@@ -1,5 +1,5 @@
-//! Parses the text of a backtrace of Rust's standard library. A library for backtraces would add code
-//! to each program that the standard library already contains.
+//! Parses the text of a backtrace of Rust's standard library. A library for backtraces would add
+//! code to each program that the standard library already contains.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int};
@@ -113,8 +113,8 @@ fn without_column(place: &str) -> &str {
     }
 }
 
-/// Returns the demangled name of a function or variable of C++. Returns `None` for other names, and in
-/// programs without the C++ library, whose function does this.
+/// Returns the demangled name of a function or variable of C++. Returns `None` for other names, and
+/// in programs without the C++ library, whose function does this.
 pub(crate) fn demangled(name: &str) -> Option<String> {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;

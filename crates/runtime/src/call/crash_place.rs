@@ -78,8 +78,8 @@ impl fmt::Display for CrashPlace {
 }
 
 /// Returns the place of a crash from the text of a backtrace: the innermost function of the program
-/// among the frames from `address` outward. A relative path to a file that does not exist belongs to
-/// the C library.
+/// among the frames from `address` outward. A relative path to a file that does not exist belongs
+/// to the C library.
 fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let first = stack.find(&format!(" {address:#x} - "))?;
     let frames = frames(&stack[first..]);

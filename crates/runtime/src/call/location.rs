@@ -1,7 +1,7 @@
 //! Finds the file and line in which the program calls the library, for messages.
 //!
-//! Nothing is recorded in advance: the stack and the debug information are read when a message needs
-//! them. Without debug information, or without unwind tables, there is no location.
+//! Nothing is recorded in advance: the stack and the debug information are read when a message
+//! needs them. Without debug information, or without unwind tables, there is no location.
 
 use super::backtrace::{Frame, OF_RUST, frames, from_here};
 use super::python::{self, PythonLine};
@@ -40,8 +40,8 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let _ = without_signals(|| thread.spawn(find));
 }
 
-/// Returns where the program has called the library on a stack. Reads the debug information, which may
-/// take long.
+/// Returns where the program has called the library on a stack. Reads the debug information, which
+/// may take long.
 pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
     // The alternate form has whole paths, by which the sources of the library are recognized.
     first_outside(&format!("{stack:#}"))
@@ -72,8 +72,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// Returns the clause of a message that names the place of the call; empty if the place is not known,
-/// or if `message` has it already.
+/// Returns the clause of a message that names the place of the call; empty if the place is not
+/// known, or if `message` has it already.
 pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
     let is_new = |place: &String| {
         let file = place.rsplit('/').next();

@@ -1,9 +1,9 @@
 //! Finds the line of a Python program that calls the library, by the stable interface of the
 //! interpreter in this process. Programs in other languages have no interpreter.
 //!
-//! A binding that calls the library has usually released the lock of the interpreter. Another thread
-//! then takes the lock. The caller waits for that thread for a limited time, since a thread of the
-//! program may hold the lock for long.
+//! A binding that calls the library has usually released the lock of the interpreter. Another
+//! thread then takes the lock. The caller waits for that thread for a limited time, since a thread
+//! of the program may hold the lock for long.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
@@ -70,7 +70,8 @@ interface! {
     PyBytes_AsString: fn(Object) -> *mut c_char;
 }
 
-/// The line of a thread: found, or to be found by another thread, which needs the number of the thread.
+/// The line of a thread: found, or to be found by another thread, which needs the number of the
+/// thread.
 pub(super) enum PythonLine {
     Found(Option<Line>),
     OfThread(Interpreter, c_ulong),
@@ -119,7 +120,8 @@ impl Interpreter {
         // SAFETY: the interpreter is initialized.
         let state = unsafe { (self.PyGILState_Ensure)() };
         let line = self.line_with_lock(thread);
-        // SAFETY: the thread holds the lock. An error of this function must not be left to the program.
+        // SAFETY: the thread holds the lock. An error of this function must not be left to the
+        // program.
         unsafe { (self.PyErr_Clear)() };
         // SAFETY: `state` is the result of `PyGILState_Ensure`.
         unsafe { (self.PyGILState_Release)(state) };

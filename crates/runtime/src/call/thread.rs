@@ -71,8 +71,8 @@ pub(crate) fn add_request() {
     REQUESTS.fetch_add(1, Relaxed);
 }
 
-/// Returns true if threads of the library work beside the program. If it returns false, all that they
-/// have written is visible to the caller.
+/// Returns true if threads of the library work beside the program. If it returns false, all that
+/// they have written is visible to the caller.
 #[inline]
 pub(crate) fn has_requests() -> bool {
     REQUESTS.load(Acquire) > 0
@@ -102,8 +102,8 @@ pub(crate) fn is_alone() -> bool {
     !ARE_AT_ONCE.load(Relaxed) && !has_requests()
 }
 
-/// Adds to a counter, without a locked instruction if the thread is alone in the library. Returns the
-/// former value.
+/// Adds to a counter, without a locked instruction if the thread is alone in the library. Returns
+/// the former value.
 #[inline(always)]
 pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     if !is_alone {
@@ -114,7 +114,8 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     before
 }
 
-/// Returns the non-blocking collective that this thread carries out, if it is a thread of the library.
+/// Returns the non-blocking collective that this thread carries out, if it is a thread of the
+/// library.
 #[cold]
 #[inline(never)]
 pub(crate) fn carries_out() -> Option<Call> {

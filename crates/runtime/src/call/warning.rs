@@ -27,10 +27,10 @@ pub(super) fn is_first(message: &str) -> bool {
 /// The variables that identify the job: the daemon of a launcher may start PEs of several jobs.
 const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
 
-/// Returns true if no other PE that the process `launcher` has started on this node has claimed this
-/// message, and claims it: for PEs that share no memory yet. The claim is the name of a socket, which
-/// exists until the PE exits. A claim by a process of another user does not count, so that it cannot
-/// silence this one.
+/// Returns true if no other PE that the process `launcher` has started on this node has claimed
+/// this message, and claims it: for PEs that share no memory yet. The claim is the name of a
+/// socket, which exists until the PE exits. A claim by a process of another user does not count, so
+/// that it cannot silence this one.
 pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
     let mut digest = DefaultHasher::new();
     // The number of the parent is unique only in its PID namespace.
@@ -51,14 +51,14 @@ pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
     }
 }
 
-/// Prints a line by one write, so that it is not mixed with lines of other PEs. If standard error is
-/// closed or full, the line is lost and the job goes on.
+/// Prints a line by one write, so that it is not mixed with lines of other PEs. If standard error
+/// is closed or full, the line is lost and the job goes on.
 pub(crate) fn print(line: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Prints a warning that other PEs may print, too: `oshrun` prints it once, with the PEs. Under another
-/// launcher the first PE of each node prints it.
+/// Prints a warning that other PEs may print, too: `oshrun` prints it once, with the PEs. Under
+/// another launcher the first PE of each node prints it.
 pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
     let what = what.to_string();
     if process::aborter().is_some_and(|aborter| aborter.warn(&what)) {

@@ -1,8 +1,8 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the PEs
-//! exchange offsets and sizes by messages. Each PE accesses only its own arrays of offsets and sizes,
-//! so these need not be symmetric.
+//! exchange offsets and sizes by messages. Each PE accesses only its own arrays of offsets and
+//! sizes, so these need not be symmetric.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -71,8 +71,8 @@ pub unsafe fn alltoallv(
     }
 }
 
-/// `shmemx_alltoallv_packed`: stores the blocks for this member in `target`, one behind the other in
-/// the order of the members. Returns their size in bytes, which is at most `target_len`.
+/// `shmemx_alltoallv_packed`: stores the blocks for this member in `target`, one behind the other
+/// in the order of the members. Returns their size in bytes, which is at most `target_len`.
 ///
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.

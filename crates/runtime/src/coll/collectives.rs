@@ -1,9 +1,9 @@
 //! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
 //!
-//! Each routine checks its arguments, takes the signals of the team and executes a plan. Peers write
-//! to `dest` as soon as they have called: the standard requires that `dest` is ready on all PEs
-//! before any of them calls. Scans and short reductions use receive buffers, piece by piece; long
-//! reductions read and write the arrays of the program directly.
+//! Each routine checks its arguments, takes the signals of the team and executes a plan. Peers
+//! write to `dest` as soon as they have called: the standard requires that `dest` is ready on all
+//! PEs before any of them calls. Scans and short reductions use receive buffers, piece by piece;
+//! long reductions read and write the arrays of the program directly.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -71,8 +71,8 @@ pub(crate) fn finalize(call: Call) {
     executor.sync_without_pair_flags();
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with the
-/// same arguments.
+/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
+/// the same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
     if job::require(call).settings.checks() {
         CollectiveEntry::new(call, team).0.agree(arguments);
@@ -151,8 +151,8 @@ pub unsafe fn broadcast(
     0
 }
 
-/// `shmem_collect` (§9.10.8): concatenates the `nbytes` bytes of each member in the order of the team;
-/// the number may differ between members.
+/// `shmem_collect` (§9.10.8): concatenates the `nbytes` bytes of each member in the order of the
+/// team; the number may differ between members.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -244,8 +244,8 @@ pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     executor.gather(own)
 }
 
-/// `shmem_fcollect` (§9.10.8): concatenates the `nbytes` bytes of each member; the number is the same
-/// on all members.
+/// `shmem_fcollect` (§9.10.8): concatenates the `nbytes` bytes of each member; the number is the
+/// same on all members.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -311,8 +311,9 @@ pub unsafe fn alltoall(
     0
 }
 
-/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], of blocks of `nelems` elements of `elem_bytes` bytes
-/// (1, 2, 4, 8 or 16), which are `dst` elements apart in `dest` and `sst` elements apart in `source`.
+/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], of blocks of `nelems` elements of `elem_bytes`
+/// bytes (1, 2, 4, 8 or 16), which are `dst` elements apart in `dest` and `sst` elements apart in
+/// `source`.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -369,7 +370,8 @@ pub unsafe fn reduce(
     0
 }
 
-/// `shmem_*_sum_inscan` (§9.10.10): combines the vectors of the members up to and including this one.
+/// `shmem_*_sum_inscan` (§9.10.10): combines the vectors of the members up to and including this
+/// one.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -420,8 +422,8 @@ pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     CollectiveEntry::new(call, &registry::find(call, "team", team)).1.facts()
 }
 
-/// Chooses the algorithms of all further collectives from `table`. All PEs must call this between the
-/// same two collectives. Returns the former table.
+/// Chooses the algorithms of all further collectives from `table`. All PEs must call this between
+/// the same two collectives. Returns the former table.
 pub fn replace_table(call: Call, table: &'static Table) -> &'static Table {
     job::require(call).algorithms.replace(table)
 }

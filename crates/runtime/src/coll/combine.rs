@@ -1,13 +1,13 @@
 //! The operators of reductions and scans, which combine two arrays element by element.
 //!
-//! Collectives transfer bytes and know no types, so they are given an operator as a [`Combine`]: the
-//! size of an element, and a function over whole arrays, so that the call costs little. The function
-//! has the C calling convention, because `long double` arithmetic has to be written in C.
+//! Collectives transfer bytes and know no types, so they are given an operator as a [`Combine`]:
+//! the size of an element, and a function over whole arrays, so that the call costs little. The
+//! function has the C calling convention, because `long double` arithmetic has to be written in C.
 //!
 //! The result of a reduction must not depend on the shape of its tree, or PEs would get different
-//! results. All operators are commutative, and all but floating-point SUM and PROD are associative to
-//! the last bit: integer arithmetic wraps; MAX and MIN of floating-point numbers order -0.0 before
-//! +0.0 and return a quiet NaN if one operand is a NaN.
+//! results. All operators are commutative, and all but floating-point SUM and PROD are associative
+//! to the last bit: integer arithmetic wraps; MAX and MIN of floating-point numbers order -0.0
+//! before +0.0 and return a quiet NaN if one operand is a NaN.
 #![allow(unsafe_code)]
 
 use crate::memory::range::SymmetricRange;
@@ -38,8 +38,8 @@ impl Combine {
     /// Returns an operator whose function is another language's.
     ///
     /// # Safety
-    /// `f` accesses only the given elements, of `elem_bytes` bytes each, at any alignment, and accepts
-    /// every bit pattern as an element.
+    /// `f` accesses only the given elements, of `elem_bytes` bytes each, at any alignment, and
+    /// accepts every bit pattern as an element.
     pub const unsafe fn new(elem_bytes: usize, f: CombineFunction) -> Combine {
         Combine { elem_bytes, f }
     }
@@ -124,8 +124,8 @@ pub trait Bits: Element + Sealed {
 /// value.
 ///
 /// An old manual lists MAX of complex numbers without a definition. Here they are ordered by their
-/// real parts and, where these are equal, by their imaginary parts; -0.0 is less than +0.0, and a NaN
-/// in either part makes both parts of the result NaN.
+/// real parts and, where these are equal, by their imaginary parts; -0.0 is less than +0.0, and a
+/// NaN in either part makes both parts of the result NaN.
 #[diagnostic::on_unimplemented(
     message = "the operators `Max` and `Min` do not combine elements of type `{Self}`",
     label = "not a number with an order",
@@ -213,8 +213,8 @@ macro_rules! floats {
             }
             /// Returns true if `self` is less than `other`; neither is NaN.
             fn is_less_than(self, other: Self) -> bool {
-                // For numbers of 8 bytes a branch is faster than a vector of two of them; loops over
-                // smaller numbers are vectorized.
+                // For numbers of 8 bytes a branch is faster than a vector of two of them; loops
+                // over smaller numbers are vectorized.
                 if size_of::<$float>() == 8 && self.re != other.re {
                     return self.re < other.re;
                 }
@@ -310,8 +310,8 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     unsafe { combine_many::<T, O, Baseline>(dest, left, right, nelems) }
 }
 
-/// The number of bytes from which it is faster to combine several vectors at a time, and wider ones if
-/// this CPU has AVX2. Every x86-64 has SSE2, which cannot compare integers of 8 bytes.
+/// The number of bytes from which it is faster to combine several vectors at a time, and wider ones
+/// if this CPU has AVX2. Every x86-64 has SSE2, which cannot compare integers of 8 bytes.
 const MANY: usize = 128;
 
 /// # Safety
@@ -353,8 +353,8 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     }
 }
 
-/// Combines one vector at a time, then single elements. Never inlined: its SSE instructions would be
-/// mixed with those of AVX2, which makes both slow.
+/// Combines one vector at a time, then single elements. Never inlined: its SSE instructions would
+/// be mixed with those of AVX2, which makes both slow.
 ///
 /// # Safety
 /// As [`CombineFunction`].
@@ -373,9 +373,9 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
     }
 }
 
-/// Combines the elements from `first` on as long as enough are left to fill a `V`. Returns the index
-/// of the first element that is left. Threads and peers of an incorrect program may write to the
-/// operands meanwhile, so they are loaded and stored as `transport::mem` describes.
+/// Combines the elements from `first` on as long as enough are left to fill a `V`. Returns the
+/// index of the first element that is left. Threads and peers of an incorrect program may write to
+/// the operands meanwhile, so they are loaded and stored as `transport::mem` describes.
 ///
 /// # Safety
 /// As [`CombineFunction`], and the processor has the vectors.

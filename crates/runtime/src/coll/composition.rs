@@ -119,9 +119,9 @@ impl<'a> Executor<'a> {
         (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
     }
 
-    /// Keeps the senders of a broadcast on an active set from overtaking their receivers. If the same
-    /// broadcast is repeated, a sender waits in its next call for the receivers of this one, so that
-    /// a program may alternate between two destinations.
+    /// Keeps the senders of a broadcast on an active set from overtaking their receivers. If the
+    /// same broadcast is repeated, a sender waits in its next call for the receivers of this one,
+    /// so that a program may alternate between two destinations.
     pub(crate) fn limit_lead(&mut self, root: u32) {
         /// The last broadcast of this PE: its team and root.
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -170,7 +170,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Works as [`all_reduce`](Executor::all_reduce), by recursive doubling through receive buffers.
+    /// Works as [`all_reduce`](Executor::all_reduce), by recursive doubling through receive
+    /// buffers.
     pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
         let (n, me) = (self.n(), self.me());
         let receive_buffers = match vectors.nbytes() <= SHORT {
@@ -184,9 +185,9 @@ impl<'a> Executor<'a> {
         self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
     }
 
-    /// Carries out a plan that copies parts of each member's `source` to `dest`. If both are the same
-    /// array (`in_place`), the plan reads a copy of `source`. All members sync after they have made
-    /// their copies, since peers then write to `dest`.
+    /// Carries out a plan that copies parts of each member's `source` to `dest`. If both are the
+    /// same array (`in_place`), the plan reads a copy of `source`. All members sync after they have
+    /// made their copies, since peers then write to `dest`.
     pub(crate) fn exchange(
         &mut self,
         arrays: PlanArrays<'_>,
@@ -202,8 +203,8 @@ impl<'a> Executor<'a> {
         });
     }
 
-    /// Scans vectors element by element: each member gets the result of the members up to itself, or
-    /// of those before it if the scan is `exclusive`; then the first member gets nothing.
+    /// Scans vectors element by element: each member gets the result of the members up to itself,
+    /// or of those before it if the scan is `exclusive`; then the first member gets nothing.
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {
@@ -236,8 +237,8 @@ impl<'a> Executor<'a> {
         );
     }
 
-    /// Carries out a plan once for each piece of the vectors that fits a receive buffer. The piece of
-    /// `dest` is the accumulator. The two copies of the receive buffers are used in turn.
+    /// Carries out a plan once for each piece of the vectors that fits a receive buffer. The piece
+    /// of `dest` is the accumulator. The two copies of the receive buffers are used in turn.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         vectors: Vectors,
@@ -350,8 +351,8 @@ impl Executor<'_> {
     }
 }
 
-// Plans of two levels, over nodes. The leaders of nodes are not at the distances for which a team has
-// flags, so these plans use the flags of pairs of PEs. Where threads of a PE may be in several
+// Plans of two levels, over nodes. The leaders of nodes are not at the distances for which a team
+// has flags, so these plans use the flags of pairs of PEs. Where threads of a PE may be in several
 // collectives at once, only the world uses these plans.
 impl<'a> Executor<'a> {
     /// Returns the node of each member.
@@ -390,10 +391,10 @@ impl<'a> Executor<'a> {
     }
 }
 
-// A collect of blocks of different sizes gathers the sizes first, and short blocks together with them.
-// Each member fills one slot of a vector. Members of one node exchange the slots in lines. Otherwise
-// the rest of each vector is zero, and the vectors are combined by a bitwise OR: a reduction, whose
-// messages a member sends without waiting for an answer.
+// A collect of blocks of different sizes gathers the sizes first, and short blocks together with
+// them. Each member fills one slot of a vector. Members of one node exchange the slots in lines.
+// Otherwise the rest of each vector is zero, and the vectors are combined by a bitwise OR: a
+// reduction, whose messages a member sends without waiting for an answer.
 
 /// Bytes of the size of a block.
 const WORD: usize = size_of::<u64>();
@@ -425,9 +426,9 @@ impl GatheredSlots {
 }
 
 impl Executor<'_> {
-    /// Gathers the `size` of each member, and those blocks `source` that fit a slot. Returns `None` if
-    /// the members are on one node but have no lines, or if receive buffers have no room for a block
-    /// of each member.
+    /// Gathers the `size` of each member, and those blocks `source` that fit a slot. Returns `None`
+    /// if the members are on one node but have no lines, or if receive buffers have no room for a
+    /// block of each member.
     pub(crate) fn gather_slots(
         &mut self,
         size: u64,

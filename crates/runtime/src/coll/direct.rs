@@ -1,5 +1,5 @@
-//! Direct reductions and scans: combines this PE's share of a vector from the sources of all members
-//! and stores the result in the destinations of all members.
+//! Direct reductions and scans: combines this PE's share of a vector from the sources of all
+//! members and stores the result in the destinations of all members.
 //!
 //! Sources that are mapped here are read in place, in blocks so small that the result of a block
 //! stays in the cache until it is stored on all members. It is computed in this PE's destination if
@@ -19,8 +19,8 @@ const FETCHED_BLOCK: usize = 512 << 10;
 /// Maximum number of bytes that are fetched from all members at a time.
 const FETCHED: usize = 4 << 20;
 
-/// Combines `source` of all members in the order of the team, and stores the result in `dest` of all.
-/// `me` is this PE.
+/// Combines `source` of all members in the order of the team, and stores the result in `dest` of
+/// all. `me` is this PE.
 pub(crate) fn reduce(
     members: &Members,
     me: Pe,
@@ -133,8 +133,8 @@ pub(crate) fn scan(
     }
 }
 
-/// Combines `source` of `pe` with an operand of this PE into `dest`. `own_is_left` says which of the
-/// two is the left operand.
+/// Combines `source` of `pe` with an operand of this PE into `dest`. `own_is_left` says which of
+/// the two is the left operand.
 pub(crate) fn combine_with(
     pe: Pe,
     source: SymmetricRange,
@@ -158,8 +158,8 @@ pub(crate) fn combine_with(
     }
 }
 
-/// Combines the operands of `n` members, `nbytes` bytes each, block by block. The result of a block is
-/// computed in `accumulator` or in scratch memory; `store` is given its offset and the result.
+/// Combines the operands of `n` members, `nbytes` bytes each, block by block. The result of a block
+/// is computed in `accumulator` or in scratch memory; `store` is given its offset and the result.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,

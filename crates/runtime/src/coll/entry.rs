@@ -235,8 +235,8 @@ impl<'a> CollectiveEntry<'a> {
     }
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if `source` and `dest` overlap but are not the same
-/// array.
+/// With `SHMEM_CHECK`, ends the job with an error if `source` and `dest` overlap but are not the
+/// same array.
 pub(crate) fn require_disjoint(
     call: Call,
     job: &Job,
@@ -252,8 +252,9 @@ pub(crate) fn require_disjoint(
     }
 }
 
-/// Works as [`require_disjoint`], but accepts the same array for both: OpenSHMEM does not define such
-/// a collective, but it works in place here, and the first member warns that this is not portable.
+/// Works as [`require_disjoint`], but accepts the same array for both: OpenSHMEM does not define
+/// such a collective, but it works in place here, and the first member warns that this is not
+/// portable.
 pub(crate) fn require_disjoint_or_in_place(
     call: Call,
     job: &Job,

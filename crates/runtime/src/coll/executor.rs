@@ -20,8 +20,8 @@ use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::sync::MutexGuard;
 
-/// Bytes of a part of a vector whose parts are divided among the members: whole cache lines, so that
-/// no two PEs write to one line, and whole elements of every type.
+/// Bytes of a part of a vector whose parts are divided among the members: whole cache lines, so
+/// that no two PEs write to one line, and whole elements of every type.
 const DIRECT_PART: usize = 512;
 
 /// Returns the number of parts of a vector of `nbytes` bytes.
@@ -167,7 +167,8 @@ impl Executor<'_> {
         self.signals.wait(&self.collective, self.job, peer);
     }
 
-    /// Carries out a plan. It uses `for_each`, since `next` of a plan takes as long as a short step.
+    /// Carries out a plan. It uses `for_each`, since `next` of a plan takes as long as a short
+    /// step.
     pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
         let members = self.collective.team.members();
         // The peer of the last wait, from which the plan then reads.
@@ -316,7 +317,8 @@ impl Executor<'_> {
 }
 
 impl PlanArrays<'_> {
-    /// Returns true if the step is so short that a PE which was signaled before it is woken after it.
+    /// Returns true if the step is so short that a PE which was signaled before it is woken after
+    /// it.
     fn is_brief(&self, step: Step) -> bool {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,

@@ -2,9 +2,9 @@
 //! symmetric arrays.
 //!
 //! Peers neither read nor write this memory: data are transferred through receive buffers, piece by
-//! piece, by plans that use nothing else. A team without receive buffers, in a job whose threads may
-//! be in several collectives at once, publishes a few bytes at a time instead. For long vectors in
-//! symmetric memory, `collectives` has better plans.
+//! piece, by plans that use nothing else. A team without receive buffers, in a job whose threads
+//! may be in several collectives at once, publishes a few bytes at a time instead. For long vectors
+//! in symmetric memory, `collectives` has better plans.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};

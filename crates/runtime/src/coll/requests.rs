@@ -6,9 +6,9 @@
 //! for each other, whatever the order in which PEs make them. A blocking collective first waits for
 //! the requests of its team. A thread ends with its team, or when it has been idle for a while.
 //!
-//! Several collectives of a PE can be in progress at once, as with `SHMEM_THREAD_MULTIPLE`. So those
-//! of requests use no buffer that teams share, and communicate by the library's own endpoint, which
-//! is locked at every thread level.
+//! Several collectives of a PE can be in progress at once, as with `SHMEM_THREAD_MULTIPLE`. So
+//! those of requests use no buffer that teams share, and communicate by the library's own endpoint,
+//! which is locked at every thread level.
 
 use crate::call::thread;
 use crate::call::warning::warning;
@@ -113,7 +113,8 @@ pub(crate) fn queue(
     RequestHandle(number)
 }
 
-/// Returns the number of collectives that this PE has entered on a team without incomplete requests.
+/// Returns the number of collectives that this PE has entered on a team without incomplete
+/// requests.
 fn entered(call: Call, team: &Team) -> u64 {
     match team.signals.try_lock() {
         Ok(signals) => signals.entered(),
@@ -156,9 +157,9 @@ impl Request {
         drop(lock(&self.observed).take());
     }
 
-    /// Waits until the collective is complete, and returns its result. The status of this thread shows
-    /// the same call as that of the thread that carries the collective out, so that a hang report
-    /// sees all members in one collective.
+    /// Waits until the collective is complete, and returns its result. The status of this thread
+    /// shows the same call as that of the thread that carries the collective out, so that a hang
+    /// report sees all members in one collective.
     fn wait(&self) -> usize {
         let describe = || {
             let (call, nth) = (self.call, self.nth);
@@ -170,8 +171,8 @@ impl Request {
     }
 }
 
-/// Returns the request of a handle; `None` for `SHMEMX_REQ_NULL`. Ends the job with an error for any
-/// other handle that is not of a held request.
+/// Returns the request of a handle; `None` for `SHMEMX_REQ_NULL`. Ends the job with an error for
+/// any other handle that is not of a held request.
 fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     caller::check(call, job::require(call));
     if handle == RequestHandle::NULL {
@@ -188,8 +189,8 @@ fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     request
 }
 
-/// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if the
-/// request is not complete.
+/// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if
+/// the request is not complete.
 pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
     let Some(request) = find(call, handle) else { return Some(0) };
     if !request.is_done() {
@@ -229,7 +230,8 @@ pub(crate) fn end(team: &Team) {
 }
 
 /// Completes and forgets all requests, of any team, with an array that begins in this range of
-/// addresses. Afterwards no request uses the object there, even if the program has lost the handles.
+/// addresses. Afterwards no request uses the object there, even if the program has lost the
+/// handles.
 pub fn complete_on(object: Range<usize>) {
     if !thread::has_requests() {
         return;

@@ -1,5 +1,6 @@
-//! The steps of a program whose language proves that all PEs make the same calls (the Rust interface):
-//! each PE publishes its steps to a neighbor, so that a PE that has made another call is found.
+//! The steps of a program whose language proves that all PEs make the same calls (the Rust
+//! interface): each PE publishes its steps to a neighbor, so that a PE that has made another call
+//! is found.
 //!
 //! The words are in the internal area, which no routine of a program reaches.
 #![allow(unsafe_code)]
@@ -60,8 +61,8 @@ fn next(job: &Job) -> Pe {
 /// Waits in a barrier of an epoch until `flag` has reached `value`.
 ///
 /// # Errors
-/// The number of the PE before this one, if that PE has left the barrier out, so that the wait would
-/// never end.
+/// The number of the PE before this one, if that PE has left the barrier out, so that the wait
+/// would never end.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
@@ -86,8 +87,9 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
 }
 
-/// Publishes step `number` of this PE, makes a barrier, and returns the next PE and its latest step of
-/// the same parity. The caller makes another barrier before step `number + 2`, which replaces it.
+/// Publishes step `number` of this PE, makes a barrier, and returns the next PE and its latest step
+/// of the same parity. The caller makes another barrier before step `number + 2`, which replaces
+/// it.
 pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);
     let area = flags::area();

@@ -1,11 +1,12 @@
 //! Ends the job if a thread waits for PEs that are in finalize and so can never end its wait.
 //!
-//! A PE in finalize waits there for all PEs and enters no other collective. So another PE would wait
-//! forever in a collective that this PE has not entered. Each PE publishes how many finalizes it has
-//! entered, and its status then says how many collectives it has entered on each team. Neither
-//! changes until all PEs are in finalize, so the conclusion holds however slow or stopped a PE is.
-//! It also holds for a wait that only PEs in finalize could end, if they have no operations in
-//! flight and the wait goes on after that was seen. Only waits that have lasted long are examined.
+//! A PE in finalize waits there for all PEs and enters no other collective. So another PE would
+//! wait forever in a collective that this PE has not entered. Each PE publishes how many finalizes
+//! it has entered, and its status then says how many collectives it has entered on each team.
+//! Neither changes until all PEs are in finalize, so the conclusion holds however slow or stopped a
+//! PE is. It also holds for a wait that only PEs in finalize could end, if they have no operations
+//! in flight and the wait goes on after that was seen. Only waits that have lasted long are
+//! examined.
 
 use crate::call::thread;
 use crate::call::{Call, fail};
@@ -53,9 +54,9 @@ impl PeerCheck {
         self.is_hopeless
     }
 
-    /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an error
-    /// if none of them can end the wait. The caller has just found that the wait goes on. Returns
-    /// true if a check was made, which may have used the network.
+    /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an
+    /// error if none of them can end the wait. The caller has just found that the wait goes on.
+    /// Returns true if a check was made, which may have used the network.
     pub(crate) fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
         let next = *self.next_check.get_or_insert(now + PERIOD.as_nanos() as u64);

@@ -1,10 +1,10 @@
-//! The status of this PE in the memory of its node: which calls wait, and for what. `oshrun` and the
-//! watchdog read it to explain why a job hangs.
+//! The status of this PE in the memory of its node: which calls wait, and for what. `oshrun` and
+//! the watchdog read it to explain why a job hangs.
 //!
 //! A thread writes its wait into the status once the wait has lasted [`LONG`], and removes it when
-//! the wait ends. So calls that end sooner cost nothing. A caller passes a closure that describes the
-//! wait; it is only called then. `rushmem_explain::status_slot` has the format of the slot, in which
-//! a reader finds a whole status or none without the help of this PE.
+//! the wait ends. So calls that end sooner cost nothing. A caller passes a closure that describes
+//! the wait; it is only called then. `rushmem_explain::status_slot` has the format of the slot, in
+//! which a reader finds a whole status or none without the help of this PE.
 
 use crate::call::Call;
 use crate::call::location;
@@ -34,8 +34,8 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_millis(10);
 
 /// The duration in nanoseconds after which the status of a wait also says where in the program the
-/// call is. It is doubled with each such wait, since reading the debug information may take a second
-/// of a CPU. With [`LOCATED_OBSERVED`] it stays as it is.
+/// call is. It is doubled with each such wait, since reading the debug information may take a
+/// second of a CPU. With [`LOCATED_OBSERVED`] it stays as it is.
 static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
 
 /// The value of [`LOCATED`] in a job whose last writes are recorded.
@@ -83,7 +83,8 @@ pub(crate) fn enter(stage: Stage) {
     change(|written| written.stage = stage);
 }
 
-/// Writes that this PE enters finalize, and what it has done before; `None` when it leaves finalize.
+/// Writes that this PE enters finalize, and what it has done before; `None` when it leaves
+/// finalize.
 pub(crate) fn finalizes(finalizing: Option<Finalizing>) {
     change(|written| written.finalizing = finalizing);
 }
@@ -307,7 +308,8 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
 /// The duration after which a wait is reported on standard error.
 const REPORTED: Duration = Duration::from_secs(60);
 
-/// Prints how to see why a wait lasts so long: once for each node, unless the watchdog explains waits.
+/// Prints how to see why a wait lasts so long: once for each node, unless the watchdog explains
+/// waits.
 fn print_line(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
@@ -333,8 +335,8 @@ thread_local! {
     static IS_LOCATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Adds to the status that this thread waits for operations on these PEs, `n` of which are in flight.
-/// A transport calls this again and again while the wait lasts.
+/// Adds to the status that this thread waits for operations on these PEs, `n` of which are in
+/// flight. A transport calls this again and again while the wait lasts.
 pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
     let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
     let in_flight = InFlight { n: n.max(1), targets: peers.clone(), more: true };

@@ -1,5 +1,6 @@
-//! The watchdog of a node (`SHMEM_WATCHDOG`): a thread of the node's first PE that reads the statuses
-//! of the node's PEs. If a wait has lasted too long, it explains the job once on standard error.
+//! The watchdog of a node (`SHMEM_WATCHDOG`): a thread of the node's first PE that reads the
+//! statuses of the node's PEs. If a wait has lasted too long, it explains the job once on standard
+//! error.
 //!
 //! It reads only shared memory and /proc, so it needs neither the network nor the help of a PE that
 //! hangs. Hence it knows nothing of the PEs of other nodes and concludes nothing about them.
@@ -86,7 +87,8 @@ impl SharedMemory for MappedNode {
         let is_static = own.hold(here.wrapping_sub(own.start()), bytes.len());
         let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else { return false };
         let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
-        // SAFETY: `hold` shows that the bytes are static data, which are mapped if there is a delta.
+        // SAFETY: `hold` shows that the bytes are static data, which are mapped if there is a
+        // delta.
         unsafe { copy(source, bytes) }
     }
 }

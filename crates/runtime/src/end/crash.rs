@@ -1,12 +1,12 @@
-//! Prints a message when the program crashes: the signal, the function, file and line, and the memory
-//! that was accessed.
+//! Prints a message when the program crashes: the signal, the function, file and line, and the
+//! memory that was accessed.
 //!
 //! The handler only makes calls that are allowed in handlers, and needs little stack. A copy of the
-//! process reads the debug information and prints the message. The copy may block on a lock that was
-//! held at the crash; a time limit then ends it, and the PE prints a shorter message itself. The PE
-//! then ends by the signal, as it would without a handler. Signals for which the program or the runtime
-//! of its language has a handler are left alone. If several PEs of a node crash, or several threads,
-//! one of them prints the message and the others wait for it.
+//! process reads the debug information and prints the message. The copy may block on a lock that
+//! was held at the crash; a time limit then ends it, and the PE prints a shorter message itself.
+//! The PE then ends by the signal, as it would without a handler. Signals for which the program or
+//! the runtime of its language has a handler are left alone. If several PEs of a node crash, or
+//! several threads, one of them prints the message and the others wait for it.
 #![allow(unsafe_code)]
 
 mod copy;
@@ -123,8 +123,8 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     }
     // SAFETY: the default action, as it was before.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // A faulting instruction is executed again after the return. A signal that a process has sent must
-    // be sent again.
+    // A faulting instruction is executed again after the return. A signal that a process has sent
+    // must be sent again.
     if signal == libc::SIGABRT || crash.code <= 0 {
         // SAFETY: the signal is blocked until this handler returns; then it ends the PE.
         unsafe { libc::raise(signal) };
@@ -163,8 +163,8 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
     memory::leave_the_heap();
     // SAFETY: the context is from the kernel, and this process ends in this function.
     let frame = unsafe { copy::name_of_frame(context.cast()) };
-    // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy has
-    // that stack, too.
+    // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy
+    // has that stack, too.
     let crash = unsafe { &*CRASH.load(Acquire) };
     let place = CrashPlace::find(frame);
     let checks = REPORTER.get().is_some_and(|reporter| reporter.checks);

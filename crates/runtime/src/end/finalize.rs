@@ -23,9 +23,9 @@ use crate::teams::registry;
 use core::ffi::c_int;
 use rushmem_explain::status::{Stage, Subject};
 
-/// `shmem_finalize` (§9.1.4): the call that matches the first init destroys all teams and contexts and
-/// closes the library; any other call is a barrier. A call that matches no init only prints a warning,
-/// since such programs run with other libraries.
+/// `shmem_finalize` (§9.1.4): the call that matches the first init destroys all teams and contexts
+/// and closes the library; any other call is a barrier. A call that matches no init only prints a
+/// warning, since such programs run with other libraries.
 pub fn finalize(call: Call) {
     if process::inits() == 0 && !process::is_child() {
         warning!(each: "{call}: called more often than shmem_init; the call has no effect");
@@ -97,8 +97,8 @@ pub(crate) fn close(call: Call) {
     }
 }
 
-/// Returns the number of inits that no finalize has matched; `None` if a finalize would not wait for
-/// other PEs, since the library is not initialized or all PEs are at their exit.
+/// Returns the number of inits that no finalize has matched; `None` if a finalize would not wait
+/// for other PEs, since the library is not initialized or all PEs are at their exit.
 pub fn inits_in_force() -> Option<u32> {
     let inits = process::inits();
     (inits > 0 && !process::job_has_ended()).then_some(inits)
@@ -118,8 +118,8 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     call::leave(launched, status)
 }
 
-/// Returns the exit status of the job. The kernel keeps only the low 8 bits: a status whose low bits are
-/// 0 becomes 255, so that it is not taken for success.
+/// Returns the exit status of the job. The kernel keeps only the low 8 bits: a status whose low
+/// bits are 0 becomes 255, so that it is not taken for success.
 fn exit_status(status: c_int) -> c_int {
     match status & 0xff {
         0 if status != 0 => 255,

@@ -1,5 +1,5 @@
-//! The trace of the job for `SHMEM_TRACE`: each PE creates its file and measures the offset of its clock
-//! from that of PE 0; at the last finalize PE 0 merges the files into one trace.
+//! The trace of the job for `SHMEM_TRACE`: each PE creates its file and measures the offset of its
+//! clock from that of PE 0; at the last finalize PE 0 merges the files into one trace.
 
 use crate::call::{Call, fail};
 use crate::coll::collectives::{barrier_all, words};
@@ -75,8 +75,8 @@ pub(crate) fn finish(call: Call, job: &Job) {
     if job.me != Pe(0) {
         return;
     }
-    // The program has produced its result, so a failure is only a warning. It is lost if standard error
-    // is closed.
+    // The program has produced its result, so a failure is only a warning. It is lost if standard
+    // error is closed.
     let warn = |warning: &str| drop(writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}"));
     if n_dropped > 0 {
         warn(&format!(
@@ -112,9 +112,9 @@ fn write(directory: &Path, file: &Path) -> Result<u32, String> {
     Ok(job.missing().0)
 }
 
-/// Returns the offset of the clock of PE 0 from that of this PE: 0 on the machine of PE 0. On each other
-/// machine the first PE asks PE 0 many times. The fastest exchange is used, and the answer is assumed
-/// to be from the middle of it, so that the error is at most half of its duration.
+/// Returns the offset of the clock of PE 0 from that of this PE: 0 on the machine of PE 0. On each
+/// other machine the first PE asks PE 0 many times. The fastest exchange is used, and the answer is
+/// assumed to be from the middle of it, so that the error is at most half of its duration.
 fn clock_offset(call: Call, job: &Job) -> i64 {
     let machines = job.session().nodes().clone();
     let n_askers = machines.n_nodes() as usize - 1;
@@ -122,9 +122,9 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
         return 0;
     }
     let area = flags::area();
-    // A receive buffer is only in use during collectives. It has three words for each asker: the number
-    // of the question, the number of the answer, and the answer. If there are more askers than room,
-    // they ask in several turns.
+    // A receive buffer is only in use during collectives. It has three words for each asker: the
+    // number of the question, the number of the answer, and the answer. If there are more askers
+    // than room, they ask in several turns.
     let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
     let machine = machines.node_of(job.me.0);
     let first = |machine| machines.members(machine).next();

@@ -2,12 +2,13 @@
 //!
 //! A process manager must be told of a regular exit. A PE that exits without finalize has failed if
 //! other PEs still need it, and only they know: if every PE exits with status 0, none needs another
-//! one, and the job has produced its whole result. Therefore a PE that exits with status 0 waits until
-//! the others do the same, for [`LIMIT`] at most, since they may wait for it in the library forever.
+//! one, and the job has produced its whole result. Therefore a PE that exits with status 0 waits
+//! until the others do the same, for [`LIMIT`] at most, since they may wait for it in the library
+//! forever.
 //!
-//! After `start_pes` the library is finalized at the exit. A PE that exits with another status than 0
-//! waits until the others have reached their exit or finalize, for [`grace`] at most, since they may
-//! wait for it in a collective. If they have not, this PE has failed.
+//! After `start_pes` the library is finalized at the exit. A PE that exits with another status than
+//! 0 waits until the others have reached their exit or finalize, for [`grace`] at most, since they
+//! may wait for it in a collective. If they have not, this PE has failed.
 #![allow(unsafe_code)]
 
 use crate::call::call;
@@ -55,8 +56,8 @@ type Handler = extern "C" fn(c_int, *mut c_void);
 
 /// Registers an exit handler, which runs before those that were registered earlier.
 fn register(handler: Handler) {
-    // SAFETY: the handler exists until the process ends. Registration fails only without memory; the
-    // launcher then takes the exit for a failure.
+    // SAFETY: the handler exists until the process ends. Registration fails only without memory;
+    // the launcher then takes the exit for a failure.
     unsafe { on_exit(handler, std::ptr::null_mut()) };
 }
 
@@ -97,8 +98,8 @@ pub(crate) fn count_start(handler: Handler) {
     }
 }
 
-/// Counts this PE on PE 0 as one that has reached finalize or its exit, if `start_pes` has initialized
-/// the library.
+/// Counts this PE on PE 0 as one that has reached finalize or its exit, if `start_pes` has
+/// initialized the library.
 pub(crate) fn count_end() {
     let started = STARTED.load(Ordering::Relaxed);
     if ENDED.swap(started, Ordering::Relaxed) < started {
@@ -107,14 +108,15 @@ pub(crate) fn count_end() {
     }
 }
 
-/// Returns the time that a PE which exits with another status than 0 after `start_pes` waits for the
-/// others: 1.5 s by default, since the failure of a PE must end the job within 2 s.
+/// Returns the time that a PE which exits with another status than 0 after `start_pes` waits for
+/// the others: 1.5 s by default, since the failure of a PE must end the job within 2 s.
 fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Returns true if a PE at its exit after `start_pes` must finalize the library. With another status
-/// than 0 it must only if all other PEs reach their exit soon; if they do not, this ends the job.
+/// Returns true if a PE at its exit after `start_pes` must finalize the library. With another
+/// status than 0 it must only if all other PEs reach their exit soon; if they do not, this ends the
+/// job.
 pub(crate) fn may_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
@@ -160,8 +162,8 @@ fn have_all_ended(job: &Job) -> bool {
     true
 }
 
-/// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`]. The
-/// operations of this PE are then complete.
+/// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`].
+/// The operations of this PE are then complete.
 fn all_exit(job: &'static Job) -> bool {
     let _waits = show_exit();
     let (done, all) = mpsc::channel();
@@ -175,9 +177,9 @@ fn all_exit(job: &'static Job) -> bool {
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
 }
 
-/// Reports to the launcher that this exit is not a failure. The library stays initialized: a later exit
-/// handler of the program may call finalize, which must not wait for the other PEs, since they may have
-/// ended.
+/// Reports to the launcher that this exit is not a failure. The library stays initialized: a later
+/// exit handler of the program may call finalize, which must not wait for the other PEs, since they
+/// may have ended.
 fn end_unfinalized(job: &Job) {
     process::end_job();
     endpoints::close();

@@ -1,5 +1,5 @@
-//! The statistics of the job for `SHMEM_STATS`: at the last finalize PE 0 gathers the counters of all PEs,
-//! and prints a table or writes a JSON file.
+//! The statistics of the job for `SHMEM_STATS`: at the last finalize PE 0 gathers the counters of
+//! all PEs, and prints a table or writes a JSON file.
 
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -22,7 +22,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Starts counting, in the first init, if `SHMEM_STATS` is set. PE 0 checks that the file can be written.
+/// Starts counting, in the first init, if `SHMEM_STATS` is set. PE 0 checks that the file can be
+/// written.
 pub(crate) fn start(call: Call, job: &Job) {
     if counters::get().is_some() {
         return;

@@ -1,10 +1,10 @@
 //! Ends a process in which only threads of the library are left.
 //!
-//! A process ends when its last thread ends. A program may end its first thread with `pthread_exit` and
-//! go on in others. When these have ended, too, threads of the library, or of a library that it uses,
-//! must not keep the process alive. Therefore the threads that start during an init are recorded. When
-//! the thread that has called init ends, another thread waits until only recorded threads are left,
-//! and then exits as the C library does after the last thread.
+//! A process ends when its last thread ends. A program may end its first thread with `pthread_exit`
+//! and go on in others. When these have ended, too, threads of the library, or of a library that it
+//! uses, must not keep the process alive. Therefore the threads that start during an init are
+//! recorded. When the thread that has called init ends, another thread waits until only recorded
+//! threads are left, and then exits as the C library does after the last thread.
 #![allow(unsafe_code)]
 
 use crate::net::network;
@@ -77,7 +77,8 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
-/// Exits once all threads of the program except this one have ended. Returns when `waits` returns false.
+/// Exits once all threads of the program except this one have ended. Returns when `waits` returns
+/// false.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {
@@ -89,8 +90,8 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     }
 }
 
-/// Returns true if the first thread of the process is this one or has ended, in which case it stays in
-/// the list, and all other threads are recorded ones.
+/// Returns true if the first thread of the process is this one or has ended, in which case it stays
+/// in the list, and all other threads are recorded ones.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
@@ -115,8 +116,8 @@ fn inspect(number: u32) -> Option<(char, OsThread)> {
     Some((state, OsThread { number, started }))
 }
 
-/// Returns the state and the start time from the text of `stat`. The name of the thread, which comes
-/// before them, may contain any characters.
+/// Returns the state and the start time from the text of `stat`. The name of the thread, which
+/// comes before them, may contain any characters.
 fn state_and_start(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();

@@ -79,8 +79,8 @@ fn count() {
     thread::add(&CALLS, 1, thread::is_alone());
 }
 
-/// Ends the job with an error if the caller is a signal handler. Returns true if the thread level allows
-/// the calling thread to call, and warns if it does not.
+/// Ends the job with an error if the caller is a signal handler. Returns true if the thread level
+/// allows the calling thread to call, and warns if it does not.
 #[cold]
 #[inline(never)]
 fn check_thread(call: Call, job: &Job) -> bool {
@@ -113,8 +113,8 @@ pub(crate) fn calls() -> u64 {
     CALLS.load(Relaxed)
 }
 
-/// Ends the job with an error if another thread finalizes the library than the one that has initialized
-/// it.
+/// Ends the job with an error if another thread finalizes the library than the one that has
+/// initialized it.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.checks() && !is_main() {
         fail!(

@@ -1,5 +1,5 @@
-//! The handles of teams, contexts and requests as C programs have them: numbers, which the tables of
-//! `teams::registry`, `net::contexts` and `coll::requests` interpret.
+//! The handles of teams, contexts and requests as C programs have them: numbers, which the tables
+//! of `teams::registry`, `net::contexts` and `coll::requests` interpret.
 
 /// `shmem_team_t`: a slot and a generation, so that the handle of a destroyed team is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,8 +37,8 @@ impl RequestHandle {
     pub const NULL: RequestHandle = RequestHandle(0);
 }
 
-/// `shmem_ctx_t`. The lower half says how the context numbers PEs. The upper half has the index of the
-/// context and a generation, so that the handle of a destroyed context is recognized.
+/// `shmem_ctx_t`. The lower half says how the context numbers PEs. The upper half has the index of
+/// the context and a generation, so that the handle of a destroyed context is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ContextHandle(pub usize);
@@ -51,7 +51,8 @@ impl ContextHandle {
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: ContextHandle = ContextHandle(1);
 
-    /// The lower half of the handle of a context that numbers PEs as the world does, and of any other.
+    /// The lower half of the handle of a context that numbers PEs as the world does, and of any
+    /// other.
     const WORLD: u32 = 1;
     const TEAM: u32 = 2;
     const INDEX_BITS: u32 = 17;

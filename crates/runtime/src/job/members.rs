@@ -5,8 +5,8 @@ use rushmem_explain::status::{self, MAX_LISTED};
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::Arc;
 
-/// An ordered set of world PEs, never empty. Cheap to clone: most sets are a triplet of start, stride
-/// and size; others share their list.
+/// An ordered set of world PEs, never empty. Cheap to clone: most sets are a triplet of start,
+/// stride and size; others share their list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Members {
     /// The number of members.
@@ -14,8 +14,8 @@ pub(crate) struct Members {
     order: Order,
 }
 
-/// The order of the members. A set that can be a triplet is never a list, so that equal sets compare
-/// as equal.
+/// The order of the members. A set that can be a triplet is never a list, so that equal sets
+/// compare as equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
     /// The PEs `start + i * stride`. The stride is negative if a split has reversed the order, and
@@ -162,7 +162,8 @@ impl Members {
 
     /// Returns, for each dimension of a grid, the members that differ from `team_pe` only in that
     /// coordinate. The first coordinate of successive members grows first. If the grid has more
-    /// places than members, the last ones are empty. Returns `None` if `team_pe` is not in the grid.
+    /// places than members, the last ones are empty. Returns `None` if `team_pe` is not in the
+    /// grid.
     pub(crate) fn axes<const D: usize>(
         &self,
         ranges: [u32; D],
@@ -183,8 +184,8 @@ impl Members {
         }))
     }
 
-    /// Returns the row and the column of `team_pe` in a grid with rows of `xrange` members (§9.4.7);
-    /// `None` unless `xrange` is positive.
+    /// Returns the row and the column of `team_pe` in a grid with rows of `xrange` members
+    /// (§9.4.7); `None` unless `xrange` is positive.
     pub(crate) fn row_and_column(
         &self,
         xrange: i32,

@@ -1,12 +1,13 @@
 //! Turns a symmetric address and a PE into a pointer: the fast path of an access.
 //!
-//! An on-node access does nothing else before it accesses memory: a compare for each segment that may
-//! contain the address, one for the PE, a load from the segment's table of deltas, and an addition.
-//! If a compare fails, the access takes the cold path, which uses the network or reports the error.
-//! While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`, explanations of long
-//! waits), the segments of the fast path are empty, so that every access takes the cold path and is
-//! observed there. When PEs outnumber the usable CPUs, gets and fetching atomic operations use a table
-//! in which no PE is mapped, so that `net::network` counts them as possible polls.
+//! An on-node access does nothing else before it accesses memory: a compare for each segment that
+//! may contain the address, one for the PE, a load from the segment's table of deltas, and an
+//! addition. If a compare fails, the access takes the cold path, which uses the network or reports
+//! the error. While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`,
+//! explanations of long waits), the segments of the fast path are empty, so that every access takes
+//! the cold path and is observed there. When PEs outnumber the usable CPUs, gets and fetching
+//! atomic operations use a table in which no PE is mapped, so that `net::network` counts them as
+//! possible polls.
 #![allow(unsafe_code)]
 
 use crate::memory::statics;
@@ -15,9 +16,9 @@ use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The data that every access reads: one cache line, and the next one for atomic operations on static
-/// data. Only init and finalize write it. The standard requires that no call overlaps these, so that
-/// relaxed loads suffice.
+/// The data that every access reads: one cache line, and the next one for atomic operations on
+/// static data. Only init and finalize write it. The standard requires that no call overlaps these,
+/// so that relaxed loads suffice.
 #[repr(C, align(64))]
 struct AddressMap {
     /// The number of entries in each table of deltas.
@@ -35,11 +36,11 @@ struct OwnSegment {
     nbytes: AtomicUsize,
     /// For each PE the distance from an address of this PE to that of the PE, or [`UNMAPPED`].
     deltas: AtomicPtr<isize>,
-    /// The table for atomic operations and signals: `deltas`, or one in which no PE is mapped if the
-    /// network carries these out on every PE.
+    /// The table for atomic operations and signals: `deltas`, or one in which no PE is mapped if
+    /// the network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
-    /// The tables for gets and for fetching atomic operations: those above, or one in which no PE is
-    /// mapped if polls are counted.
+    /// The tables for gets and for fetching atomic operations: those above, or one in which no PE
+    /// is mapped if polls are counted.
     polled_deltas: AtomicPtr<isize>,
     polled_word_deltas: AtomicPtr<isize>,
 }
@@ -101,9 +102,9 @@ impl OwnSegment {
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
     }
 
-    /// Returns true if a word is in the segment and aligned relative to its start. One compare tests
-    /// both: the offset of a misaligned word, rotated so that its low bits become the highest ones, is
-    /// beyond any segment.
+    /// Returns true if a word is in the segment and aligned relative to its start. One compare
+    /// tests both: the offset of a misaligned word, rotated so that its low bits become the highest
+    /// ones, is beyond any segment.
     #[inline(always)]
     fn has_word<T>(&self, addr: usize) -> bool {
         let bits = size_of::<T>().trailing_zeros();
@@ -111,7 +112,8 @@ impl OwnSegment {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// Returns the distance from an address of this PE to that of `pe`, if the segment is mapped here.
+    /// Returns the distance from an address of this PE to that of `pe`, if the segment is mapped
+    /// here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
         look_up(&self.deltas, pe)
@@ -158,8 +160,8 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
 /// True if some PE's heap is mapped here and its static data are not.
 static SOME_STATICS_ARE_APART: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if the heap of `pe` is mapped here and its static data are not, so that this CPU and
-/// the network both change memory of `pe`.
+/// Returns true if the heap of `pe` is mapped here and its static data are not, so that this CPU
+/// and the network both change memory of `pe`.
 pub(crate) fn statics_are_apart(pe: c_int) -> bool {
     MAP.heap.delta(pe).is_some() && MAP.statics.delta(pe).is_none()
 }
@@ -169,8 +171,8 @@ pub(crate) fn some_statics_are_apart() -> bool {
     SOME_STATICS_ARE_APART.load(Relaxed)
 }
 
-/// Sets whether the network carries out atomic operations and signals even on mapped words, since its
-/// operations are not atomic with respect to those of CPUs. Called after [`publish`].
+/// Sets whether the network carries out atomic operations and signals even on mapped words, since
+/// its operations are not atomic with respect to those of CPUs. Called after [`publish`].
 pub(crate) fn set_atomics_by_network(by_network: bool) {
     for own in [&MAP.heap, &MAP.statics] {
         let table = if by_network { none_mapped() } else { own.deltas.load(Relaxed) };
@@ -314,8 +316,8 @@ pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped_word`] for an atomic operation, and returns `None` where the network carries these
-/// out.
+/// Works as [`mapped_word`] for an atomic operation, and returns `None` where the network carries
+/// these out.
 #[inline(always)]
 pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
@@ -356,13 +358,14 @@ fn word<T>(
     Some(there)
 }
 
-/// Marks a path as cold, so that the compiler puts its code elsewhere and the other path has no jump.
+/// Marks a path as cold, so that the compiler puts its code elsewhere and the other path has no
+/// jump.
 #[cold]
 #[inline]
 fn cold_path() {}
 
-/// Returns the number, but opaque to the compiler. Otherwise it may merge the load of this path with
-/// that of the other path, which adds a computation of the address to both.
+/// Returns the number, but opaque to the compiler. Otherwise it may merge the load of this path
+/// with that of the other path, which adds a computation of the address to both.
 #[inline(always)]
 fn opaque(mut number: isize) -> isize {
     // SAFETY: the assembly is a comment.

@@ -1,4 +1,5 @@
-//! The layout of the library's own flags and buffers in the internal area of a PE, the same on all PEs.
+//! The layout of the library's own flags and buffers in the internal area of a PE, the same on all
+//! PEs.
 //!
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits, warnings |
@@ -8,11 +9,12 @@
 //! keys of heap blocks
 //! ```
 //!
-//! A network pins this memory, so its size must not grow with the number of teams times PEs. The slot
-//! of a team has a flag for each edge of its plans, of which there are O(log n), and all teams share
-//! the receive buffers except those for reductions among all PEs. The size is at most 1 MiB, 200
-//! bytes for each PE of the job, and the keys. Where threads of a PE may be in several collectives at
-//! once, there are more sets of receive buffers, each for one team. This file only computes offsets.
+//! A network pins this memory, so its size must not grow with the number of teams times PEs. The
+//! slot of a team has a flag for each edge of its plans, of which there are O(log n), and all teams
+//! share the receive buffers except those for reductions among all PEs. The size is at most 1 MiB,
+//! 200 bytes for each PE of the job, and the keys. Where threads of a PE may be in several
+//! collectives at once, there are more sets of receive buffers, each for one team. This file only
+//! computes offsets.
 
 use rushmem_collectives::{Edge, receive_buffer};
 use rushmem_explain::status::STATUS_BYTES;
@@ -25,8 +27,8 @@ const LINE: usize = 64;
 const WORD: usize = 8;
 /// Maximum number of teams that exist at once on a PE.
 pub(crate) const TEAM_SLOTS: usize = 1024;
-/// The number of slots in which each flag has a cache line of its own, so that no two PEs write to one
-/// line: those of the predefined teams and of finalize. The other slots are smaller.
+/// The number of slots in which each flag has a cache line of its own, so that no two PEs write to
+/// one line: those of the predefined teams and of finalize. The other slots are smaller.
 const WIDE_SLOTS: usize = 4;
 /// The minimum number of bytes of a receive buffer.
 pub(crate) const MIN_RECEIVE_BUFFER: usize = receive_buffer::MIN_BYTES;
@@ -34,8 +36,8 @@ pub(crate) const MIN_RECEIVE_BUFFER: usize = receive_buffer::MIN_BYTES;
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// The number of PEs that have lines in the areas of other PEs: the first ones of the job.
 pub(crate) const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
-/// The number of sets of receive buffers where threads of a PE may be in several collectives at once.
-/// The first ones belong to the predefined teams; agreements give the others to new teams.
+/// The number of sets of receive buffers where threads of a PE may be in several collectives at
+/// once. The first ones belong to the predefined teams; agreements give the others to new teams.
 pub(crate) const RECEIVE_BUFFER_SETS: usize = 16;
 /// The number of words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
@@ -54,7 +56,8 @@ pub(crate) struct Areas {
     receive_buffer_sets: usize,
 }
 
-/// The offsets of the flags of a team, computed once for a team, since each step of a plan needs one.
+/// The offsets of the flags of a team, computed once for a team, since each step of a plan needs
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotFlags {
     ahead: usize,
@@ -173,15 +176,15 @@ impl Areas {
         self.receive_buffers + self.receive_buffer_set_bytes() + parity * LINE
     }
 
-    /// Returns the offset of the word in which the PE before this one publishes its progress: the last
-    /// word in the cache line of a step.
+    /// Returns the offset of the word in which the PE before this one publishes its progress: the
+    /// last word in the cache line of a step.
     pub(crate) fn progress(&self) -> usize {
         self.step(0) + LINE - WORD
     }
 
-    /// Returns the offsets of the two counters, on PE 0, of the PEs that have reached finalize or their
-    /// exit after `start_pes`: one for CPUs and one for the network, which must not update the same
-    /// word.
+    /// Returns the offsets of the two counters, on PE 0, of the PEs that have reached finalize or
+    /// their exit after `start_pes`: one for CPUs and one for the network, which must not update
+    /// the same word.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }
@@ -196,19 +199,20 @@ impl Areas {
         4 * WORD
     }
 
-    /// Returns the offset of the number of PEs of the node that have waited for long, on its first PE.
+    /// Returns the offset of the number of PEs of the node that have waited for long, on its first
+    /// PE.
     pub(crate) fn long_waits(&self) -> usize {
         5 * WORD
     }
 
-    /// Returns the offsets of the digests of warnings that a PE of the node has printed, on its first
-    /// PE.
+    /// Returns the offsets of the digests of warnings that a PE of the node has printed, on its
+    /// first PE.
     pub(crate) fn warnings(&self) -> [usize; 2] {
         [6 * WORD, 7 * WORD]
     }
 
-    /// Returns the offset of the mailbox for messages of `source`: a sequence number, a tag, and the
-    /// message.
+    /// Returns the offset of the mailbox for messages of `source`: a sequence number, a tag, and
+    /// the message.
     pub(crate) fn mailbox(&self, source: Pe) -> usize {
         LINE + source.index() * LINE
     }
@@ -240,8 +244,8 @@ impl Areas {
         self.pair(source) + WORD + parity * SHORT
     }
 
-    /// Returns the offset of the contribution of `source` to a counter of this PE. All teams share it,
-    /// since a PE is in one such collective at a time.
+    /// Returns the offset of the contribution of `source` to a counter of this PE. All teams share
+    /// it, since a PE is in one such collective at a time.
     pub(crate) fn contribution(&self, source: Pe) -> usize {
         self.pair_short(source, 2)
     }
@@ -257,23 +261,23 @@ impl Areas {
         }
     }
 
-    /// Returns the offset of the cache line of `source` on [`Edge::Line`]: a flag and a message. There
-    /// are two, used in turn.
+    /// Returns the offset of the cache line of `source` on [`Edge::Line`]: a flag and a message.
+    /// There are two, used in turn.
     #[inline]
     pub(crate) fn line(&self, source: Pe, turn: u64) -> usize {
         debug_assert!(source.index() < LINE_PES, "others have no lines");
         self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
     }
 
-    /// Returns the offset of the counter of messages from any member, by parity: the counter of CPUs or
-    /// that of the network, which must not update the same word.
+    /// Returns the offset of the counter of messages from any member, by parity: the counter of
+    /// CPUs or that of the network, which must not update the same word.
     pub(crate) fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
         let at = Stride::of(slot).counted(self.rounds);
         self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
     }
 
-    /// Returns the offset of the counter at which the members of a team arrive. The flag that releases
-    /// them is the next word.
+    /// Returns the offset of the counter at which the members of a team arrive. The flag that
+    /// releases them is the next word.
     pub(crate) fn counter(&self, slot: u16) -> usize {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
@@ -283,7 +287,8 @@ impl Areas {
         self.counter(slot) + 2 * WORD
     }
 
-    /// Returns the offset of a word that a PE publishes to the other members. There are two, by parity.
+    /// Returns the offset of a word that a PE publishes to the other members. There are two, by
+    /// parity.
     pub(crate) fn shown(&self, slot: u16, parity: usize) -> usize {
         self.counter(slot) + (3 + parity) * WORD
     }
@@ -319,8 +324,8 @@ impl Areas {
             + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()
     }
 
-    /// Returns the offset of a receive buffer for reductions among all PEs of the job, on any team or
-    /// active set. There are two copies, by parity.
+    /// Returns the offset of a receive buffer for reductions among all PEs of the job, on any team
+    /// or active set. There are two copies, by parity.
     pub(crate) fn receive_buffer_of_job(
         &self,
         set: u8,

@@ -2,8 +2,8 @@
 //! blocks of the heap, their guards, and the pages of private buffers.
 //!
 //! Allocation is symmetric, so this PE's table of blocks describes those of every PE. The kernel is
-//! asked once whether a page of a private buffer is accessible. If the program unmaps or protects the
-//! page later, an access to it is a fault without a message.
+//! asked once whether a page of a private buffer is accessible. If the program unmaps or protects
+//! the page later, an access to it is a fault without a message.
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
@@ -14,9 +14,9 @@ use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it. Ends the job with
-/// an error if they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a mistake.
-/// `argument` is the name of the address in the call.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it. Ends the job
+/// with an error if they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a
+/// mistake. `argument` is the name of the address in the call.
 #[inline]
 pub(crate) fn require_symmetric(
     call: Call,
@@ -38,8 +38,9 @@ pub(crate) fn require_symmetric(
 }
 
 /// Returns the location of `nbytes` symmetric bytes at `addr` for a transport. Ends the job with an
-/// error if they are not symmetric, if there is no PE `pe`, or if nothing reaches it: `is_reachable`
-/// says whether a network is open. `argument` is the name of the address in the call.
+/// error if they are not symmetric, if there is no PE `pe`, or if nothing reaches it:
+/// `is_reachable` says whether a network is open. `argument` is the name of the address in the
+/// call.
 #[cold]
 #[inline(never)]
 pub(crate) fn remote(
@@ -122,8 +123,8 @@ pub(crate) fn refuse(
     );
 }
 
-/// Ends the job with an error if local bytes begin in the heap and are not within one block, or if the
-/// first or the last byte is not accessible.
+/// Ends the job with an error if local bytes begin in the heap and are not within one block, or if
+/// the first or the last byte is not accessible.
 #[inline]
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     if local.nbytes == 0 {
@@ -156,7 +157,8 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last two blocks that this thread has found: the start, the end, and [`ENDED`] at that time.
+    /// The last two blocks that this thread has found: the start, the end, and [`ENDED`] at that
+    /// time.
     static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 
@@ -169,8 +171,8 @@ pub(crate) fn forget_blocks() {
     KNOWN.as_flattened().iter().for_each(|bound| bound.store(0, Relaxed));
 }
 
-/// Returns true if `nbytes` bytes at `addr` are within one of the last two blocks that were found, and
-/// the calling thread is alone in the library.
+/// Returns true if `nbytes` bytes at `addr` are within one of the last two blocks that were found,
+/// and the calling thread is alone in the library.
 #[inline(always)]
 pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
     let is_within = |[start, end]: &[AtomicUsize; 2]| {
@@ -181,8 +183,8 @@ pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
 }
 
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, are within one
-/// block. `argument` is the name of the address in the call. The lock of the allocator is not taken if
-/// the block is one of the last two.
+/// block. `argument` is the name of the address in the call. The lock of the allocator is not taken
+/// if the block is one of the last two.
 #[inline(always)]
 pub(crate) fn require_block(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
     let ended = ENDED.load(Relaxed);
@@ -196,7 +198,8 @@ pub(crate) fn require_block(call: Call, job: &Job, argument: &str, addr: usize, 
     find_block(call, job, argument, (addr, nbytes), (ended, newer));
 }
 
-/// Works as [`require_block`], for a block that is neither of the last two. `newer` is the last one.
+/// Works as [`require_block`], for a block that is neither of the last two. `newer` is the last
+/// one.
 #[cold]
 #[inline(never)]
 fn find_block(
@@ -295,8 +298,8 @@ fn ends(local: LocalBuf) -> [usize; 2] {
     [first, first.wrapping_add(local.nbytes - 1)].map(|byte| byte / PAGE)
 }
 
-/// Returns the entry of an accessible page: its number plus 1, since 0 is an unused entry, and a low
-/// bit that is 1 if the page can be written.
+/// Returns the entry of an accessible page: its number plus 1, since 0 is an unused entry, and a
+/// low bit that is 1 if the page can be written.
 #[inline(always)]
 fn entry(page: usize, is_writable: bool) -> usize {
     (page + 1) << 1 | usize::from(is_writable)

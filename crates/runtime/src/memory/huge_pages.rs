@@ -1,10 +1,10 @@
 //! Huge pages for symmetric memory.
 //!
-//! A PE makes the huge pages of a large block when it allocates the block, before the barrier of the
-//! call: no PE uses the block yet, so little is copied. If the machine has free huge pages, this takes
-//! about as long as the first touch of the small pages would; if the kernel must make them, several
-//! times as long. It is not known how much of the static data a program uses, so by default they get
-//! huge pages only if the kernel makes them at the first touch.
+//! A PE makes the huge pages of a large block when it allocates the block, before the barrier of
+//! the call: no PE uses the block yet, so little is copied. If the machine has free huge pages,
+//! this takes about as long as the first touch of the small pages would; if the kernel must make
+//! them, several times as long. It is not known how much of the static data a program uses, so by
+//! default they get huge pages only if the kernel makes them at the first touch.
 
 use crate::call::warning::warning;
 use crate::job::Job;
@@ -18,11 +18,12 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The smallest block that gets huge pages by default; accesses to smaller ones rarely miss the TLB.
+/// The smallest block that gets huge pages by default; accesses to smaller ones rarely miss the
+/// TLB.
 const LARGE: usize = 64 << 20;
 
-/// The time that the kernel may take for each huge page by default: that of the first touch of as many
-/// small pages.
+/// The time that the kernel may take for each huge page by default: that of the first touch of as
+/// many small pages.
 const LIMIT: Duration = Duration::from_millis(1);
 /// The time that the kernel may take for each huge page if the user asks for them.
 const LIMIT_ON: Duration = Duration::from_millis(100);
@@ -75,7 +76,8 @@ pub(crate) fn reserve(
     reserved.ok()
 }
 
-/// Makes huge pages for a block of the heap if it is large, or if it is for remote atomic operations.
+/// Makes huge pages for a block of the heap if it is large, or if it is for remote atomic
+/// operations.
 pub(crate) fn of_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
     let least = match job.settings.huge_pages {
         HugePages::Off => return,

@@ -12,7 +12,8 @@ use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// Maximum number of bytes of scratch memory: it fits a first-level cache together with its operands.
+/// Maximum number of bytes of scratch memory: it fits a first-level cache together with its
+/// operands.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.
@@ -174,8 +175,8 @@ impl SymmetricRange {
     }
 }
 
-/// Returns the range of an argument of a collective. Ends the job with an error if the bytes are not
-/// symmetric.
+/// Returns the range of an argument of a collective. Ends the job with an error if the bytes are
+/// not symmetric.
 pub(crate) fn symmetric(
     call: Call,
     argument: &'static str,

@@ -1,10 +1,10 @@
-//! Shortage of memory. Compares the heaps of the node with the memory that is available, to warn before
-//! the kernel kills a process, and remembers the first allocation that failed.
+//! Shortage of memory. Compares the heaps of the node with the memory that is available, to warn
+//! before the kernel kills a process, and remembers the first allocation that failed.
 //!
 //! An allocation without room returns null. A program that does not check for null soon fails by a
-//! signal or an invalid argument, which does not show the cause. Therefore the first failure is kept
-//! for later messages, and sent to `oshrun`, which reports it if the PE fails. Without `oshrun` nobody
-//! could report it after a signal, so PE 0 prints a warning at once.
+//! signal or an invalid argument, which does not show the cause. Therefore the first failure is
+//! kept for later messages, and sent to `oshrun`, which reports it if the PE fails. Without
+//! `oshrun` nobody could report it after a signal, so PE 0 prints a warning at once.
 
 use crate::call::Call;
 use crate::call::warning::warning;
@@ -15,7 +15,8 @@ use std::fs::read_to_string;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The memory in bytes that was available at init, if it is less than all heaps of the node together.
+/// The memory in bytes that was available at init, if it is less than all heaps of the node
+/// together.
 static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Records the memory that is available, if it is less than `n_local` heaps of `nbytes` bytes.
@@ -47,8 +48,8 @@ pub(crate) fn bytes() -> Option<u64> {
     groups.chain(of_machine("MemAvailable:")).min()
 }
 
-/// Returns the memory of this node in bytes, or the limit of this process's control groups if that is
-/// less; `None` if neither is known.
+/// Returns the memory of this node in bytes, or the limit of this process's control groups if that
+/// is less; `None` if neither is known.
 pub(crate) fn total() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit);
     groups.chain(of_machine("MemTotal:")).min()
@@ -66,8 +67,8 @@ fn of_meminfo(text: &str, what: &str) -> Option<u64> {
 /// The description of the first allocation that failed.
 static FIRST: OnceLock<String> = OnceLock::new();
 
-/// Records that `call` found no room for `nbytes` bytes aligned to `alignment`. `in_use` returns the
-/// number of allocated bytes of the heap.
+/// Records that `call` found no room for `nbytes` bytes aligned to `alignment`. `in_use` returns
+/// the number of allocated bytes of the heap.
 #[cold]
 pub(crate) fn record_refusal(
     call: Call,
@@ -103,8 +104,8 @@ pub(crate) fn record_refusal(
 /// (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
-/// Returns a clause that says which allocation failed before, for a message about an address that is
-/// null or an element of an array at null; otherwise an empty string.
+/// Returns a clause that says which allocation failed before, for a message about an address that
+/// is null or an element of an array at null; otherwise an empty string.
 pub(crate) fn before_null(address: usize) -> String {
     match FIRST.get() {
         Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),

@@ -1,11 +1,11 @@
 //! The program's static data, which are symmetric like the heap. If a launcher started the process,
 //! they are moved to shared memory when the library is loaded, before the code of the program runs:
-//! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE that
-//! the other PEs of the node map in `shmem_init`. The move keeps all values and addresses, so it does
-//! not matter what the process does before `shmem_init`.
+//! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE
+//! that the other PEs of the node map in `shmem_init`. The move keeps all values and addresses, so
+//! it does not matter what the process does before `shmem_init`.
 //!
-//! [`object_holding`] finds the program or library that contains an address. Each process may load it
-//! at another address, but the offset of a variable in it is the same in all of them.
+//! [`object_holding`] finds the program or library that contains an address. Each process may load
+//! it at another address, but the offset of a variable in it is the same in all of them.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
@@ -44,8 +44,8 @@ pub(crate) fn own() -> &'static Statics {
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Returns where the static data are in shared memory; `None` if they are not in shared memory, as in
-/// a child of the process that the launcher has started.
+/// Returns where the static data are in shared memory; `None` if they are not in shared memory, as
+/// in a child of the process that the launcher has started.
 pub(crate) fn remapped() -> Option<&'static Remapped> {
     let is_reachable = |remapped: &&Remapped| {
         are_shared() && (remapped.in_node_memory.is_some() || remapped.file().is_some())
@@ -58,15 +58,16 @@ pub(crate) fn have_node_memory() -> bool {
     BY_OSHRUN.load(Ordering::Relaxed)
 }
 
-/// Returns why the static data are not in shared memory although a launcher has started the process.
+/// Returns why the static data are not in shared memory although a launcher has started the
+/// process.
 pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
 }
 
 /// An address, as the object that contains it and an offset.
 pub(crate) struct ObjectOffset {
-    /// The file name of the object, from the dynamic linker. Empty for the program itself, which the
-    /// linker names as it was started, perhaps differently on each PE.
+    /// The file name of the object, from the dynamic linker. Empty for the program itself, which
+    /// the linker names as it was started, perhaps differently on each PE.
     pub(crate) name: Vec<u8>,
     /// The distance in bytes from the load address of the object.
     pub(crate) offset: usize,

@@ -1,6 +1,6 @@
-//! Locations of words of this PE in a form that other processes understand, for statuses, traces and
-//! messages; and, while the last writes are recorded, the calls that have allocated the blocks of the
-//! heap, for hang reports.
+//! Locations of words of this PE in a form that other processes understand, for statuses, traces
+//! and messages; and, while the last writes are recorded, the calls that have allocated the blocks
+//! of the heap, for hang reports.
 //!
 //! Blocks that the same calls have allocated share a stack. Its debug information is read when a
 //! report names one of the blocks.
@@ -15,8 +15,8 @@ use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Returns the location of a word of `nbytes` bytes, and its offset in the memory of the node if it is
-/// in that memory.
+/// Returns the location of a word of `nbytes` bytes, and its offset in the memory of the node if it
+/// is in that memory.
 pub(crate) fn of_word(
     job: &Job,
     address: *const u8,
@@ -58,8 +58,8 @@ pub(crate) fn on_all_pes(address: usize) -> String {
     }
 }
 
-/// Returns the location of a symmetric word in a trace: its segment and offset, the same on all PEs.
-/// Returns `u64::MAX` for a word that is not symmetric.
+/// Returns the location of a symmetric word in a trace: its segment and offset, the same on all
+/// PEs. Returns `u64::MAX` for a word that is not symmetric.
 #[inline]
 pub(crate) fn in_trace(address: usize) -> u64 {
     let location = address::locate(address, 1);

@@ -1,8 +1,8 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
 //! The lower half of a handle says whether the context numbers PEs as the world does; then no table
-//! is read. Otherwise the upper half has a slot of `SLOTS` and its generation, so that the handle of
-//! a destroyed context is recognized. With `SHMEM_CHECK` every use looks the handle up in the
+//! is read. Otherwise the upper half has a slot of `SLOTS` and its generation, so that the handle
+//! of a destroyed context is recognized. With `SHMEM_CHECK` every use looks the handle up in the
 //! registry. `api::ctx` creates and destroys contexts.
 #![allow(unsafe_code)]
 
@@ -31,8 +31,8 @@ pub trait Context: Copy {
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Returns the handle of the context.
     fn handle(self) -> ContextHandle;
-    /// Returns false for `SHMEM_CTX_INVALID`, on which ordering routines have no effect. Ends the job
-    /// with an error if there is no such context.
+    /// Returns false for `SHMEM_CTX_INVALID`, on which ordering routines have no effect. Ends the
+    /// job with an error if there is no such context.
     fn is_valid(self, call: Call) -> bool;
 }
 
@@ -74,7 +74,8 @@ impl Context for ContextHandle {
     }
 }
 
-/// How a context numbers PEs, for the path of an access. All fields are zero while it is not in use.
+/// How a context numbers PEs, for the path of an access. All fields are zero while it is not in
+/// use.
 struct ContextSlot {
     /// The number of contexts that have had this slot.
     generation: AtomicU32,
@@ -85,9 +86,9 @@ struct ContextSlot {
     stride: AtomicI32,
     /// True if the team of the context is, or was split from, `SHMEM_TEAM_SHARED`.
     of_shared: AtomicBool,
-    /// The world PE of each member, if they are listed. The list has an entry for each PE of the job,
-    /// so that a later team can use it, too: it is allocated at the first use and never freed. Null
-    /// before: slots that are zero take no room in the library's file.
+    /// The world PE of each member, if they are listed. The list has an entry for each PE of the
+    /// job, so that a later team can use it, too: it is allocated at the first use and never freed.
+    /// Null before: slots that are zero take no room in the library's file.
     list: AtomicPtr<AtomicU32>,
 }
 
@@ -235,8 +236,8 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     entry.members
 }
 
-/// Ends the job with an error unless there is a context with this handle. Called when a context uses
-/// a network for the first time.
+/// Ends the job with an error unless there is a context with this handle. Called when a context
+/// uses a network for the first time.
 pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
     if handle != ContextHandle::DEFAULT {
         require(call, handle);
@@ -295,8 +296,8 @@ pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
-/// Adds a context of `team`, which was split from `root` or is `root`. Returns the handle, or `None`
-/// if there are too many contexts.
+/// Adds a context of `team`, which was split from `root` or is `root`. Returns the handle, or
+/// `None` if there are too many contexts.
 pub(crate) fn add(
     team: TeamHandle,
     root: TeamHandle,

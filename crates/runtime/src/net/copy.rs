@@ -50,8 +50,8 @@ impl SymmetricRange {
         bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
     }
 
-    /// Starts a copy to `dest` on `pe`, which may take until [`complete_copies`]. The bytes must not
-    /// change before that.
+    /// Starts a copy to `dest` on `pe`, which may take until [`complete_copies`]. The bytes must
+    /// not change before that.
     pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
         if dest.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, dest);
@@ -88,8 +88,8 @@ impl SymmetricRange {
         }
     }
 
-    /// Copies `nelems` elements of `elem_bytes` bytes to `dest` on `pe`. The distance of two elements
-    /// is `sst` elements here and `dst` elements there.
+    /// Copies `nelems` elements of `elem_bytes` bytes to `dest` on `pe`. The distance of two
+    /// elements is `sst` elements here and `dst` elements there.
     pub(crate) fn copy_strided_to(
         self,
         pe: Pe,
@@ -178,8 +178,8 @@ unsafe fn put_strided(pe: Pe, blocks: StridedBlocks) {
     put_before_flags(pe, |endpoint| unsafe { endpoint.put_strided(pe, blocks) });
 }
 
-/// Puts to `pe` by the library's endpoint. If this CPU sets the flags of `pe`, which the network does
-/// not order after the data, the put is complete on return.
+/// Puts to `pe` by the library's endpoint. If this CPU sets the flags of `pe`, which the network
+/// does not order after the data, the put is complete on return.
 fn put_before_flags(pe: Pe, put: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
     endpoints::on_library(|endpoint| {
         put(endpoint)?;

@@ -80,8 +80,8 @@ impl DerefMut for EndpointUse {
     }
 }
 
-/// Calls `verb` with the endpoint of a context, which it creates at the first use. Ends the job with
-/// an error if there is no such context, or no network.
+/// Calls `verb` with the endpoint of a context, which it creates at the first use. Ends the job
+/// with an error if there is no such context, or no network.
 #[inline(always)]
 pub(crate) fn on<R>(
     call: Call,

@@ -113,9 +113,9 @@ impl FlagArea {
         }
     }
 
-    /// Adds 1 to the word at offset `at` of `pe`, after all earlier writes of this PE, and wakes the
-    /// threads of `pe` that sleep. A network adds to the word at `by_network` instead, since its
-    /// atomic operations do not compose with those of CPUs.
+    /// Adds 1 to the word at offset `at` of `pe`, after all earlier writes of this PE, and wakes
+    /// the threads of `pe` that sleep. A network adds to the word at `by_network` instead, since
+    /// its atomic operations do not compose with those of CPUs.
     pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
@@ -239,7 +239,8 @@ impl FlagArea {
         }
     }
 
-    /// Returns the word at offset `at` of each of `pes`, over the network where they are not mapped.
+    /// Returns the word at offset `at` of each of `pes`, over the network where they are not
+    /// mapped.
     pub(crate) fn shown(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
         let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
@@ -283,8 +284,8 @@ impl FlagArea {
         bytes
     }
 
-    /// Sleeps until `ready` returns true, which loads flags of this PE. `sleep` is given the word of
-    /// the doorbell and its value; it returns when the value has changed, or earlier.
+    /// Sleeps until `ready` returns true, which loads flags of this PE. `sleep` is given the word
+    /// of the doorbell and its value; it returns when the value has changed, or earlier.
     pub(crate) fn sleep_until(
         &self,
         ready: impl FnMut() -> bool,
@@ -308,8 +309,8 @@ impl FlagArea {
     /// Returns the ring of the last writes of this PE (`rushmem_explain::writes`).
     pub(crate) fn writes(&self) -> &'static [AtomicU64] {
         let start = self.own(self.areas.writes(), RING_BYTES).cast();
-        // SAFETY: the range is in the area, as `own` asserts, aligned to a cache line, mapped for the
-        // life of the process, and only accessed by atomic operations.
+        // SAFETY: the range is in the area, as `own` asserts, aligned to a cache line, mapped for
+        // the life of the process, and only accessed by atomic operations.
         unsafe { std::slice::from_raw_parts(start, RING_BYTES / size_of::<u64>()) }
     }
 

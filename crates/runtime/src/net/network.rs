@@ -1,9 +1,9 @@
 //! The transport to PEs whose memory is not mapped here, and how its errors end the job.
 //!
 //! The transport is open between init and finalize if the job has such PEs; in other jobs it costs
-//! one load. Every wait in the library makes it progress. When the software of a peer changes memory
-//! of this PE, the transport rings this PE's doorbell. The loss of a PE ends the job. Operations use
-//! the transport through `endpoints`.
+//! one load. Every wait in the library makes it progress. When the software of a peer changes
+//! memory of this PE, the transport rings this PE's doorbell. The loss of a PE ends the job.
+//! Operations use the transport through `endpoints`.
 //!
 //! A program may also wait without a routine that waits: it tests a word or a lock again and again,
 //! reads a word by a get or an atomic operation, or calls a quiet between loads of a variable. When
@@ -84,8 +84,8 @@ pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most))
 }
 
-/// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. `prepare` is
-/// given the number of bytes that will be registered, and whether registration locks them.
+/// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. `prepare`
+/// is given the number of bytes that will be registered, and whether registration locks them.
 pub(crate) fn extend_heap(
     call: Call,
     nbytes: usize,
@@ -159,8 +159,8 @@ pub(super) fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
 }
 
 /// Ends the job after an operation on local memory has failed. If this process cannot access the
-/// memory, the message says so. After the loss of another PE only the first and the last byte of the
-/// memory are examined, since a large array would delay the message.
+/// memory, the message says so. After the loss of another PE only the first and the last byte of
+/// the memory are examined, since a large array would delay the message.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail_on_memory(

@@ -77,8 +77,8 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
     1
 }
 
-/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: 1 if all operations on the context are complete, as
-/// after a quiet, and 0 if some are not.
+/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: 1 if all operations on the context are complete,
+/// as after a quiet, and 0 if some are not.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     network::count_call();

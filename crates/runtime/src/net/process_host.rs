@@ -2,8 +2,8 @@
 //! wake-ups, losses, and the proxies of PEs.
 //!
 //! A proxy is a PE that carries out operations for other PEs of its node: in a session, this PE
-//! sends all that it batches for the heaps of a node to one PE of that node, which applies it to the
-//! memory that the node shares.
+//! sends all that it batches for the heaps of a node to one PE of that node, which applies it to
+//! the memory that the node shares.
 #![allow(unsafe_code)]
 
 use crate::job::{self, Job};
@@ -31,8 +31,8 @@ pub(crate) fn prefer(nic: NicName) {
 /// What a transport sees of this process.
 pub(crate) struct ProcessHost {
     me: Pe,
-    /// Set once the transport has been chosen: from then on a loss ends the job. While the transport
-    /// is tested, the caller of the test gets the error.
+    /// Set once the transport has been chosen: from then on a loss ends the job. While the
+    /// transport is tested, the caller of the test gets the error.
     chosen: AtomicBool,
     /// Dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
@@ -130,8 +130,8 @@ impl Host for ProcessHost {
     }
 
     fn lost(&self, error: &Error) {
-        // A PE that can no longer use its own network ends the job even during a test: otherwise the
-        // others would wait for it.
+        // A PE that can no longer use its own network ends the job even during a test: otherwise
+        // the others would wait for it.
         let lost_peer = is_of_another(error, Some(self.me));
         if lost_peer && !self.chosen.load(Ordering::Acquire) {
             return;

@@ -166,8 +166,8 @@ impl Access {
         Event { call, action: Action::Access(access), ctx, pe, remote, local }
     }
 
-    /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if they
-    /// are not symmetric, or nothing reaches them.
+    /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if
+    /// they are not symmetric, or nothing reaches them.
     #[inline(always)]
     pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
         let Access { call, pe, argument, is_by_cpu, .. } = self;
@@ -208,7 +208,8 @@ impl Access {
                     network::fail_on_memory(self.call, &error, LocalAccess::Read, put.source)
                 }
             }
-            // SAFETY: `to` is mapped, as `resolve` found; the caller promises that `source` is valid.
+            // SAFETY: `to` is mapped, as `resolve` found; the caller promises that `source` is
+            // valid.
             RemoteBytes::Cpu(to) => unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
             },
@@ -348,15 +349,15 @@ impl Access {
             }
             RemoteBytes::Cpu(at) => {
                 release();
-                // SAFETY: the word is mapped, as `resolve` found; each caller has checked that it is
-                // aligned.
+                // SAFETY: the word is mapped, as `resolve` found; each caller has checked that it
+                // is aligned.
                 unsafe { mem::apply(op, width, at, operand, 0) };
             }
         }
     }
 
-    /// Performs an atomic operation over the network. Returns the old value, if the request asks for
-    /// it.
+    /// Performs an atomic operation over the network. Returns the old value, if the request asks
+    /// for it.
     ///
     /// # Safety
     /// A destination of the old value that the request names is valid for the write of a word until

@@ -13,8 +13,8 @@ use rushmem_transport::{LocalBuf, StridedBlocks, mem};
 /// The size of the buffer in which blocks are packed, in bytes.
 const PACKED: usize = 8 << 10;
 
-/// `n` blocks of `nbytes` bytes: the address of the first block at the PE and here, and the distance
-/// in bytes from one block to the next.
+/// `n` blocks of `nbytes` bytes: the address of the first block at the PE and here, and the
+/// distance in bytes from one block to the next.
 #[derive(Clone, Copy)]
 struct Blocks {
     remote: usize,
@@ -144,7 +144,8 @@ impl Access {
         let transfer = |remote, local: *mut u8, nbytes| {
             let remote = self.resolve(remote, nbytes);
             if IS_PUT {
-                // SAFETY: local blocks, which the caller promises to be valid, or blocks of the pack.
+                // SAFETY: local blocks, which the caller promises to be valid, or blocks of the
+                // pack.
                 unsafe { self.put_bytes(remote, local, nbytes, Completion::Now) }
             } else {
                 // SAFETY: as above.
@@ -183,14 +184,14 @@ impl Access {
     }
 }
 
-/// Returns true if blocks of `block` bytes that are contiguous at the peer, and `stride` bytes apart
-/// here, are transferred together.
+/// Returns true if blocks of `block` bytes that are contiguous at the peer, and `stride` bytes
+/// apart here, are transferred together.
 fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }
 
-/// Divides blocks into pieces that fit into the pack. Returns the first block of each piece, and the
-/// number of its blocks.
+/// Divides blocks into pieces that fit into the pack. Returns the first block of each piece, and
+/// the number of its blocks.
 fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = PACKED / block;
     (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))

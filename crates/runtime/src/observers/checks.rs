@@ -1,5 +1,5 @@
-//! The checks of `SHMEM_CHECK`. Of an access: its remote bytes are within one block of the heap, its
-//! local bytes are accessible, and its signal is not within its data. Of all calls: the caller.
+//! The checks of `SHMEM_CHECK`. Of an access: its remote bytes are within one block of the heap,
+//! its local bytes are accessible, and its signal is not within its data. Of all calls: the caller.
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
 use crate::call::signal_handler::StackPlace;

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 impl AccessKind {
-    /// The kinds of accesses that the two counters of Sandia OpenSHMEM count: those that return nothing
-    /// as writes, and those that return data as reads.
+    /// The kinds of accesses that the two counters of Sandia OpenSHMEM count: those that return
+    /// nothing as writes, and those that return data as reads.
     const WRITES: [AccessKind; 7] = [
         AccessKind::Put,
         AccessKind::PutNbi,
@@ -106,8 +106,8 @@ pub(crate) fn get() -> Option<&'static Counters> {
     COUNTERS.get()
 }
 
-/// Creates the counters, for the life of the process. `on_node` has an entry for each PE, which says
-/// whether it is on this node.
+/// Creates the counters, for the life of the process. `on_node` has an entry for each PE, which
+/// says whether it is on this node.
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
     COUNTERS.get_or_init(|| Counters {
         peers: on_node.map(|on_node| PeerCounters { on_node, traffic: Tally::default() }).collect(),
@@ -127,7 +127,8 @@ impl Counters {
         of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
     }
 
-    /// Returns the counters of a context. Contexts with the same index, one after the other, share them.
+    /// Returns the counters of a context. Contexts with the same index, one after the other, share
+    /// them.
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
         let index = ctx.index();
         if index == 0 {
@@ -149,8 +150,8 @@ impl Counters {
     }
 }
 
-/// What is kept between the begin and the end of an event: the time of its begin, and the numbers of
-/// writes and of reads that were issued before.
+/// What is kept between the begin and the end of an event: the time of its begin, and the numbers
+/// of writes and of reads that were issued before.
 pub(super) type ObserverState = [u64; 3];
 
 /// Returns the kind of call to which the duration of an event is added.

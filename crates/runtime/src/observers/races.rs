@@ -1,5 +1,5 @@
-//! Shows the events of this PE to the race detector of `SHMEM_CHECK=races`: a separate library, opened
-//! here, whose instances in all PEs share memory.
+//! Shows the events of this PE to the race detector of `SHMEM_CHECK=races`: a separate library,
+//! opened here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 
 use super::event::{AccessEvent, AccessKind, Action, Effect, Event, Membership};
@@ -114,8 +114,8 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
     CollectiveEvent { call, team, nth, n, me, follows, member, source, dest }
 }
 
-/// Opens the library of the detector, and attaches to the memory that PE 0 creates. Ends the job with an
-/// error if the PEs are not all on one machine, or if the library is not installed.
+/// Opens the library of the detector, and attaches to the memory that PE 0 creates. Ends the job
+/// with an error if the PEs are not all on one machine, or if the library is not installed.
 pub(crate) fn open(call: Call, job: &Job) {
     let n_machines = job.session().nodes().n_nodes();
     if n_machines > 1 {

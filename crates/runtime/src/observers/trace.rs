@@ -1,5 +1,5 @@
-//! The trace of this PE for `SHMEM_TRACE`: records of its calls and accesses, in a ring in a mapped file,
-//! which outlives the process. `rushmem_trace::layout` describes the file.
+//! The trace of this PE for `SHMEM_TRACE`: records of its calls and accesses, in a ring in a mapped
+//! file, which outlives the process. `rushmem_trace::layout` describes the file.
 #![allow(unsafe_code)]
 
 use super::event::{AccessKind, Action, Event};
@@ -39,8 +39,8 @@ pub(crate) fn get() -> Option<&'static Ring> {
     RING.get()
 }
 
-/// Creates the ring in a file, with room for `capacity` records. `words` are the words of the header
-/// from the second one on.
+/// Creates the ring in a file, with room for `capacity` records. `words` are the words of the
+/// header from the second one on.
 ///
 /// # Errors
 /// If the file cannot be extended or mapped.
@@ -68,7 +68,8 @@ pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&
 }
 
 impl Ring {
-    /// Stores, at the begin or the end of the job, the offset of the clock of PE 0 from that of this PE.
+    /// Stores, at the begin or the end of the job, the offset of the clock of PE 0 from that of
+    /// this PE.
     pub(crate) fn set_clock(&self, at_end: bool, offset: i64) {
         let at = header::CLOCKS + 2 * usize::from(at_end);
         self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
@@ -85,8 +86,8 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).saturating_sub(self.capacity)
     }
 
-    /// Begins a record. Returns its number, the index of its first word, and its time. A brief record
-    /// ends at the same time.
+    /// Begins a record. Returns its number, the index of its first word, and its time. A brief
+    /// record ends at the same time.
     #[inline(always)]
     fn begin(
         &self,
@@ -153,8 +154,8 @@ impl Ring {
         &self.words[at..at + RECORD_WORDS]
     }
 
-    /// Returns the index of the name of a function, which is stored at the first call. If there is no
-    /// room for it, returns the index of the last name, which is empty.
+    /// Returns the index of the name of a function, which is stored at the first call. If there is
+    /// no room for it, returns the index of the last name, which is empty.
     #[inline(always)]
     fn name(&self, call: Call) -> u16 {
         let key = std::ptr::from_ref(call.0).addr();
@@ -162,8 +163,9 @@ impl Ring {
         if KEYS[i].load(Acquire) == key { i as u16 } else { self.find_name(key, call).0 }
     }
 
-    /// Returns the index of a name that also says where the program makes the call. Another thread finds
-    /// the place and stores it later. If half of the names are in use, returns the name alone.
+    /// Returns the index of a name that also says where the program makes the call. Another thread
+    /// finds the place and stores it later. If half of the names are in use, returns the name
+    /// alone.
     fn located_name(&self, call: Call) -> u16 {
         static LOCATED: AtomicUsize = AtomicUsize::new(0);
         if LOCATED.load(Relaxed) >= N_NAMES / 2 {
@@ -224,8 +226,8 @@ fn first_index(key: usize) -> usize {
     key / size_of::<&str>() % (N_NAMES - 1)
 }
 
-/// The duration in nanoseconds from which on a call is recorded with its place in the program, or of the
-/// time since the last call. Visiting the stack takes much less.
+/// The duration in nanoseconds from which on a call is recorded with its place in the program, or
+/// of the time since the last call. Visiting the stack takes much less.
 const LOCATED: u64 = 100_000;
 
 /// Maximum time that the end of a trace waits for the places of calls.
@@ -260,11 +262,12 @@ fn own_number() -> u32 {
     })
 }
 
-/// The number of the record of an event, or 0 if it has none, the index of its first word, and its time.
+/// The number of the record of an event, or 0 if it has none, the index of its first word, and its
+/// time.
 pub(super) type ObserverState = (u64, usize, u64);
 
-/// The part of a record that depends on the kind of event: the kind, whether a quiet completes it, the
-/// number of bytes, and two words whose meaning depends on the kind.
+/// The part of a record that depends on the kind of event: the kind, whether a quiet completes it,
+/// the number of bytes, and two words whose meaning depends on the kind.
 type Recorded = (Kind, bool, usize, [u64; 2]);
 
 #[inline(always)]
@@ -302,7 +305,8 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
     (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
 }
 
-/// Maximum number of bytes of a brief access to mapped memory: it takes no longer than reading the clock.
+/// Maximum number of bytes of a brief access to mapped memory: it takes no longer than reading the
+/// clock.
 pub(super) const BRIEF: usize = 64;
 
 /// Begins the record of an event, if it is recorded.

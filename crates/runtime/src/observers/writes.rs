@@ -1,5 +1,5 @@
-//! The record of this PE's last writes to other PEs, in shared memory behind its status. A hang report
-//! uses it to say which PE was the last to write a word for which another PE waits.
+//! The record of this PE's last writes to other PEs, in shared memory behind its status. A hang
+//! report uses it to say which PE was the last to write a word for which another PE waits.
 //!
 //! Writes are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
@@ -52,8 +52,8 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Records a write. It is lost if another thread stores in the same entry of the ring, a whole round
-/// later.
+/// Records a write. It is lost if another thread stores in the same entry of the ring, a whole
+/// round later.
 #[inline(always)]
 pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
     record_bytes(call, pe, bytes.addr, bytes.span());

@@ -1,6 +1,7 @@
-//! Output of the program that its languages buffer. Under a launcher, C's standard output is buffered
-//! by line. Before the library ends the process, because of an error or a global exit, all buffers are
-//! written: those of C here, those of other languages by functions that their interfaces register.
+//! Output of the program that its languages buffer. Under a launcher, C's standard output is
+//! buffered by line. Before the library ends the process, because of an error or a global exit, all
+//! buffers are written: those of C here, those of other languages by functions that their
+//! interfaces register.
 #![allow(unsafe_code)]
 
 use crate::process;
@@ -33,10 +34,10 @@ pub(crate) fn print_line_by_line() {
     unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
-/// Writes the buffered output. A stream is locked while a thread reads from it, perhaps forever, and
-/// the caller itself may have locked one. So another thread writes, and the caller waits for it for
-/// [`LIMIT`] at most. In a child of the PE nothing is written: its buffers are copies of those of the
-/// PE.
+/// Writes the buffered output. A stream is locked while a thread reads from it, perhaps forever,
+/// and the caller itself may have locked one. So another thread writes, and the caller waits for it
+/// for [`LIMIT`] at most. In a child of the PE nothing is written: its buffers are copies of those
+/// of the PE.
 pub(crate) fn flush() {
     if process::is_child() {
         return;

@@ -9,15 +9,15 @@ pub(crate) fn nanoseconds() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Returns the time in nanoseconds at the last tick of the kernel, some milliseconds ago at most. It
-/// takes an eighth of the time of [`nanoseconds`].
+/// Returns the time in nanoseconds at the last tick of the kernel, some milliseconds ago at most.
+/// It takes an eighth of the time of [`nanoseconds`].
 pub(crate) fn coarse_nanoseconds() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// `shmemx_wtime`: the time in seconds since a moment that is the same for all PEs of a machine. The
-/// clock never goes back. The library need not be initialized.
+/// `shmemx_wtime`: the time in seconds since a moment that is the same for all PEs of a machine.
+/// The clock never goes back. The library need not be initialized.
 pub fn wtime() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
@@ -33,11 +33,11 @@ mod time_stamp {
     //! The time by the time-stamp counter of the processor, which takes a third of the time of
     //! reading the clock.
     //!
-    //! The rate of the counter is computed from the last two reads of the clock by the thread. It is
-    //! used for as long as the reads were apart, at most a millisecond, so that it adds no larger
-    //! error than the reads have: some ten nanoseconds. A PE of the same node needs longer to see a
-    //! signal. The trace depends on this: it shows the last store before the end of a wait as the
-    //! cause of its end.
+    //! The rate of the counter is computed from the last two reads of the clock by the thread. It
+    //! is used for as long as the reads were apart, at most a millisecond, so that it adds no
+    //! larger error than the reads have: some ten nanoseconds. A PE of the same node needs longer
+    //! to see a signal. The trace depends on this: it shows the last store before the end of a wait
+    //! as the cause of its end.
 
     use super::nanoseconds;
     use core::arch::x86_64::{__cpuid, _rdtsc};
@@ -68,9 +68,9 @@ mod time_stamp {
     const RATE_BITS: u32 = 32;
     /// Maximum number of ticks for which a rate is used: about a millisecond.
     const MOST_TICKS: u64 = 1 << 22;
-    /// Maximum number of ticks of a read that was not interrupted, and twice the ticks of the fastest
-    /// read so far. A slower read is not used for a rate, since it is not known at which of its ticks
-    /// the clock was read.
+    /// Maximum number of ticks of a read that was not interrupted, and twice the ticks of the
+    /// fastest read so far. A slower read is not used for a rate, since it is not known at which of
+    /// its ticks the clock was read.
     const READ_TICKS: u64 = 1 << 12;
     static FASTEST_TWICE: AtomicU64 = AtomicU64::new(READ_TICKS);
 

@@ -444,8 +444,8 @@ fn connected(
     transport.internal_endpoint().map_err(|error| error.to_string())
 }
 
-/// Runs the probe with the next PE whose memory is not mapped here. All PEs are connected by now, so that
-/// each can answer.
+/// Runs the probe with the next PE whose memory is not mapped here. All PEs are connected by now,
+/// so that each can answer.
 fn probed(
     call: Call,
     job: &Job,

@@ -5,8 +5,9 @@
 //! needs it.
 //!
 //! The addresses of symmetric objects are the same on all PEs where that is possible, so that
-//! programs can keep pointers in symmetric memory. Each PE reserves what it can of a few ranges, and
-//! all take the first one that all PEs have. Static data are where the kernel loads the program.
+//! programs can keep pointers in symmetric memory. Each PE reserves what it can of a few ranges,
+//! and all take the first one that all PEs have. Static data are where the kernel loads the
+//! program.
 
 use super::locality::Cpus;
 use crate::job::digest;

@@ -1,8 +1,8 @@
 //! Messages between PEs that share no team: each PE has a mailbox per source, for one message.
 //!
 //! A message carries a tag, so that a PE can take part in several agreements at once: a message for
-//! another agreement is taken out of its mailbox and kept until it is requested. A sender waits until
-//! its last message to the same PE has been taken.
+//! another agreement is taken out of its mailbox and kept until it is requested. A sender waits
+//! until its last message to the same PE has been taken.
 
 use crate::call::Call;
 use crate::diagnosis::status::WaitDescription;

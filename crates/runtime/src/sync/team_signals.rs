@@ -1,17 +1,17 @@
 //! Signals between the members of a team: a counter for each edge of a plan between two members.
 //!
-//! The counter by which a member signals a peer is a word of the peer's internal area and only grows.
-//! Its high bits are the generation of the team, so every value that an earlier team has left in the
-//! same slot is smaller than any of this team. Since a plan waits for every signal that the plans of
-//! its peers send, the k-th signal on an edge ends the receiver's k-th wait on it, whatever
-//! collectives follow each other. Messages that may come from any member are counted instead, by two
-//! counters in turn: see [`Edge::Any`].
+//! The counter by which a member signals a peer is a word of the peer's internal area and only
+//! grows. Its high bits are the generation of the team, so every value that an earlier team has
+//! left in the same slot is smaller than any of this team. Since a plan waits for every signal that
+//! the plans of its peers send, the k-th signal on an edge ends the receiver's k-th wait on it,
+//! whatever collectives follow each other. Messages that may come from any member are counted
+//! instead, by two counters in turn: see [`Edge::Any`].
 //!
 //! Plans of two levels signal members at any distance, on [`Edge::Pair`]: these counters belong to
 //! two PEs, not to a team. No PE leaves such a plan before all have entered it, so two PEs make the
-//! plans of all their common teams in the same order. The high bits of the counter are a mark of the
-//! team, by which a PE notices that its peer does not keep this order. Messages on [`Edge::Line`]
-//! follow the same rule.
+//! plans of all their common teams in the same order. The high bits of the counter are a mark of
+//! the team, by which a PE notices that its peer does not keep this order. Messages on
+//! [`Edge::Line`] follow the same rule.
 
 use crate::call::{Call, fail};
 use crate::diagnosis::status::WaitDescription;
@@ -35,8 +35,8 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
 const PAIR_COUNT_BITS: u32 = 48;
 
-/// The number of polls of a flag before a thread wakes the peer that it has signaled last: they take
-/// some hundreds of nanoseconds.
+/// The number of polls of a flag before a thread wakes the peer that it has signaled last: they
+/// take some hundreds of nanoseconds.
 const POLLS_BEFORE_RING: u32 = 256;
 
 /// A collective in which a PE signals and waits.
@@ -112,8 +112,8 @@ fn pair(pe: Pe) -> &'static PairCounts {
     &PAIRS.get_or_init(counts)[pe.index()]
 }
 
-/// Adds 1 to a count of a pair and returns it, without a locked instruction: one collective at a time
-/// uses these counts.
+/// Adds 1 to a count of a pair and returns it, without a locked instruction: one collective at a
+/// time uses these counts.
 #[inline]
 fn next(count: &AtomicU64) -> u64 {
     let next = count.load(Relaxed) + 1;
@@ -166,8 +166,8 @@ impl TeamSignals {
         self.slot
     }
 
-    /// Returns the highest generation that this member's counters have reached. It is later than the
-    /// team's if an edge has carried more signals than fit the low bits of a counter.
+    /// Returns the highest generation that this member's counters have reached. It is later than
+    /// the team's if an edge has carried more signals than fit the low bits of a counter.
     pub(crate) fn reached(&self) -> u64 {
         let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
@@ -188,16 +188,16 @@ impl TeamSignals {
         self.short_reductions % 2
     }
 
-    /// Returns the offset at which each member publishes its next word. Two words in turn suffice: no
-    /// PE leaves a collective that publishes a word before all have entered it, so nobody still reads
-    /// the word before the last one.
+    /// Returns the offset at which each member publishes its next word. Two words in turn suffice:
+    /// no PE leaves a collective that publishes a word before all have entered it, so nobody still
+    /// reads the word before the last one.
     pub(crate) fn next_shown(&mut self) -> usize {
         self.shown += 1;
         flags::area().areas().shown(self.slot, self.shown % 2)
     }
 
-    /// Adds 1 to the counter of member `at`. The last member to do so calls `when_last` and releases
-    /// all members.
+    /// Adds 1 to the counter of member `at`. The last member to do so calls `when_last` and
+    /// releases all members.
     pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
         let owner = self.members.world_pe(at);
@@ -287,8 +287,8 @@ impl TeamSignals {
         }
     }
 
-    /// Changes a flag of `pe` by `change`, and wakes the PE that was signaled before. If the change is
-    /// a store, `pe` is not woken yet: whether it sleeps is only known after the store has taken
+    /// Changes a flag of `pe` by `change`, and wakes the PE that was signaled before. If the change
+    /// is a store, `pe` is not woken yet: whether it sleeps is only known after the store has taken
     /// effect, which this member need not await before it looks at its own flags.
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
@@ -355,8 +355,8 @@ impl TeamSignals {
         area.range(at + size_of::<u64>(), LINE_BYTES)
     }
 
-    /// Waits for signal number `turn` of a PE, in a flag of the two PEs at offset `at`. Ends the job
-    /// with an error if the signal was sent for another team.
+    /// Waits for signal number `turn` of a PE, in a flag of the two PEs at offset `at`. Ends the
+    /// job with an error if the signal was sent for another team.
     fn wait_for_pair(
         &mut self,
         by: &impl OngoingCollective,
@@ -400,8 +400,8 @@ impl TeamSignals {
         backoff::until_rung(job, describe, || area.flag(at) + area.flag(by_network) >= expected);
     }
 
-    /// Returns the offset and the value of the flag for the next signal to a peer; `None` if messages
-    /// on this edge are only counted.
+    /// Returns the offset and the value of the flag for the next signal to a peer; `None` if
+    /// messages on this edge are only counted.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
         let areas = flags::area().areas();

@@ -4,10 +4,10 @@
 //!
 //! Two PEs make the calls in which both take part in the same order, so pSync is not needed to tell
 //! calls apart, unless several threads of a PE may be in the library at once: then there is no such
-//! order, and each pSync has a team of its own. pSync is neither read nor written, on any PE, so it is
-//! unchanged when the call returns, as the standard requires. With `SHMEM_CHECK` its use is checked: a
-//! mistake that works here is a warning, since with other libraries the program may hang or get wrong
-//! data.
+//! order, and each pSync has a team of its own. pSync is neither read nor written, on any PE, so it
+//! is unchanged when the call returns, as the standard requires. With `SHMEM_CHECK` its use is
+//! checked: a mistake that works here is a warning, since with other libraries the program may hang
+//! or get wrong data.
 
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_SYNC_VALUE;
@@ -31,8 +31,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 /// The purpose of an agreement, in its tag.
 const ACTIVE_SET: u64 = 3;
-/// Maximum number of active sets whose teams a PE keeps: half of the slots, which leaves the other half
-/// to the teams of the program.
+/// Maximum number of active sets whose teams a PE keeps: half of the slots, which leaves the other
+/// half to the teams of the program.
 const MAX_KEPT: usize = TEAM_SLOTS / 2;
 
 /// The key of a team: two calls with the same key use the same team.
@@ -215,8 +215,8 @@ impl PsyncUse {
 }
 
 impl PsyncRecord {
-    /// Returns true if this PE has made no call after the use `last`, so that it cannot know whether
-    /// other PEs are still in that one.
+    /// Returns true if this PE has made no call after the use `last`, so that it cannot know
+    /// whether other PEs are still in that one.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn = [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2]
             && self.triplet == last.triplet;

@@ -1,22 +1,22 @@
 //! Forms a team among PEs that share none yet.
 //!
 //! The members carry out an all-reduce over mailboxes, by the plan of recursive doubling. The value
-//! that is combined is a [`Proposal`]. So an agreement needs no state that the members share, whether
-//! they split a whole parent, make a split that only the members of the new team call, or use an
-//! active set for the first time.
+//! that is combined is a [`Proposal`]. So an agreement needs no state that the members share,
+//! whether they split a whole parent, make a split that only the members of the new team call, or
+//! use an active set for the first time.
 //!
-//! The members agree on a slot of the internal area that is free on all of them, and on a generation
-//! that none of them has used. They propose the free slots of one window of 64 slots, which the tag
-//! of the agreement selects. A PE proposes no slot of a window that another of its agreements has
-//! proposed and not decided. If no slot is free on all members, they try the next window, and in the
-//! end again the windows that some member had left out.
+//! The members agree on a slot of the internal area that is free on all of them, and on a
+//! generation that none of them has used. They propose the free slots of one window of 64 slots,
+//! which the tag of the agreement selects. A PE proposes no slot of a window that another of its
+//! agreements has proposed and not decided. If no slot is free on all members, they try the next
+//! window, and in the end again the windows that some member had left out.
 //!
-//! Where threads may be in several collectives at once, a team also gets a set of receive buffers if
-//! one is free on all members. An agreement proposes all free sets of its PE; another agreement of
-//! the same PE meanwhile proposes none, and its team uses algorithms without receive buffers. So no
-//! agreement waits for a set, whatever the order in which threads call. A PE releases a set with the
-//! slot, after it has read all that peers have stored there. The next team with the set has only
-//! members that have released it, and only they write to it.
+//! Where threads may be in several collectives at once, a team also gets a set of receive buffers
+//! if one is free on all members. An agreement proposes all free sets of its PE; another agreement
+//! of the same PE meanwhile proposes none, and its team uses algorithms without receive buffers. So
+//! no agreement waits for a set, whatever the order in which threads call. A PE releases a set with
+//! the slot, after it has read all that peers have stored there. The next team with the set has
+//! only members that have released it, and only they write to it.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
@@ -178,8 +178,8 @@ impl Slots {
         state.receive_buffers |= receive_buffers.map_or(0, |set| 1 << set);
     }
 
-    /// Returns the proposal of this PE for a window, whose slots no other agreement of this PE proposes
-    /// until [`take_slots`](Slots::take_slots).
+    /// Returns the proposal of this PE for a window, whose slots no other agreement of this PE
+    /// proposes until [`take_slots`](Slots::take_slots).
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
         let AgreementRequest { arguments, able, keeps, .. } = request;
         let mut state = self.state();
@@ -191,9 +191,9 @@ impl Slots {
         Proposal { free, generation, able, arguments, alike: true, offered, keeps, receive_buffers }
     }
 
-    /// Takes the lowest `count` slots of `window` that are free on all members, if there are as many
-    /// and the members make the team. The window is only free for other agreements afterwards, so
-    /// that no two agreements take the same slot.
+    /// Takes the lowest `count` slots of `window` that are free on all members, if there are as
+    /// many and the members make the team. The window is only free for other agreements afterwards,
+    /// so that no two agreements take the same slot.
     fn take_slots(
         &self,
         window: usize,
@@ -276,7 +276,8 @@ pub(crate) fn agree_in(
     Agreed::Refused
 }
 
-/// Combines the proposals of all members, by the plan of an all-reduce with messages in place of puts.
+/// Combines the proposals of all members, by the plan of an all-reduce with messages in place of
+/// puts.
 ///
 /// # Errors
 /// The PE that waits for this one in another agreement.

@@ -1,5 +1,5 @@
-//! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set` create
-//! and destroy teams.
+//! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set`
+//! create and destroy teams.
 
 use crate::call::{Call, fail};
 use crate::job;
@@ -69,8 +69,8 @@ pub(crate) fn set(teams: Teams) {
 }
 
 impl Teams {
-    /// Creates the predefined teams: the world, the PEs that share memory with this one, and those of
-    /// its machine.
+    /// Creates the predefined teams: the world, the PEs that share memory with this one, and those
+    /// of its machine.
     pub(crate) fn new(
         me: Pe,
         nodes: &NodeMap,
@@ -143,7 +143,8 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Removes all teams but the predefined ones, also those of active sets, and releases their slots.
+    /// Removes all teams but the predefined ones, also those of active sets, and releases their
+    /// slots.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
@@ -169,8 +170,8 @@ pub(crate) fn checked_active_set(triplet: [c_int; 3]) -> CheckedGroup {
     }
 }
 
-/// Returns the team of a handle. Ends the job with an error if there is none; `argument` is the name
-/// of the handle in the call.
+/// Returns the team of a handle. Ends the job with an error if there is none; `argument` is the
+/// name of the handle in the call.
 pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {

@@ -47,8 +47,8 @@ const NAMED: usize = 8;
 
 /// The purpose of these messages, in their tag.
 const WHO_IS_WHERE: u64 = 7;
-/// The time for which a PE that has found a mistake waits for the calls of further members, to report
-/// them.
+/// The time for which a PE that has found a mistake waits for the calls of further members, to
+/// report them.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in the same call with the same `arguments`.
@@ -129,7 +129,8 @@ fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
 }
 
 /// Returns a member that has begun a non-blocking collective of the team while this PE is in a
-/// blocking one, and its message. All non-blocking collectives that this PE has called are complete.
+/// blocking one, and its message. All non-blocking collectives that this PE has called are
+/// complete.
 fn in_request_of(
     job: &Job,
     others: &mut [Other],
@@ -153,9 +154,9 @@ fn receive_digests(job: &Job, others: &mut [Other], tag: u64) {
     }
 }
 
-/// Returns the call of each member, in the order of the team. Members with the same digest are in the
-/// call of this PE. The others have noticed the difference, too, so that both send each other the
-/// words of their calls.
+/// Returns the call of each member, in the order of the team. Members with the same digest are in
+/// the call of this PE. The others have noticed the difference, too, so that both send each other
+/// the words of their calls.
 fn lines(
     call: Call,
     job: &Job,

@@ -134,8 +134,8 @@ impl Team {
         self.levels.as_ref()
     }
 
-    /// Returns the set of receive buffers that collectives on this team use, if there is one. All teams
-    /// use the same set unless threads of a PE may be in several collectives at once.
+    /// Returns the set of receive buffers that collectives on this team use, if there is one. All
+    /// teams use the same set unless threads of a PE may be in several collectives at once.
     #[inline]
     pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
         if job.threads_somewhere { self.slot.receive_buffers } else { Some(0) }
@@ -147,8 +147,9 @@ impl Team {
         self.receive_buffers(job).map_or(0, |_| receive_buffer::nbytes(job.n_pes))
     }
 
-    /// Returns true if collectives on this team use the flags of pairs of PEs. Those of all teams do
-    /// unless threads of a PE may be in several collectives at once: then only those of the world do.
+    /// Returns true if collectives on this team use the flags of pairs of PEs. Those of all teams
+    /// do unless threads of a PE may be in several collectives at once: then only those of the
+    /// world do.
     #[inline]
     pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
         !job.threads_somewhere || self.handle == TeamHandle::WORLD
@@ -183,7 +184,8 @@ impl Team {
         }
     }
 
-    /// Returns the next split of this team by all its members. Its number is the same on all of them.
+    /// Returns the next split of this team by all its members. Its number is the same on all of
+    /// them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
         Split { number: Some(number), ..self.split_by_members(call) }
@@ -199,8 +201,8 @@ impl Team {
         matches!(self.name, Name::ActiveSet(_))
     }
 
-    /// Returns the subject of a wait of this member in its `nth` collective: for the PE `awaited`, or
-    /// for several members.
+    /// Returns the subject of a wait of this member in its `nth` collective: for the PE `awaited`,
+    /// or for several members.
     pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> Subject {
         match self.slot.number {
             FINALIZE => Subject::Exit,

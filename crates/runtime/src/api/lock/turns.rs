@@ -1,8 +1,8 @@
 //! The locks that this PE holds or waits for, and the order in which its threads use them.
 //!
-//! A PE has one node in the queue of a lock, whatever the number of its threads. So the threads take
-//! turns in using the node, in the order of their calls, and each of them enters the queue of PEs
-//! anew. The form of a lock in symmetric memory is not known here.
+//! A PE has one node in the queue of a lock, whatever the number of its threads. So the threads
+//! take turns in using the node, in the order of their calls, and each of them enters the queue of
+//! PEs anew. The form of a lock in symmetric memory is not known here.
 
 use crate::memory::primitive::AtomicU32;
 use crate::net::flags;
@@ -51,9 +51,10 @@ pub(super) enum TurnResult {
     Own,
 }
 
-/// Requests a turn. The lock then counts as held, until [`hold`] says otherwise. If another thread has
-/// the turn, the caller waits if `wait` is set; `threads` says whether other threads may call at the
-/// same time. `sleep` is given a word and its value; it returns when the value has changed, or earlier.
+/// Requests a turn. The lock then counts as held, until [`hold`] says otherwise. If another thread
+/// has the turn, the caller waits if `wait` is set; `threads` says whether other threads may call
+/// at the same time. `sleep` is given a word and its value; it returns when the value has changed,
+/// or earlier.
 pub(super) fn take(
     lock: usize,
     nbytes: usize,
@@ -127,8 +128,8 @@ pub(super) fn held() -> Vec<(usize, usize)> {
 
 /// Forgets the locks in a range of memory, except those for which threads wait.
 pub(super) fn forget(block: Range<usize>) {
-    // A thread waits if more numbers were given than that of the owner. Between two owners, the next
-    // one has not woken yet.
+    // A thread waits if more numbers were given than that of the owner. Between two owners, the
+    // next one has not woken yet.
     let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());
     process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }

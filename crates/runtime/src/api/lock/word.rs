@@ -50,8 +50,8 @@ pub struct RemoteWord<T> {
 pub trait LockWord: Sized + 'static {
     /// The maximum number of PEs in a job.
     const MAX_PES: u32;
-    /// The bit of a node that the PE before sets when it grants the lock; the other bits are the next
-    /// PE.
+    /// The bit of a node that the PE before sets when it grants the lock; the other bits are the
+    /// next PE.
     const GRANTED: u32;
 
     /// Loads this PE's node with acquire order.
@@ -142,8 +142,8 @@ impl LockWord for c_int {
     }
 }
 
-/// Replaces the tail by `next` of it, unless that is `None`, and leaves the node unchanged. Returns the
-/// former tail.
+/// Replaces the tail by `next` of it, unless that is `None`, and leaves the node unchanged. Returns
+/// the former tail.
 ///
 /// # Safety
 /// As [`LockWord`].

@@ -1,9 +1,9 @@
-//! The copy of a process that has crashed. It describes the crash by code that is not allowed in a signal
-//! handler.
+//! The copy of a process that has crashed. It describes the crash by code that is not allowed in a
+//! signal handler.
 //!
-//! The handler may have only a few kilobytes of stack, if the program has set the stack of handlers. So
-//! the copy sends itself the same signal at the same instruction, with another handler that has a
-//! large stack.
+//! The handler may have only a few kilobytes of stack, if the program has set the stack of
+//! handlers. So the copy sends itself the same signal at the same instruction, with another handler
+//! that has a large stack.
 #![allow(unsafe_code)]
 
 use super::signal::{Crash, Handler, Registers, handle};
@@ -21,14 +21,14 @@ pub(super) struct CopyTask<'a> {
     /// The context that the kernel has passed to the handler of this process.
     pub(super) context: *mut libc::ucontext_t,
     pub(super) handler: Handler,
-    /// The number of seconds after which the copy is ended: a lock that it needs may have been held at
-    /// the crash.
+    /// The number of seconds after which the copy is ended: a lock that it needs may have been held
+    /// at the crash.
     pub(super) limit: u32,
 }
 
 impl CopyTask<'_> {
-    /// Runs the handler in a copy of this process, and waits for the end of the copy. Returns true if
-    /// its status is 0.
+    /// Runs the handler in a copy of this process, and waits for the end of the copy. Returns true
+    /// if its status is 0.
     ///
     /// # Safety
     /// The caller is the handler to which the kernel has passed the context.
@@ -81,12 +81,12 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
 /// Resumes this thread where the signal has interrupted it.
 ///
 /// # Safety
-/// The kernel has passed the context to a handler, and it is still at its address: the kernel expects
-/// further data beside it.
+/// The kernel has passed the context to a handler, and it is still at its address: the kernel
+/// expects further data beside it.
 unsafe fn restore(context: *mut libc::ucontext_t) -> ! {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel's frame is the return address, then the context. A handler that returns has
-    // removed the return address, so the stack pointer is that of the context.
+    // SAFETY: the kernel's frame is the return address, then the context. A handler that returns
+    // has removed the return address, so the stack pointer is that of the context.
     unsafe {
         asm!(
             "mov rsp, {context}",
@@ -120,8 +120,8 @@ pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
 }
 
 /// Adds 1 to the instruction address of the context, and returns the result: the address of the
-/// interrupted frame in a backtrace. A backtrace takes it for a return address and looks up the byte
-/// before it.
+/// interrupted frame in a backtrace. A backtrace takes it for a return address and looks up the
+/// byte before it.
 ///
 /// # Safety
 /// As [`Registers::set`].
@@ -134,8 +134,8 @@ pub(super) unsafe fn name_of_frame(context: *mut libc::ucontext_t) -> usize {
     registers.instruction
 }
 
-/// Changes the interrupted frame to that of the caller: the address that was called is no code and has
-/// no frame.
+/// Changes the interrupted frame to that of the caller: the address that was called is no code and
+/// has no frame.
 ///
 /// # Safety
 /// As [`Registers::set`], and the interrupted instruction is the target of a call.

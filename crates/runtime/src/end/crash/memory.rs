@@ -1,5 +1,5 @@
-//! The allocator of the copy of a process that describes a crash: it uses new pages, since the heap of
-//! the program may be damaged or locked.
+//! The allocator of the copy of a process that describes a crash: it uses new pages, since the heap
+//! of the program may be damaged or locked.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,8 +14,8 @@ const CHUNK: usize = 16 << 20;
 pub struct CrashAllocator;
 
 static IS_COPY: AtomicBool = AtomicBool::new(false);
-/// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy uses these,
-/// which has one thread.
+/// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy uses
+/// these, which has one thread.
 static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
@@ -24,7 +24,8 @@ pub(super) fn leave_the_heap() {
     IS_COPY.store(true, Relaxed);
 }
 
-// SAFETY: `System` is an allocator. `new` returns mapped, aligned bytes, and the same bytes only once.
+// SAFETY: `System` is an allocator. `new` returns mapped, aligned bytes, and the same bytes only
+// once.
 unsafe impl GlobalAlloc for CrashAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IS_COPY.load(Relaxed) {
@@ -45,14 +46,16 @@ unsafe impl GlobalAlloc for CrashAllocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !IS_COPY.load(Relaxed) {
-            // SAFETY: the caller keeps the contract of `GlobalAlloc`, and the block is from `System`.
+            // SAFETY: the caller keeps the contract of `GlobalAlloc`, and the block is from
+            // `System`.
             unsafe { System.dealloc(block, layout) }
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, nbytes: usize) -> *mut u8 {
         if !IS_COPY.load(Relaxed) {
-            // SAFETY: the caller keeps the contract of `GlobalAlloc`, and the block is from `System`.
+            // SAFETY: the caller keeps the contract of `GlobalAlloc`, and the block is from
+            // `System`.
             return unsafe { System.realloc(block, layout, nbytes) };
         }
         // SAFETY: the caller promises that the new size is valid with this alignment.

@@ -24,8 +24,8 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: the handler has the type that the flags require, and only makes calls that are allowed in
-    // handlers.
+    // SAFETY: the handler has the type that the flags require, and only makes calls that are
+    // allowed in handlers.
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
 }
 
@@ -106,8 +106,8 @@ impl Registers {
     /// Writes the registers to a context.
     ///
     /// # Safety
-    /// The kernel has passed the context to a handler, and the interrupted function is not resumed in
-    /// this process.
+    /// The kernel has passed the context to a handler, and the interrupted function is not resumed
+    /// in this process.
     pub(super) unsafe fn set(self, context: *mut libc::ucontext_t) {
         // SAFETY: the caller promises that the kernel has passed it.
         let machine = unsafe { &mut (*context).uc_mcontext };

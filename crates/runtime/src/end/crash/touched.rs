@@ -8,11 +8,12 @@ use std::ops::Range;
 /// Addresses below this one count as offsets from a null pointer.
 const NEAR_NULL: usize = 64 << 10;
 
-/// The distance below the stack pointer within which functions may access the stack before they change
-/// the pointer.
+/// The distance below the stack pointer within which functions may access the stack before they
+/// change the pointer.
 const BEYOND_TOP: usize = 64 << 10;
 
-/// The code of a fault at an address that is not canonical. The processor does not report the address.
+/// The code of a fault at an address that is not canonical. The processor does not report the
+/// address.
 const SI_KERNEL: c_int = 0x80;
 /// The code of an access that the protection of the memory does not allow.
 const SEGV_ACCERR: c_int = 2;
@@ -64,7 +65,8 @@ pub(super) fn describe(crash: &Crash) -> Option<Touched> {
     Some(Touched { what, remedy: None })
 }
 
-/// Returns true if the access was below the memory of the stack and near or above the stack pointer.
+/// Returns true if the access was below the memory of the stack and near or above the stack
+/// pointer.
 fn overflows(crash: &Crash, maps: &str) -> bool {
     let top = crash.registers.stack;
     let stack = maps.lines().filter_map(writable).find(|range| top < range.end);

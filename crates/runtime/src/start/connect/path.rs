@@ -1,6 +1,6 @@
-//! Describes in one line how the PEs of the job reach each other, and why, for `SHMEM_DEBUG` and for
-//! tools. Also decides whether CPUs or the network carry out atomic operations: a pure function of the
-//! settings and of what all PEs have found, so that the result is the same on all PEs.
+//! Describes in one line how the PEs of the job reach each other, and why, for `SHMEM_DEBUG` and
+//! for tools. Also decides whether CPUs or the network carry out atomic operations: a pure function
+//! of the settings and of what all PEs have found, so that the result is the same on all PEs.
 //!
 //! Operations of a CPU and of a network on one word are not atomic with respect to each other, so
 //! the decision is made once for a job. A job on one node has no transport, and there the CPU

@@ -35,14 +35,38 @@ pub use traces::Traces;
 /// Functions that are missing here are unused, so that the compiler names them.
 #[macro_export]
 macro_rules! tests {
-    ($($name:path,)* $(; ignored $why:literal => $($ignored:path,)*)*) => {
+    ($($list:tt)*) => {
+        $crate::module_tests! { $($list)* }
+
         fn main() -> std::process::ExitCode {
-            $crate::run(vec![
-                $($crate::Test::new(stringify!($name), $name),)*
-                $($($crate::Test::new(stringify!($ignored), $ignored).ignored($why),)*)*
-            ])
+            $crate::run(tests())
         }
     };
+}
+
+/// The function `tests` of a module of such a program, which returns the module's tests. Their
+/// names begin with the path of the module, as under cargo's own harness.
+#[macro_export]
+macro_rules! module_tests {
+    ($($name:path,)* $(; ignored $why:literal => $($ignored:path,)*)*) => {
+        /// Returns the tests of this file.
+        pub fn tests() -> Vec<$crate::Test> {
+            let named = |name| $crate::in_module(module_path!(), name);
+            vec![
+                $($crate::Test::new(named(stringify!($name)), $name),)*
+                $($($crate::Test::new(named(stringify!($ignored)), $ignored).ignored($why),)*)*
+            ]
+        }
+    };
+}
+
+/// Returns the name of a test of a module, without the name of the crate.
+#[doc(hidden)]
+pub fn in_module(path: &str, name: &str) -> String {
+    match path.split_once("::") {
+        Some((_, module)) => format!("{module}::{name}"),
+        None => name.to_owned(),
+    }
 }
 
 /// Compiles a program of the calling package's directory `tests/programs`; further arguments are

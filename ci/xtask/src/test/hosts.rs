@@ -26,9 +26,9 @@ pub fn over_ssh(session: &TestSession) -> Result<StepOutcome> {
         Ok(found) => found,
         Err(why) => return Ok(StepOutcome::Skipped(format!("{why:#}"))),
     };
-    let wanted = |program: &TestProgram| program.is(SHMEM_C, "ssh");
+    let wanted = |program: &TestProgram| program.is(SHMEM_C, "sites");
     let mut run = session.suites.choose(&session.workspace, wanted)?;
-    run = run.args(["--include-ignored", "--test-threads=1", "--show-output"]);
+    run = run.args(["ssh::", "--include-ignored", "--test-threads=1", "--show-output"]);
     run = run.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
     if let Some(libraries) = libraries {
         run = run.env("SSHD_LIBRARIES", libraries);

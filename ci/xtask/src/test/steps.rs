@@ -299,20 +299,23 @@ pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
 
 /// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
 pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
-    launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG], &["--skip", "slurm::"])
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
+    let library = suites(session, |program| program.is(SHMEM_C, "sites"))?;
+    let library = library.args(["launchers::", "--skip", "slurm::"]);
+    let perf = suites(session, |program| program.is(SHMEM_PERF, "installed"))?;
+    launched(needs, library.and(perf.args(["open_mpi::"])))
 }
 
 /// Programs under a private Slurm.
 pub fn slurm(session: &TestSession) -> Result<StepOutcome> {
-    launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM], &["slurm::"])
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM]);
+    let run = suites(session, |program| program.is(SHMEM_C, "sites"))?;
+    launched(needs, run.args(["slurm::"]))
 }
 
-fn launched(session: &TestSession, needed: &[&Need], which: &[&str]) -> Result<StepOutcome> {
-    let needs = needs::ensure(needed);
-    let run = suites(session, |program| {
-        program.is(SHMEM_C, "launchers") || program.is(SHMEM_PERF, "open_mpi")
-    })?;
-    match run.args(["--include-ignored"]).args(which.iter().copied()).run()? {
+/// Runs the chosen tests, also those that other steps ignore.
+fn launched(needs: Result<()>, run: Run) -> Result<StepOutcome> {
+    match run.args(["--include-ignored"]).run()? {
         StepOutcome::Passed => in_part(needs),
         skipped => Ok(skipped),
     }
@@ -331,7 +334,7 @@ fn programs(session: &TestSession, setting: &str) -> Result<StepOutcome> {
     let run = suites(session, |program| {
         program.is(SHMEM_C, "programs")
             || program.is(SHMEM, "examples")
-            || program.is(SHMEM_PERF, "floors")
+            || program.is(SHMEM_PERF, "installed")
     })?;
     run.args([setting, "--ignored"]).run()
 }

@@ -71,6 +71,12 @@ impl Run {
         self
     }
 
+    /// Adds the programs of another choice.
+    pub fn and(mut self, other: Self) -> Self {
+        self.programs.extend(other.programs);
+        self
+    }
+
     /// Runs all of them, several at once.
     pub fn run(self) -> Result<StepOutcome> {
         let programs = Mutex::new(self.programs.into_iter());

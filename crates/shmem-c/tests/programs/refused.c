@@ -1,5 +1,5 @@
 /* Uses a network in every way, so that each system call that the library makes for it is made:
- * tests/refused.rs has one of them fail. */
+ * tests/sites/refused.rs has one of them fail. */
 #include "check.h"
 #include <unistd.h>
 

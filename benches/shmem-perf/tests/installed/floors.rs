@@ -1,0 +1,109 @@
+//! Checks the figures of UCX and libfabric themselves, as floors of jobs that go over them.
+
+use std::path::Path;
+
+use shmem_perf::record::{Measure, Record};
+use testkit::{Job, absent, prefix};
+
+/// The sizes of the flag.
+const SIZES: [u64; 3] = [8, 8 << 10, 1 << 20];
+
+/// A job of two PEs over TCP below a library has the rows of that library.
+#[track_caller]
+fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[&str]) {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = dir.join(format!("floors-{transport}{}.json", words.len()));
+    let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("SHMEM_ONNODE", "off");
+    let job = job.env("SHMEM_TRANSPORT", transport).env(variable.0, variable.1);
+    let job = ["--time", "2", "--operations", "put,get", "--sizes", "8,8k,1m"]
+        .iter()
+        .chain(words)
+        .fold(job, |job, word| job.arg(word));
+    let outcome = job.arg("--output").arg(file.display()).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let text = std::fs::read_to_string(&file).expect("a record");
+    let record: Record = serde_json::from_str(&text).expect("a record");
+    assert!(record.complete);
+    let paths = names.len() / 2;
+    assert!(record.floors.len() == paths && outcome.stdout.matches("\nfloor: ").count() == paths);
+    let networks = ["ucp_put", "ucp_get", "fi_write", "fi_read"];
+    for measure in [Measure::Latency, Measure::Bandwidth] {
+        let rows = record.series.iter().filter(|series| series.measure == measure);
+        let rows: Vec<_> =
+            rows.filter(|series| networks.contains(&series.operation.as_str())).collect();
+        let found: Vec<&str> = rows.iter().map(|series| series.operation.as_str()).collect();
+        assert_eq!(found, names, "{measure:?}\n{outcome}");
+        for row in rows {
+            let sizes: Vec<u64> = row.points.iter().map(|point| point.nbytes).collect();
+            assert!(row.is_floor && sizes == SIZES, "{row:?}");
+            for summary in row.points.iter().map(|point| &point.summary) {
+                assert!(summary.n > 0 && summary.min > 0.0 && summary.max.is_finite());
+            }
+            // Nothing carries a megabyte through sockets in less than a microsecond.
+            let large = &row.points[SIZES.len() - 1].summary;
+            let is_slow = match measure {
+                Measure::Latency => large.min > 1000.0,
+                _ => large.max < 1e12,
+            };
+            assert!(is_slow, "{row:?}");
+        }
+    }
+}
+
+/// Skips if a library is missing, which the programs of its package show.
+fn needs(program: &str) {
+    if !Path::new("/usr/bin").join(program).exists() {
+        absent(format!("{program} is not here"));
+    }
+}
+
+const UCX: (&str, &str) = ("UCX_TLS", "tcp,self");
+const LIBFABRIC: (&str, &str) = ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
+
+mod ucx_sample {
+    use super::*;
+
+    pub fn floors_of_ucx_are_beside_it() {
+        needs("ucx_info");
+        has_floors("ucx", UCX, &[], &["ucp_put", "ucp_get"]);
+    }
+
+    pub fn floors_of_ucx_are_had_on_request() {
+        needs("ucx_info");
+        has_floors("tcp", UCX, &["--floors", "ucx"], &["ucp_put", "ucp_get"]);
+        has_floors("tcp", UCX, &[], &[]);
+    }
+
+    /// UCX does not reach another process by itself, and says so.
+    pub fn floors_that_cannot_be_say_why() {
+        needs("ucx_info");
+        let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("UCX_TLS", "self");
+        let words = ["--time", "0.3", "--operations", "put", "--sizes", "8", "--floors", "ucx"];
+        let outcome = words.into_iter().fold(job, |job, word| job.arg(word)).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stdout.contains("ucp_put and ucp_get are left out: "), "{outcome}");
+    }
+}
+
+mod ofi_sample {
+    use super::*;
+
+    pub fn floors_of_libfabric_are_beside_it() {
+        needs("fi_info");
+        has_floors("ofi", LIBFABRIC, &[], &["fi_write", "fi_read"]);
+    }
+
+    pub fn floors_of_libfabric_are_had_on_request() {
+        needs("fi_info");
+        has_floors("tcp", LIBFABRIC, &["--floors", "libfabric"], &["fi_write", "fi_read"]);
+    }
+}
+
+testkit::module_tests!(;
+    ignored "part of `cargo xtask test --providers`" =>
+    ucx_sample::floors_of_ucx_are_beside_it,
+    ucx_sample::floors_of_ucx_are_had_on_request,
+    ucx_sample::floors_that_cannot_be_say_why,
+    ofi_sample::floors_of_libfabric_are_beside_it,
+    ofi_sample::floors_of_libfabric_are_had_on_request,
+);

@@ -1,0 +1,22 @@
+//! Tests that every machine can run: jobs of the programs in `tests/programs`, and what the prefix
+//! contains.
+
+mod algorithms;
+mod checking;
+mod children;
+mod core_files;
+mod death;
+mod environment;
+mod headers;
+mod linking;
+mod longdouble;
+mod manual;
+mod misuse;
+mod overlap;
+mod pages;
+mod points;
+mod requests;
+mod soak;
+mod statistics;
+mod trace;
+mod watchdog;

@@ -1,0 +1,178 @@
+//! Says where each point of ci/spec/semantics.md is checked, and why a few are not. The table is
+//! held against the list itself and against the files it names: a point that is added, or a check
+//! that goes, is seen here.
+
+use std::path::Path;
+
+use Where::{In, Not};
+
+#[derive(Debug, Clone, Copy)]
+enum Where {
+    /// A file of this directory that carries the number, as an argument of CHECK or in the words
+    /// "point N".
+    In(&'static str),
+    /// Nowhere, for this reason.
+    Not(&'static str),
+}
+
+const POINTS: [(u32, Where); 86] = [
+    (1, In("programs/teams.c")),
+    (2, In("programs/teams.c")),
+    (3, In("programs/teams.c")),
+    (4, In("programs/teams.c")),
+    (5, In("programs/split_2d.c")),
+    (6, In("programs/teams_many.c")),
+    (7, In("programs/split_2d.c")),
+    (8, In("programs/split_2d.c")),
+    (9, In("programs/teams.c")),
+    (10, In("programs/teams.c")),
+    (11, In("programs/teams.c")),
+    (12, In("programs/members.h")),
+    (13, In("programs/growth.c")),
+    (14, In("programs/teams.c")),
+    (15, In("jobs/misuse.rs")),
+    (16, In("programs/ordering.c")),
+    (17, In("programs/teams.c")),
+    (18, In("programs/teams.c")),
+    (19, In("programs/threads.c")),
+    (20, In("programs/contexts.c")),
+    (21, In("programs/contexts.c")),
+    (22, In("programs/threads.c")),
+    (23, In("programs/contexts.c")),
+    (24, In("programs/ordering.c")),
+    (25, In("programs/contexts.c")),
+    (26, In("programs/contexts.c")),
+    (27, In("programs/rma.c")),
+    (28, In("programs/rma.c")),
+    (29, In("programs/strided.c")),
+    (30, In("programs/strided.c")),
+    (31, In("programs/rma.c")),
+    (
+        32,
+        Not(
+            "Overlapping arrays are undefined behavior of the caller; the only allowed overlap is point 58",
+        ),
+    ),
+    (33, In("programs/info.c")),
+    (34, In("programs/info.c")),
+    (35, In("programs/amo.c")),
+    (36, In("programs/amo.c")),
+    (37, In("programs/amo.c")),
+    (38, In("programs/amo.c")),
+    (39, In("programs/ordering.c")),
+    (40, In("programs/litmus.c")),
+    (41, In("programs/ordering.c")),
+    (42, In("programs/barriers.c")),
+    (43, In("programs/progress.c")),
+    (44, In("programs/signal.c")),
+    (45, In("programs/signal.c")),
+    (46, In("programs/signal.c")),
+    (47, In("programs/wait_sets.c")),
+    (48, In("programs/wait_sets.c")),
+    (49, In("programs/wait_sets.c")),
+    (50, In("programs/wait.c")),
+    (51, In("programs/wait_sets.c")),
+    (52, In("programs/wait.c")),
+    (53, In("programs/collectives_team.c")),
+    (54, In("programs/collectives_team.c")),
+    (55, In("programs/active_sets.c")),
+    (56, In("programs/collectives_team.c")),
+    (57, In("programs/collectives_team.c")),
+    (58, In("programs/reductions.c")),
+    (59, In("programs/reductions.c")),
+    (60, In("programs/active_sets.c")),
+    (61, In("programs/scan.c")),
+    (62, In("programs/active_sets.c")),
+    (63, In("programs/active_sets.c")),
+    (64, In("programs/c11_generics.c")),
+    (65, In("programs/memory.c")),
+    (66, In("programs/memory.c")),
+    (67, In("programs/memory.c")),
+    (68, In("programs/memory.c")),
+    (69, In("jobs/environment.rs")),
+    (70, In("programs/lock.c")),
+    (71, In("programs/lock.c")),
+    (72, In("programs/init_finalize.c")),
+    (73, In("programs/init_finalize.c")),
+    (74, In("programs/start_pes.c")),
+    (75, In("jobs/misuse.rs")),
+    (76, In("programs/levels.c")),
+    (77, In("programs/threads.c")),
+    (78, In("jobs/death.rs")),
+    (79, In("programs/info.c")),
+    (80, In("programs/info.c")),
+    (81, In("programs/info.c")),
+    (82, In("programs/c11_generics.c")),
+    (83, In("programs/mpi.c")),
+    (84, In("sites/scale.rs")),
+    (85, In("programs/shmemx_split_strided.c")),
+    (86, In("programs/max_to_all.c")),
+];
+
+#[test]
+fn every_point_of_the_list_has_a_place() {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/semantics.md");
+    let list = std::fs::read_to_string(list).expect("the list is in the repository");
+    let numbers: Vec<u32> =
+        list.lines().filter_map(|line| line.split_once(". ")?.0.parse().ok()).collect();
+    assert_eq!(numbers, POINTS.map(|(number, _)| number));
+}
+
+#[test]
+fn every_place_carries_its_number() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for (number, place) in POINTS {
+        match place {
+            In(file) => {
+                let text = std::fs::read_to_string(dir.join(file)).expect("the file is there");
+                assert!(carries(&text, number), "{file} has no check of point {number}");
+            }
+            Not(reason) => assert!(!reason.is_empty()),
+        }
+    }
+}
+
+/// docs/testing.md lists for users what has no test.
+#[test]
+fn what_has_no_test_is_in_the_docs() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing.md");
+    let docs = std::fs::read_to_string(docs).expect("the page is there");
+    for (number, place) in POINTS {
+        if let Not(reason) = place {
+            let line = format!("| {number} | {reason}");
+            assert!(docs.contains(&line), "docs/testing.md has no line {line}");
+        }
+    }
+}
+
+/// As an argument before a format string or an element's size, in a choice of two numbers, or in
+/// words.
+fn carries(text: &str, number: u32) -> bool {
+    let joined = text.replace("\\\n", " ");
+    let words: Vec<&str> = joined.split_whitespace().collect();
+    let argument = format!("{number},");
+    let spoken = format!("point {number}");
+    let starts_text = |word: &str| word.starts_with(['"', '#']) || word.starts_with("SIZE");
+    let is_argument = |word: &str| word.rsplit('(').next() == Some(argument.as_str());
+    words.windows(2).any(|pair| is_argument(pair[0]) && starts_text(pair[1]))
+        || [format!("? {number} :"), format!(": {number},")]
+            .iter()
+            .any(|choice| words.join(" ").contains(choice.as_str()))
+        || words
+            .join(" ")
+            .to_lowercase()
+            .split(&spoken)
+            .skip(1)
+            .any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+}
+
+#[test]
+fn a_number_is_found_where_it_is_one() {
+    assert!(carries("CHECK(a == b, 12, \"x\")", 12));
+    assert!(carries("CHECK(a == b, 12,   \\\n   #N \"x\")", 12));
+    assert!(carries("CHECK(a, in_place ? 58 : 61, text)", 58));
+    assert!(carries("CHECK(a, in_place ? 58 : 61, text)", 61));
+    assert!(carries("/* Point 7: */", 7));
+    assert!(!carries("/* Point 77: */", 7));
+    assert!(!carries("put(a, 12, b)", 12));
+}

@@ -1,0 +1,95 @@
+//! Symmetric objects have the same address on all PEs wherever that is possible, and the library
+//! says where it is not. tests/programs.rs runs the program on one node and over each transport. A
+//! test that needs what is not here, or is refused in some containers, is ignored.
+
+use std::process::Command;
+
+use testkit::{Job, Outcome, absent, program};
+
+/// Ignores the test if this command before a program fails.
+fn needs(words: &[&str]) {
+    let run = Command::new(words[0]).args(&words[1..]).arg("true").output();
+    if !run.is_ok_and(|output| output.status.success()) {
+        absent(format!("`{}` is not here, or is refused", words.join(" ")));
+    }
+}
+
+/// Returns a job of 2 PEs, of which PE 1 has other memory at these addresses.
+fn with_taken(taken: &[String], argument: &str) -> Job {
+    Job::new(program!("pointers.c"))
+        .n(2)
+        .arg(argument)
+        .env("TAKE_ON", 1)
+        .env("TAKE", taken.join(","))
+}
+
+/// Returns the address after the words that precede it in the output.
+fn address(outcome: &Outcome, before: &str) -> Option<String> {
+    let text = outcome.stdout.clone() + &outcome.stderr;
+    let (_, after) = text.split_once(before)?;
+    let words = after.strip_prefix(' ')?.split_whitespace().next()?;
+    words.starts_with("0x").then(|| words.to_owned())
+}
+
+/// A PE that has other memory at the usual address, then at the one that is chosen instead, and so
+/// on.
+fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
+    const BEGINS: &str = "the symmetric heap begins at";
+    let mut taken = Vec::new();
+    while taken.len() < 10 {
+        let outcome = with_taken(&taken, "").env("SHMEM_DEBUG", 2).run();
+        let Some(at) = address(&outcome, BEGINS) else { break };
+        outcome.assert_ok(2);
+        assert!(outcome.stderr.contains(&format!("{BEGINS} {at} on all PEs")), "{outcome}");
+        assert!(!taken.contains(&at), "{at} is taken on PE 1\n{outcome}");
+        taken.push(at);
+    }
+    assert!((2..10).contains(&taken.len()), "{taken:?}");
+    let outcome = with_taken(&taken, "differ").env("SHMEM_DEBUG", 2).run();
+    outcome.assert_ok(2);
+    assert!(outcome.stderr.contains(&format!("{BEGINS} different addresses")), "{outcome}");
+    with_taken(&taken, "").run().assert_fails(&["has another address on other PEs"]);
+}
+
+/// A process that may reserve fewer addresses than the candidates together take.
+fn heaps_are_equal_where_the_address_space_is_limited() {
+    const LIMITED: [&str; 2] = ["prlimit", "--as=1500000000"];
+    needs(&LIMITED);
+    let job = Job::new(program!("pointers.c")).n(3).env("SHMEM_SYMMETRIC_SIZE", "200m");
+    job.wrap(LIMITED).run().assert_ok(3);
+}
+
+fn heaps_are_equal_where_memory_is_mapped_upwards() {
+    const UPWARDS: [&str; 2] = ["setarch", "--addr-compat-layout"];
+    needs(&UPWARDS);
+    Job::new(program!("pointers.c")).n(3).wrap(UPWARDS).run().assert_ok(3);
+}
+
+fn virtual_nodes_of_different_sizes_have_equal_heaps() {
+    for (nodes, n) in [("2+2", 4), ("1+2+3", 6)] {
+        Job::new(program!("pointers.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes).run().assert_ok(n);
+    }
+}
+
+fn static_data_are_equal_without_aslr() {
+    let outcome = Job::new(program!("pointers.c"))
+        .n(3)
+        .launcher_options(["--no-aslr"])
+        .arg("static")
+        .env("SHMEM_DEBUG", 2)
+        .run();
+    if outcome.stderr.contains("--no-aslr is refused") {
+        absent("the kernel refuses --no-aslr");
+    }
+    outcome.assert_ok(3);
+    assert!(address(&outcome, "the static data begin at").is_some(), "{outcome}");
+    assert!(outcome.stderr.matches("on all PEs").count() >= 2, "{outcome}");
+}
+
+testkit::module_tests! {
+    heaps_differ_only_where_no_address_is_free_on_all_pes,
+    heaps_are_equal_where_the_address_space_is_limited,
+    heaps_are_equal_where_memory_is_mapped_upwards,
+    virtual_nodes_of_different_sizes_have_equal_heaps,
+    static_data_are_equal_without_aslr,
+}

@@ -1,0 +1,188 @@
+//! Blocks of the symmetric heap: what is outside of them is found with `SHMEM_CHECK`, by the
+//! library, by AddressSanitizer or by valgrind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use testkit::{Job, Outcome, absent, every_size, program};
+
+/// The accesses of calls, with their messages.
+const BY_CALL: [(&str, &str, [&str; 2]); 13] = [
+    (
+        "put_beyond",
+        "shmem_putmem: argument dest: 60 bytes at ",
+        ["reach 10 bytes past the end of the block of 100 bytes", "which ends at 0x"],
+    ),
+    (
+        "put_nbi_beyond",
+        "shmem_putmem_nbi: argument dest: 60 bytes",
+        ["reach 10 bytes past the end of the block of 100 bytes", "allocated by shmem_malloc"],
+    ),
+    (
+        "get_beyond",
+        "shmem_getmem: argument source: 2 bytes",
+        ["reach 1 bytes past the end", "100 bytes"],
+    ),
+    (
+        "get_to_beyond",
+        "shmem_getmem: argument dest: 60 bytes",
+        ["reach 10 bytes past the end", "100 bytes"],
+    ),
+    (
+        "put_from_beyond",
+        "shmem_putmem: argument source: 60 bytes",
+        ["reach 10 bytes past the end", "100 bytes"],
+    ),
+    (
+        "p_before",
+        "shmem_char_p: argument dest: 1 bytes",
+        ["begin 1 bytes before the start", "100 bytes"],
+    ),
+    ("g_after", "shmem_char_g: argument source: 1 bytes", ["begin at the end of", "100 bytes"]),
+    (
+        "iput_beyond",
+        "shmem_char_iput: argument dest: 111 bytes",
+        ["reach 11 bytes past the end", "100 bytes"],
+    ),
+    (
+        "amo_beyond",
+        "shmem_uint64_atomic_inc: argument dest: 8 bytes",
+        ["reach 4 bytes past", "100 bytes"],
+    ),
+    (
+        "fetch_freed",
+        "shmem_uint64_atomic_fetch_add: argument dest",
+        ["are not allocated", "shmem_free has freed the block of 100 bytes"],
+    ),
+    (
+        "put_freed",
+        "shmem_putmem: argument dest: 8 bytes",
+        ["are not allocated", "shmem_free has freed the block of 100 bytes"],
+    ),
+    (
+        "signal_freed",
+        "shmem_putmem_signal: argument sig_addr: 8 bytes",
+        ["are not allocated", "shmem_free has freed"],
+    ),
+    (
+        "put_nowhere",
+        "shmem_putmem: argument dest: 8 bytes",
+        ["bytes past the end of the block of 100 bytes", "allocated by"],
+    ),
+];
+
+fn job(program: &Path, how: &str) -> Job {
+    Job::new(program).n(2).arg(how).env("SHMEM_CHECK", 1)
+}
+
+/// The rows of [`BY_CALL`] that are always tested over a network, too: one for each kind of verb.
+const OVER_NETWORK: [&str; 4] = ["put_beyond", "get_beyond", "amo_beyond", "signal_freed"];
+
+fn accesses_by_calls() {
+    for (how, start, words) in BY_CALL {
+        let over_network = every_size() || OVER_NETWORK.contains(&how);
+        for nodes in if over_network { &["on", "off"][..] } else { &["on"] } {
+            let outcome = job(&program!("blocks.c"), how).env("SHMEM_ONNODE", nodes).run();
+            let sentence = outcome.assert_fails(&words);
+            assert!(sentence.starts_with(&format!("PE 1: {start}")), "{outcome}");
+        }
+    }
+}
+
+/// They are found when the PE comes to its next barrier.
+fn stores_of_the_program() {
+    let block = "the block of 100 bytes";
+    for (how, start, place) in [
+        ("store_after", "PE 1: shmem_barrier_all: 1 bytes", "at the end of "),
+        ("store_before", "PE 1: shmem_barrier_all: 1 bytes", "2 bytes before the start of "),
+        ("store_through_ptr", "PE 0: shmem_", "3 bytes past the end of "),
+    ] {
+        let outcome = job(&program!("blocks.c"), how).run();
+        let sentence = outcome.assert_fails(&["were overwritten", &format!("{place}{block}")]);
+        assert!(sentence.starts_with(start), "{outcome}");
+    }
+    let outcome = job(&program!("blocks.c"), "store_after_and_free").run();
+    outcome.assert_fails(&["shmem_free: 1 bytes at 0x", "were overwritten, at the end of", block]);
+}
+
+/// They do with the checks what they do without; what is not correct goes on without them, if it
+/// does no harm.
+fn correct_programs() {
+    for (n, nodes) in [(1, "on"), (2, "on"), (3, "off")] {
+        let job = Job::new(program!("blocks.c")).n(n).arg("none").env("SHMEM_CHECK", 1);
+        job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
+    }
+    Job::new(program!("blocks.c")).n(2).arg("get_beyond").run().assert_ok(2);
+}
+
+/// Blocks lie at other places with the guards, so that all PEs have them or none.
+fn all_pes_check() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_CHECK=1; exec "$@""#;
+    let (first, program) = (dir.path().join("first"), program!("blocks.c"));
+    let words = ["-c", script, first.to_str().expect("ASCII"), program.to_str().expect("ASCII")];
+    let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
+    job.run().assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
+}
+
+/// Returns the program with AddressSanitizer in it, if the compiler has that.
+fn with_address_sanitizer() -> PathBuf {
+    let trial =
+        ["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=address -x c - -o /dev/null"];
+    let made = Command::new("sh").args(trial).stderr(Stdio::null()).status();
+    if !made.is_ok_and(|status| status.success()) {
+        absent("the C compiler has no AddressSanitizer");
+    }
+    program!("blocks.c", "-fsanitize=address", "-g")
+}
+
+fn asan(how: &str) -> Outcome {
+    job(&with_address_sanitizer(), how).env("ASAN_OPTIONS", "detect_leaks=0").run()
+}
+
+fn address_sanitizer_reports_the_program_s_own_accesses() {
+    for how in ["store_after", "store_before", "store_freed", "load_after"] {
+        let outcome = asan(how);
+        assert!(!outcome.status.success(), "{outcome}");
+        for word in ["use-after-poison", "in by_itself"] {
+            assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
+        }
+    }
+    let outcome = asan("none");
+    outcome.assert_ok(2);
+    assert!(outcome.stderr.is_empty(), "{outcome}");
+}
+
+fn valgrind(how: &str) -> Outcome {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        absent("valgrind is not here");
+    }
+    let program = program!("blocks.c", "-g", "-O0");
+    job(&program, how).launcher_options(["valgrind", "-q"]).run()
+}
+
+fn valgrind_reports_the_program_s_own_accesses() {
+    let accesses = [
+        ("store_freed", "Invalid write of size 1"),
+        ("load_after", "Invalid read of size 1"),
+        ("store_after", "Invalid write of size 1"),
+    ];
+    for (how, report) in if every_size() { &accesses[..] } else { &accesses[..2] } {
+        let outcome = valgrind(how);
+        for word in [report, "by_itself (blocks.c"] {
+            assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
+        }
+    }
+    let outcome = valgrind("none");
+    outcome.assert_ok(2);
+    assert!(outcome.stderr.is_empty(), "{outcome}");
+}
+
+testkit::module_tests! {
+    accesses_by_calls,
+    stores_of_the_program,
+    correct_programs,
+    all_pes_check,
+    address_sanitizer_reports_the_program_s_own_accesses,
+    valgrind_reports_the_program_s_own_accesses,
+}

@@ -1,0 +1,180 @@
+//! `SHMEM_DEBUG`: what a job reports of itself over each transport, by level and by module, and
+//! that it reports nothing without.
+
+use testkit::{Job, Outcome, needs_library, program};
+
+/// Libraries of the transports that open some.
+const UCX: &str = "libucp.so.0";
+const LIBFABRIC: &str = "libfabric.so.1";
+
+/// PEs that share no memory, over a transport; they meet in barriers.
+fn job(transport: &str, debug: Option<&str>) -> Outcome {
+    let job = Job::new(program!("heap_size.c")).n(3).arg(1 << 20).arg(0);
+    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport);
+    let outcome = debug.into_iter().fold(job, |job, value| job.env("SHMEM_DEBUG", value)).run();
+    outcome.assert_ok(3);
+    outcome
+}
+
+/// Each of these sets of words is in a line.
+fn has(outcome: &Outcome, lines: &[&[&str]]) {
+    for words in lines {
+        let holds = |line: &str| words.iter().all(|word| line.contains(word));
+        assert!(outcome.stderr.lines().any(holds), "{words:?} in\n{outcome}");
+    }
+}
+
+/// Checks what every network reports: its name, how the PE joined, the choice, and its peers.
+fn reports(transport: &str, provider: &[&[&str]]) {
+    let outcome = job(transport, Some("debug"));
+    let chosen = format!("transport {transport}:");
+    has(
+        &outcome,
+        &[
+            &["DEBUG bootstrap::session: joins by oshrun's protocol", "pe=2", "n_pes=3"],
+            &[
+                "INFO runtime::start::connect::path:",
+                &format!("{transport}: SHMEM_TRANSPORT is"),
+                "pe=0",
+            ],
+            &[&chosen, "chosen, and every PE moved data over it"],
+            &["transport::peers: a peer is used for the first time", "pe=0", "peer=1"],
+            &["transport::peers: a peer is used for the first time", "pe=1", "peer=2"],
+            &["runtime::end::finalize: the library is closed", "pe=1"],
+        ],
+    );
+    has(&outcome, provider);
+    for pe in 0..3 {
+        assert!(outcome.stderr.contains(&format!("pe={pe}")), "{outcome}");
+    }
+    assert!(!outcome.stderr.contains("TRACE"), "{outcome}");
+}
+
+fn jobs_over_tcp_name_their_connections() {
+    reports(
+        "tcp",
+        &[
+            &["DEBUG transport_tcp::transport: listens on [127.0.0.1:"],
+            &["DEBUG transport_tcp::connect: connected to 127.0.0.1:", "peer="],
+            &["DEBUG transport_tcp::shared: accepted its connection from 127.0.0.1:", "peer="],
+        ],
+    );
+}
+
+fn jobs_over_ucx_name_its_transports() {
+    needs_library(UCX);
+    reports(
+        "ucx",
+        &[
+            &["DEBUG transport_ucx::transport: UCX may use ", "pe=0"],
+            &["DEBUG transport_ucx::wire::establish: made an endpoint to it", "pe=0", "peer=1"],
+            &["DEBUG transport::engine::issuer: an endpoint uses an issuer"],
+        ],
+    );
+}
+
+fn jobs_over_libfabric_name_its_provider() {
+    needs_library(LIBFABRIC);
+    reports(
+        "ofi",
+        &[
+            &["DEBUG transport_ofi::transport: provider ", " is used, at ", "mr_mode=0x"],
+            &["DEBUG transport_ofi::connect: has its address, ", "pe=0", "peer=1"],
+        ],
+    );
+}
+
+/// Returns the modules that lines are of.
+fn modules(outcome: &Outcome) -> Vec<&str> {
+    let lines = outcome.stderr.lines();
+    let words = lines.map(|line| line.split_whitespace().nth(2).unwrap_or(line));
+    words.map(|module| module.split("::").next().unwrap_or(module)).collect()
+}
+
+fn a_filter_shows_its_modules_alone() {
+    let only = |value: &str, expected: &[&str]| {
+        let outcome = job("tcp", Some(value));
+        let found = modules(&outcome);
+        for module in expected {
+            assert!(found.contains(module), "{module} in\n{outcome}");
+        }
+        assert!(found.iter().all(|module| expected.contains(module)), "{expected:?}: {outcome}");
+        outcome
+    };
+    only("transport=debug", &["transport", "transport_tcp"]);
+    only("transport-tcp", &["transport_tcp"]);
+    let outcome = only("bootstrap=trace,runtime=info", &["bootstrap", "runtime"]);
+    has(&outcome, &[&["TRACE bootstrap", "has the records of all PEs", "round=0"]]);
+    assert!(!outcome.stderr.contains("DEBUG runtime"), "{outcome}");
+}
+
+fn nothing_is_reported_unless_it_is_wanted() {
+    let outcome = job("tcp", None);
+    assert!(outcome.stderr.is_empty(), "{outcome}");
+}
+
+fn a_filter_that_names_no_module_is_refused() {
+    let job = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
+    let outcome = job.env("SHMEM_DEBUG", "transport=debug,tcp=trace").run();
+    outcome.assert_fails(&[
+        "SHMEM_DEBUG is transport=debug,tcp=trace, but it must be 1, 2 or 3, or ",
+        "transport_tcp",
+        "by default nothing is printed",
+    ]);
+}
+
+/// After the destructors of thread-local variables.
+fn what_handlers_of_exit_do_is_reported() {
+    let text = r#"
+        #include <shmem.h>
+        #include <stdlib.h>
+        int main(void) {
+            shmem_init();
+            atexit(shmem_finalize);
+            return 0;
+        }
+    "#;
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = testkit::compile_text("finalizes_at_exit.c", text, dir, &[]);
+    let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
+    assert!(outcome.status.success(), "{outcome}");
+    let finalize = |pe| format!("runtime::end::finalize: the library is closed pe={pe}");
+    has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
+}
+
+/// Contexts beyond the number of endpoints that a user permits move data, and each PE reports once
+/// that they share.
+fn contexts_that_share_endpoints_are_reported_once() {
+    let over = |transport, setting, number| {
+        let job = Job::new(program!("contexts.c")).n(3).env("SHMEM_TRANSPORT", transport);
+        job.env("SHMEM_ONNODE", "off").env("SHMEM_DEBUG", 1).env(setting, number).run()
+    };
+    for (transport, library, setting) in
+        [("ucx", UCX, "SHMEM_UCX_WORKERS"), ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS")]
+    {
+        needs_library(library);
+        let outcome = over(transport, setting, "3");
+        outcome.assert_ok(3);
+        for pe in 0..3 {
+            let of_pe = |line: &&str| line.contains(&format!("pe={pe}"));
+            let lines = outcome.stderr.lines().filter(of_pe);
+            let shared =
+                lines.filter(|line| line.contains("contexts share") && line.contains(setting));
+            assert_eq!(shared.count(), 1, "PE {pe}: {outcome}");
+        }
+        let outcome = over(transport, setting, "none");
+        let refused = format!("{setting} is none, but it must be a number above 0");
+        outcome.assert_fails(&[&refused]);
+    }
+}
+
+testkit::module_tests! {
+    contexts_that_share_endpoints_are_reported_once,
+    jobs_over_tcp_name_their_connections,
+    jobs_over_ucx_name_its_transports,
+    jobs_over_libfabric_name_its_provider,
+    a_filter_shows_its_modules_alone,
+    nothing_is_reported_unless_it_is_wanted,
+    a_filter_that_names_no_module_is_refused,
+    what_handlers_of_exit_do_is_reported,
+}

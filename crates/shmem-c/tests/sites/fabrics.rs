@@ -1,0 +1,182 @@
+//! Jobs over UCX and libfabric in which the network refuses, a PE is killed or a signal comes: what
+//! the libraries do then by themselves is not what a user of the job sees.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::{Job, Running, compile_text, needs_library, program};
+
+fn tmpdir() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn over(transport: &str, job: Job) -> Job {
+    job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport)
+}
+
+/// Returns a program that runs its arguments; on PE 0 of a machine the kernel refuses every
+/// `connect`.
+fn refusing() -> PathBuf {
+    let text = r#"
+        #include <errno.h>
+        #include <linux/filter.h>
+        #include <linux/seccomp.h>
+        #include <stddef.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/prctl.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        int main(int count, char **words) {
+            struct sock_filter steps[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ECONNREFUSED),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+            };
+            struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
+            const char *local = getenv("SHMEM_LOCAL_ID");
+            if (local && !strcmp(local, "0") &&
+                (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
+                return 77;
+            execvp(words[1], words + (count > 1));
+            return 127;
+        }
+    "#;
+    compile_text("refusing.c", text, tmpdir(), &[])
+}
+
+/// The provider of one PE gets an error, and that of the other waits for it for ever.
+fn a_refused_connection_over_libfabric_ends_init() {
+    needs_library("libfabric.so.1");
+    let job = Job::new(refusing()).n(2).arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
+    let job = over("ofi", job).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").env("SHMEM_HOST_LIMIT", 1);
+    job.run().assert_fails(&[
+        "SHMEM_TRANSPORT is ofi, which cannot be used here",
+        "the connection from PE 1 on ",
+        "to PE 0 on ",
+        "is not over after ",
+        "(provider tcp;ofi_rxm, from 127.0.0.1:",
+        "SHMEM_OFI_PROVIDER",
+        "set SHMEM_TRANSPORT to another transport",
+    ]);
+}
+
+/// Returns a job of two PEs over UCX that goes on for ever, and the process numbers of its PEs.
+fn lingering() -> (Running, Vec<i32>) {
+    needs_library("libucp.so.0");
+    let mut running = over("ucx", Job::new(program!("soak.c")).n(2).arg("forever")).start();
+    let pids = running.wait_for(|lines| {
+        let pid = |line: &&str| line.strip_prefix("pe ")?.split(" pid ").nth(1)?.parse().ok();
+        let pids: Vec<i32> = lines.iter().filter_map(pid).collect();
+        (pids.len() == 2).then_some(pids)
+    });
+    (running, pids)
+}
+
+/// UCX takes the signal of a terminal that is closed, unless it is configured otherwise.
+fn a_hangup_ends_a_job_over_ucx() {
+    let (running, pids) = lingering();
+    let sent = Command::new("kill").args(["-s", "HUP", &pids[1].to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    running.finish().assert_fails(&["PE ", "was killed by SIGHUP"]);
+}
+
+/// UCX has such files for its shared memory, which it cannot use between these PEs; they stay when
+/// it is killed while it makes them.
+fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
+    let (running, pids) = lingering();
+    for pid in pids {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a process").flatten();
+        let files = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        let files: Vec<_> = files.filter(|file| file.starts_with("/dev/shm")).collect();
+        assert!(files.is_empty(), "{files:?}");
+    }
+    testkit::kill(running.pid());
+    assert_eq!(running.finish().code(), 137);
+}
+
+/// UCX aborts a process that answers a peer which has just died, and whose data are still coming
+/// in: the job is said to have ended by the peer. Which kill makes it do so is a matter of chance;
+/// without a remedy one of five does.
+fn the_pe_that_died_first_is_named_over_ucx() {
+    needs_library("libucp.so.0");
+    let text = r#"
+        #include <shmem.h>
+        #include <signal.h>
+        #include <stdlib.h>
+        static char to[65536], from[65536];
+        int main(int count, char **words) {
+            shmem_init();
+            for (int round = 0;; round++) {
+                for (int pe = 0; pe < shmem_n_pes(); pe++)
+                    if (pe != shmem_my_pe())
+                        shmem_putmem_nbi(to, from, sizeof to, pe);
+                if (round % 3 == 0)
+                    shmem_quiet();
+                if (round % 50 == 0)
+                    shmem_barrier_all();
+                if (shmem_my_pe() == 2 && round == atoi(words[count - 1]))
+                    raise(SIGKILL);
+            }
+        }
+    "#;
+    let streams = compile_text("streams.c", text, tmpdir(), &[]);
+    for round in 0..12 {
+        let job = over("ucx", Job::new(&streams).n(4).arg(13 * round));
+        let outcome = job.env("UCX_TLS", "tcp,self").run();
+        assert_eq!(outcome.code(), 137, "{outcome}");
+        let said = outcome.stderr.lines().find(|line| line.starts_with("oshrun: "));
+        assert!(
+            said.is_some_and(|line| line.contains("PE 2 ") && line.contains("SIGKILL")),
+            "{outcome}"
+        );
+        assert!(!outcome.stderr.contains("backtrace"), "{outcome}");
+    }
+}
+
+/// Nor is a word seen of which only a part has come, wherever the put begins.
+fn words_of_a_long_put_arrive_whole_over_ucx() {
+    needs_library("libucp.so.0");
+    let text = r#"
+        #include <shmem.h>
+        #include <stdint.h>
+        #include <stdio.h>
+        enum { WORDS = 65536, ROUNDS = 200 };
+        static uint64_t to[WORDS], from[WORDS], seen;
+        int main(void) {
+            shmem_init();
+            long torn = 0;
+            for (uint64_t round = 1; round <= ROUNDS; round++) {
+                uint64_t now = round * 0x0001000100010001, before = now - 0x0001000100010001;
+                if (shmem_my_pe() == 1) {
+                    for (int i = 0; i < WORDS; i++)
+                        from[i] = now;
+                    shmem_putmem((char *)to + round % 2 * 4, from, sizeof to - 8, 0);
+                    shmem_uint64_wait_until(&seen, SHMEM_CMP_GE, round);
+                } else {
+                    for (int i = 1; i < WORDS - 1; i++) {
+                        shmem_uint64_wait_until(&to[i], SHMEM_CMP_NE, before);
+                        torn += *(volatile uint64_t *)&to[i] != now;
+                    }
+                    shmem_uint64_p(&seen, round, 1);
+                }
+            }
+            if (torn)
+                fprintf(stderr, "%ld words were torn\n", torn);
+            shmem_finalize();
+            return torn != 0;
+        }
+    "#;
+    let job = Job::new(compile_text("whole_words.c", text, tmpdir(), &[])).n(2);
+    let outcome = over("ucx", job).env("UCX_TLS", "tcp,self").run();
+    assert!(outcome.status.success(), "{outcome}");
+}
+
+testkit::module_tests! {
+    a_refused_connection_over_libfabric_ends_init,
+    a_hangup_ends_a_job_over_ucx,
+    a_job_over_ucx_has_no_files_of_ucxs_shared_memory,
+    the_pe_that_died_first_is_named_over_ucx,
+    words_of_a_long_put_arrive_whole_over_ucx,
+}

@@ -1,0 +1,432 @@
+//! oshrun explains a job that hangs: the conclusion names the PEs, the call and the cause, on a
+//! node, over a network and with virtual nodes. It blames no job that only takes long.
+
+use std::cell::Cell;
+use std::fs::{File, create_dir_all, remove_file, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use testkit::{Job, Running, absent, every_size, needs_library, program};
+
+/// Ways to hang, and what the explanation must contain. `{rest}` stands for the PEs other than 1.
+const HANGS: &[(&str, &[&str])] = &[
+    (
+        "mismatch",
+        &[
+            "Mismatched collectives on SHMEM_TEAM_WORLD: as the 4th one, PEs {rest} have called \
+             shmem_barrier_all",
+            "and PE 1 has called shmem_long_broadcast",
+            "They have waited",
+        ],
+    ),
+    (
+        "split",
+        &[
+            "s for PE 1 in shmem_barrier_all, the 4th collective on SHMEM_TEAM_WORLD.",
+            "s for PE 0 in shmem_team_split_strided, for a message from PE 0.",
+        ],
+    ),
+    (
+        "word",
+        &[
+            "Deadlock: PE 1 has waited",
+            "in shmem_long_wait_until on flag[2] >= 8, which is 7.",
+            "No PE is left to write this word: all others wait.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all, the 4th collective on SHMEM_TEAM_WORLD, for ",
+        ],
+    ),
+    (
+        "words",
+        &[
+            "Deadlock: PE 1 has waited",
+            "in shmem_long_wait_until_all on all of",
+            "words[1] == 1, which is 0",
+        ],
+    ),
+    (
+        "signal",
+        &["Deadlock: PE 1 has waited", "in shmem_signal_wait_until on sig == 5, which is 0."],
+    ),
+    ("computes", &["PE 1 computes (", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    ("late", &["PE 1 computes (", "PEs {rest} wait for PE 1 in shmem_finalize"]),
+    ("holder", &["PE 1 computes (", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
+    (
+        "request",
+        &[
+            "PE 1 computes (",
+            "PEs {rest} wait for PE 1 in shmemx_long_sum_reduce_nb, the 4th collective on SHMEM_TEAM_WORLD, for ",
+        ],
+    ),
+    (
+        "sleeps",
+        &["PE 1 sleeps outside the library.", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
+    ),
+    ("stopped", &["PE 1 is stopped by a signal", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    ("init", &["PE 1 has not called shmem_init.", "PEs {rest} wait for PE 1 in shmem_init."]),
+    (
+        "locks",
+        &[
+            "s for PE 1 in shmem_set_lock on locks[1], which PE 1 holds.",
+            "s for PE 0 in shmem_set_lock on locks[0], which PE 0 holds.",
+        ],
+    ),
+    (
+        "own_lock",
+        &[
+            "Deadlock: PE 1 has waited",
+            "s for itself in shmem_set_lock on locks[0], which PE 1 holds.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "three_locks",
+        &[
+            "Deadlock:",
+            "for PE 1 in shmem_set_lock",
+            "for PE 2 in shmem_set_lock",
+            "for PE 0 in shmem_set_lock",
+        ],
+    ),
+    (
+        "lock_and_barrier",
+        &[
+            "Deadlock:",
+            "s for PE 1 in shmem_set_lock on locks[0], which PE 1 holds.",
+            "in shmem_barrier_all",
+        ],
+    ),
+    ("tokens", &["Deadlock: PEs 0-{last} have waited", "on token == 1, which is 0."]),
+    (
+        "teams",
+        &[
+            "Deadlock of collectives on different teams:",
+            "s for PE 1 in shmem_team_sync",
+            "s for PE 0 in",
+        ],
+    ),
+    (
+        "even",
+        &[
+            "Deadlock: PE 2 has waited",
+            "in shmem_long_wait_until on token == 1, which is 0.",
+            "for PE 2 in shmem_long_sum_reduce, the 1st collective on the team of",
+        ],
+    ),
+];
+
+/// Words that PE 2 wrote last, and what is said of that where PEs record their writes.
+const WRITTEN: &[(&str, &[&str])] = &[
+    ("writer", &["flag[2] >= 8, which is 7.", "PE 2 wrote it last, ", " ago, in shmem_long_put."]),
+    (
+        "signaler",
+        &["sig == 5, which is 4.", "PE 2 wrote it last, ", " ago, in shmem_long_put_signal."],
+    ),
+    (
+        "adder",
+        &[
+            "on byte 0 of the 32 bytes allocated at tests/programs/hangs.c:",
+            " in main == 8, which is 3.",
+            "PE 2 wrote it last, ",
+            " ago, in shmem_long_atomic_add.",
+        ],
+    ),
+    (
+        "word",
+        &[
+            "hangs.c:",
+            " in of_pe_1) on flag[2] >= 8",
+            "No PE has written it in its last 32 writes.",
+        ],
+    ),
+];
+
+/// The texts on operations in flight over a network that is known to complete them.
+const IN_FLIGHT: &[(&str, &[&str])] = &[
+    ("word", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
+    ("in_flight", &["flag[2] >= 8, which is 7.", "PE 0 has ", " in flight, ", "to PE 3."]),
+    ("paused", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
+];
+
+/// Ways of PE 1, or of all, to take long, and what the explanation must contain.
+const HEALTHY: &[(&str, &[&str])] = &[
+    ("computes", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    (
+        "sleeps",
+        &["PE 1 sleeps outside the library", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
+    ),
+    (
+        "reads",
+        &["PE 1 sleeps outside the library", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
+    ),
+    ("traced", &["PE 1 is stopped by a debugger", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    ("writes", &["PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    ("polls", &["PEs 2-3", "in shmem_barrier_all"]),
+    ("lock", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
+    ("thread", &["A thread of PE 1 that sleeps outside the library"]),
+    ("pipeline", &["PE 0 computes", "PE 0 can still write"]),
+    ("rounds", &["All PEs compute (", "none waits for another."]),
+    ("nbi", &["All PEs compute (", "none waits for another."]),
+];
+
+/// The words that no explanation of a healthy job contains.
+const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", "ended"];
+
+/// Until the first request for an explanation, and half of the time until the next one: gdb stops
+/// PEs that are not in the library yet.
+const PAUSE: Duration = Duration::from_millis(1500);
+
+/// The variables of a network.
+type NetworkVariables = [(&'static str, &'static str)];
+
+const CHECKED: (&str, &str) = ("SHMEM_CHECK", "1");
+const OFF: (&str, &str) = ("SHMEM_ONNODE", "off");
+const TWO_NODES: (&str, &str) = ("SHMEM_VIRTUAL_NODES", "2");
+const TCP: (&str, &str) = ("SHMEM_TRANSPORT", "tcp");
+const UCX: (&str, &str) = ("SHMEM_TRANSPORT", "ucx");
+const OFI: (&str, &str) = ("SHMEM_TRANSPORT", "ofi");
+
+/// Returns a job that prints explanations on its standard output.
+fn explaining(program: PathBuf, n: usize) -> Job {
+    Job::new(program).n(n).wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
+}
+
+fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables) -> Running {
+    let job = explaining(program, n);
+    let job = words.iter().fold(job, |job, word| job.arg(word));
+    network.iter().fold(job, |job, (name, value)| job.env(name, value)).start()
+}
+
+/// Requests explanations until they have all `words`: PEs may not have come to the hang, and a
+/// busy machine may be too late for one. Returns what was printed.
+#[track_caller]
+fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
+    let last = (n - 1).to_string();
+    let rest = if n == 4 { "0 and 2-3".to_owned() } else { format!("0 and 2-{last}") };
+    let words: Vec<String> =
+        words.iter().map(|word| word.replace("{rest}", &rest).replace("{last}", &last)).collect();
+    let oshrun = Pid::from_raw(job.pid()).expect("a process");
+    let next = Cell::new((Instant::now() + PAUSE, 2 * PAUSE));
+    job.wait_for(|lines| {
+        let text = unwrapped(lines);
+        // On a busy machine, waits are long enough to have places.
+        let short = without_places(&text);
+        let (at, pause) = next.get();
+        if Instant::now() >= at {
+            kill_process(oshrun, Signal::QUIT).expect("own");
+            next.set((Instant::now() + pause, 2 * pause));
+        }
+        words.iter().all(|word| text.contains(word) || short.contains(word)).then_some(text)
+    })
+}
+
+/// Returns what oshrun has printed, without the ends of lines.
+fn unwrapped(lines: &[&str]) -> String {
+    let lines = lines.iter().map(|line| line.trim_start_matches("oshrun:").trim());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the text without the places of calls, such as ` (hangs.c:47 in of_pe_1)`.
+fn without_places(text: &str) -> String {
+    let mut parts = text.split(" (");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(')') {
+        Some((inside, rest)) if inside.contains(".c:") => text + rest,
+        _ => text + " (" + part,
+    })
+}
+
+fn hangs<'a>(
+    ways: impl IntoIterator<Item = &'a (&'a str, &'a [&'a str])>,
+    n: usize,
+    network: &NetworkVariables,
+) {
+    for (way, words) in ways {
+        let mut job = start(program!("hangs.c", "-pthread"), &[way], n, network);
+        explained(&mut job, words, n);
+        kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+        let outcome = job.finish();
+        assert_eq!(outcome.code(), 143, "{way}: {outcome}");
+    }
+}
+
+/// Returns those that a run of some tests makes, in place of all.
+fn some<'a>(
+    ways: &'a [&str],
+) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> + 'a {
+    HANGS.iter().filter(move |(way, _)| every_size() || ways.contains(way))
+}
+
+fn on_a_node() {
+    hangs(HANGS, 4, &[]);
+}
+
+fn over_tcp() {
+    hangs(some(&["word", "locks", "teams"]), 4, &[OFF, TCP]);
+}
+
+/// The library itself notices teams in different orders then, and ends the job.
+fn of_virtual_nodes(transport: (&'static str, &'static str), ways: &[&str], n: usize) {
+    hangs(some(ways).filter(|(way, _)| *way != "teams"), n, &[TWO_NODES, transport]);
+}
+
+fn of_virtual_nodes_over_tcp() {
+    of_virtual_nodes(TCP, &["mismatch", "stopped"], 4);
+}
+
+fn of_virtual_nodes_over_ucx() {
+    needs_library("libucp.so.0");
+    of_virtual_nodes(UCX, &["word", "locks", "stopped"], 4);
+}
+
+fn of_virtual_nodes_over_libfabric() {
+    needs_library("libfabric.so.1");
+    of_virtual_nodes(OFI, &["word", "locks", "stopped"], 4);
+}
+
+fn of_64_pes() {
+    hangs(some(&["word", "teams"]), 64, &[]);
+}
+
+fn of_64_pes_over_tcp() {
+    of_virtual_nodes(TCP, &["mismatch", "computes"], 64);
+}
+
+fn with_the_last_write_of_a_word() {
+    let networks: [&NetworkVariables; 3] =
+        [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
+    for network in networks {
+        hangs(WRITTEN, 4, network);
+    }
+    hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[]);
+}
+
+/// Also of a program that nothing observes, once its waits have lasted for seconds.
+fn with_the_places_of_waits() {
+    const PLACED: &[(&str, &[&str])] = &[(
+        "word",
+        &["shmem_barrier_all (tests/programs/hangs.c:", "hangs.c:", " in of_pe_1) on flag[2]"],
+    )];
+    hangs(PLACED, 4, &[]);
+    hangs(PLACED, 4, &[OFF, TCP]);
+    for (transport, library) in [(UCX, "libucp.so.0"), (OFI, "libfabric.so.1")] {
+        needs_library(library);
+        hangs(PLACED, 4, &[TWO_NODES, transport]);
+    }
+}
+
+fn with_the_names_of_a_program_in_cxx() {
+    let words = ["shmem_wait_until (", "overloads.cpp:19 in wait_for", ") on ns::flag == 3"];
+    let mut job = start(program!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
+    explained(&mut job, &words, 2);
+    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+    job.finish();
+}
+
+/// The waits of their own accord, not on request.
+fn with_the_last_write_on_explain_after() {
+    let job = explaining(program!("hangs.c", "-pthread"), 4).arg("adder");
+    let mut job = job.launcher_options(["--explain-after", "2s"]).start();
+    job.wait_for(|lines| unwrapped(lines).contains("PE 2 wrote it last, ").then_some(()));
+    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+    let outcome = job.finish();
+    assert_eq!(outcome.code(), 143, "{outcome}");
+}
+
+fn with_what_is_in_flight() {
+    hangs(&IN_FLIGHT[..1], 4, &[]);
+    hangs(IN_FLIGHT, 4, &[OFF, TCP]);
+    hangs(IN_FLIGHT, 4, &[TWO_NODES, TCP]);
+}
+
+fn with_what_is_in_flight_over_ucx() {
+    needs_library("libucp.so.0");
+    hangs(IN_FLIGHT, 4, &[TWO_NODES, UCX]);
+}
+
+fn with_the_functions_outside_the_library() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        absent("gdb is not here");
+    }
+    hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[]);
+}
+
+/// gdb waits for a PE to stop, and passes what would end it to the PE as SIGINT.
+fn with_a_debugger_that_takes_too_long() {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("late-debugger");
+    let gdb = dir.join("gdb");
+    let script = "#!/bin/sh\nwhile [ \"$1\" != -p ]; do shift; done\n\
+                  trap 'kill -INT $2; exit' HUP INT TERM\nsleep 300 &\nwait\n";
+    create_dir_all(&dir).expect("a directory");
+    write(&gdb, script).expect("a file");
+    set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("a path"));
+    let mut job =
+        explaining(program!("hangs.c", "-pthread"), 4).arg("computes").env("PATH", path).start();
+    explained(&mut job, &["PE 1 computes ("], 4);
+    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+    let outcome = job.finish();
+    assert_eq!(outcome.code(), 143, "{outcome}");
+}
+
+/// The threads poll, so that everything else waits long for a CPU.
+fn with_many_waiting_threads() {
+    let job = explaining(program!("many_waits.c", "-pthread"), 2).arg("200");
+    let mut job = job.launcher_options(["--explain-after", "2s"]).start();
+    let oshrun = Pid::from_raw(job.pid()).expect("a process");
+    let mut n_before = 0;
+    for _ in 0..2 {
+        n_before = job.wait_for(|lines| {
+            let is_short = |line: &&str| line.len() <= 100 || !line.starts_with("oshrun:");
+            assert!(lines.iter().all(is_short), "{lines:?}");
+            assert!(!lines.iter().any(|line| line.contains("does not answer")), "{lines:?}");
+            // Places follow the names of calls that have waited for some seconds.
+            let text = unwrapped(lines);
+            let rows = text.split(" in shmem_long_wait_until ").skip(1);
+            Some(rows.filter(|row| row.contains(" more.")).count()).filter(|n| *n > n_before)
+        });
+        kill_process(oshrun, Signal::QUIT).expect("own");
+    }
+    kill_process(oshrun, Signal::TERM).expect("own");
+    assert_eq!(job.finish().code(), 143);
+}
+
+fn jobs_that_take_long_are_not_blamed() {
+    for (way, words) in HEALTHY {
+        let name = format!("over-{way}-{}", std::process::id());
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let n = if *way == "rounds" { 16 } else { 4 };
+        let network: &NetworkVariables = if *way == "nbi" { &[OFF, TCP] } else { &[] };
+        let arguments = [way, file.to_str().expect("a path in UTF-8")];
+        let mut job = start(program!("healthy.c"), &arguments, n, network);
+        let text = explained(&mut job, words, n);
+        File::create(&file).expect("a file");
+        let outcome = job.finish();
+        remove_file(file).expect("it is there");
+        assert_eq!(outcome.code(), 0, "{way}: {outcome}");
+        let is_blamed = VERDICTS.iter().any(|verdict| text.contains(verdict));
+        assert!(!is_blamed, "{way}: {text}");
+    }
+}
+
+testkit::module_tests! {
+    on_a_node,
+    over_tcp,
+    of_virtual_nodes_over_tcp,
+    of_virtual_nodes_over_ucx,
+    of_virtual_nodes_over_libfabric,
+    of_64_pes,
+    of_64_pes_over_tcp,
+    with_the_last_write_of_a_word,
+    with_the_places_of_waits,
+    with_the_names_of_a_program_in_cxx,
+    with_the_last_write_on_explain_after,
+    with_what_is_in_flight,
+    with_what_is_in_flight_over_ucx,
+    with_the_functions_outside_the_library,
+    with_a_debugger_that_takes_too_long,
+    with_many_waiting_threads,
+    jobs_that_take_long_are_not_blamed,
+}

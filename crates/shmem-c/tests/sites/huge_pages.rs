@@ -1,0 +1,124 @@
+//! SHMEM_HUGE_PAGES: what the kernel says that symmetric memory consists of, and that it holds what
+//! it should. Where the kernel makes no huge pages on request, tests that need them are ignored.
+
+use std::fs;
+
+use testkit::{Job, Outcome, absent, program};
+
+fn job(value: &str) -> Job {
+    Job::new(program!("huge_pages.c")).n(2).env("SHMEM_HUGE_PAGES", value)
+}
+
+/// Returns the KiB of huge pages that PE 0 has in its memory of this name.
+fn kib(outcome: &Outcome, name: &str) -> u64 {
+    let value = outcome.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))
+}
+
+/// Returns the job, if the kernel here makes huge pages.
+fn obtained(job: Job) -> Outcome {
+    let outcome = job.env("SHMEM_DEBUG", "runtime::memory=debug").run();
+    for why in ["the kernel refuses", "too little memory"] {
+        if outcome.stderr.contains(why) {
+            absent(format!("huge pages on request: {why}"));
+        }
+    }
+    outcome.assert_ok(2);
+    outcome
+}
+
+/// Pages of 2 MiB that are reserved and free.
+fn reserved() -> u64 {
+    let file = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+    fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Returns true if the kernel makes huge pages of shared memory at a first touch, so that small
+/// blocks have them, too.
+fn everywhere() -> bool {
+    let file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    fs::read_to_string(file).is_ok_and(|text| !text.contains("[never]"))
+}
+
+fn off_has_none() {
+    let outcome = job("off").run();
+    outcome.assert_ok(2);
+    for name in ["static", "small", "for_amos", "large"] {
+        assert_eq!(kib(&outcome, name), 0, "{name}\n{outcome}");
+    }
+}
+
+/// Large blocks and those with the hint have them, and nothing that nobody allocated. On a busy
+/// machine only a part of 32 MiB is certain.
+fn auto_is_for_large_blocks() {
+    if reserved() > 0 || everywhere() {
+        absent("this machine has huge pages for everything");
+    }
+    let outcome = obtained(job("auto"));
+    assert_eq!(kib(&outcome, "static"), 0, "{outcome}");
+    assert_eq!(kib(&outcome, "small"), 0, "{outcome}");
+    assert!((2048..5120).contains(&kib(&outcome, "for_amos")), "{outcome}");
+    let large = kib(&outcome, "large");
+    assert!((32 << 10..134 << 10).contains(&large), "{outcome}");
+}
+
+fn on_is_for_all_that_can_have_them() {
+    let outcome = obtained(job("on"));
+    for (name, least) in [("static", 2), ("small", 2), ("for_amos", 2), ("large", 124)] {
+        assert!(kib(&outcome, name) >= least << 10, "{name}\n{outcome}");
+    }
+}
+
+/// Their heap is the one that 512 MiB and the allocator need.
+fn reserved_pages_are_all_of_the_heap() {
+    if reserved() < 2 * 257 {
+        absent("fewer than 514 pages of 2 MiB are reserved and free");
+    }
+    for value in ["2m", "auto"] {
+        let outcome = job(value).run();
+        outcome.assert_ok(2);
+        assert_eq!(outcome.stderr, "");
+        assert_eq!(kib(&outcome, "small"), 257 << 11, "{outcome}");
+    }
+}
+
+/// The job goes on with what there is.
+fn pages_that_nobody_reserved_are_warned_of_once() {
+    let outcome = job("1g").env("SHMEM_SYMMETRIC_SIZE", "4000g").arg("static").run();
+    outcome.assert_ok(2);
+    let warnings: Vec<&str> = outcome.stderr.lines().filter(|it| it.contains("1g")).collect();
+    assert!(warnings.len() == 1, "{outcome}");
+    for part in ["warning: SHMEM_HUGE_PAGES=1g: ", "hugepages-1048576kB/nr_hugepages", "8002"] {
+        assert!(warnings[0].contains(part), "{part}\n{outcome}");
+    }
+}
+
+fn a_small_heap_is_no_obstacle() {
+    for value in ["auto", "on", "off", "2m"] {
+        for size in ["0", "1m"] {
+            let program = Job::new(program!("heap_size.c")).n(2).arg(0).arg(0);
+            let outcome =
+                program.env("SHMEM_HUGE_PAGES", value).env("SHMEM_SYMMETRIC_SIZE", size).run();
+            outcome.assert_ok(2);
+        }
+    }
+}
+
+fn other_values_are_refused() {
+    let words = ["SHMEM_HUGE_PAGES is 3m", "auto, on, off, 2m or 1g"];
+    job("3m").run().assert_fails(&words);
+    let differ = "SHMEM_HUGE_PAGES=$([ $SHMEM_LOCAL_ID = 0 ] && echo on || echo off) exec \"$0\"";
+    let program = program!("huge_pages.c").display().to_string();
+    let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(differ).arg(program).run();
+    outcome.assert_fails(&["SHMEM_HUGE_PAGES is ", "it must be the same on all"]);
+}
+
+testkit::module_tests! {
+    off_has_none,
+    auto_is_for_large_blocks,
+    on_is_for_all_that_can_have_them,
+    reserved_pages_are_all_of_the_heap,
+    pages_that_nobody_reserved_are_warned_of_once,
+    a_small_heap_is_no_obstacle,
+    other_values_are_refused,
+}

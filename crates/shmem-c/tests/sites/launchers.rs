@@ -1,0 +1,674 @@
+//! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
+//!
+//! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the
+//! system's packages bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the directories of
+//! others, such as those of newer versions.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::attackers::Attackers;
+use crate::namespaces::Hosts;
+use testkit::{Job, Outcome, absent, program};
+
+/// A launcher with its options.
+#[derive(Clone)]
+struct Launcher {
+    words: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+    /// The command before the program.
+    before: &'static [&'static str],
+}
+
+impl Launcher {
+    /// Returns the one that is found as the shell finds it.
+    fn find(words: &[&str]) -> Option<Launcher> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let here = std::env::split_paths(&path).any(|dir| dir.join(words[0]).exists());
+        here.then(|| Launcher::of(words))
+    }
+
+    /// Works as [`Launcher::find`]; where it is not there the test is ignored.
+    fn needed(words: &[&str]) -> Launcher {
+        Launcher::find(words).unwrap_or_else(|| absent(format!("{} is not here", words[0])))
+    }
+
+    fn of(words: &[&str]) -> Launcher {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Launcher { words, environment: Vec::new(), before: &[] }
+    }
+
+    /// Returns the launcher below the directory that a variable names, with that; `None` where it
+    /// names none.
+    fn of_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
+        let dir = std::env::var(variable).ok()?;
+        let program = format!("{dir}/bin/{}", words[0]);
+        assert!(Path::new(&program).exists(), "{variable} names a directory without {program}");
+        Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), dir))
+    }
+
+    fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    /// `n` processes of a program.
+    fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
+        let words = self.words.iter().map(String::as_str);
+        let n = n.to_string();
+        let job =
+            Job::direct(program).wrap(words).wrap(["-n", &n]).wrap(self.before.iter().copied());
+        let job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
+        self.environment.iter().fold(job, |job, (name, value)| job.env(name, value))
+    }
+
+    fn death(&self, how: &str) -> Outcome {
+        let outcome = self.job(program!("death.c"), 3).arg(how).run();
+        assert!(!outcome.stdout.contains("a barrier ended"), "a barrier without PE 1\n{outcome}");
+        outcome
+    }
+}
+
+const HYDRA: &[&str] = &["mpiexec.hydra"];
+const PRTERUN: &[&str] = &["prterun", "--allow-run-as-root", "--map-by", ":oversubscribe"];
+
+fn hydra() -> Launcher {
+    Launcher::needed(HYDRA)
+}
+
+/// Returns the launcher of the system and that of the directory.
+fn hydras() -> Vec<Launcher> {
+    let other = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
+    any(Launcher::find(HYDRA).into_iter().chain(other))
+}
+
+/// Returns all of them, of which there must be one.
+fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
+    let launchers: Vec<Launcher> = launchers.collect();
+    if launchers.is_empty() {
+        absent("neither the system nor a directory has this launcher");
+    }
+    launchers
+}
+
+/// Debian's name, since MPICH may have an mpirun too.
+fn mpirun() -> Launcher {
+    Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
+}
+
+/// Returns the launcher of the system and that of the directory.
+fn prteruns() -> Vec<Launcher> {
+    let other = Launcher::of_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
+        let libraries = format!("{dir}/lib/openmpi:{dir}/lib");
+        let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
+            .into_iter()
+            .fold(launcher, |launcher, name| launcher.env(name, &dir));
+        // Its own libraries are not the program's.
+        Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
+            .env("LD_LIBRARY_PATH", libraries)
+    });
+    any(Launcher::find(PRTERUN).into_iter().chain(other))
+}
+
+/// Runs the programs that any launcher must start: init and finalize in every order, RMA,
+/// collectives, the old start-up.
+fn runs_programs(launcher: &Launcher) {
+    for (source, n) in [
+        ("init_finalize.c", 1),
+        ("init_finalize.c", 4),
+        ("rma.c", 2),
+        ("rma.c", 3),
+        ("collectives_team.c", 4),
+        ("start_pes.c", 3),
+        ("child_exits.c", 2),
+    ] {
+        launcher.job(program!(source), n).run().assert_ok(n);
+    }
+    shares_static_data(launcher, program!("statics.c"));
+}
+
+/// PEs map each other's static data, so that no transport is needed.
+fn shares_static_data(launcher: &Launcher, program: PathBuf) {
+    let outcome = launcher.job(program, 3).env("SHMEM_DEBUG", "2").run();
+    outcome.assert_ok(3);
+    assert_eq!(outcome.stderr.matches("static_data=\"like the heap\"").count(), 3, "{outcome}");
+}
+
+/// Whatever ends one PE ends the job, with a status that says so.
+fn ends_with_its_pes(launcher: &Launcher) {
+    for how in ["kill", "segv", "exit3", "_exit3"] {
+        assert_ne!(launcher.death(how).code(), 0, "{how}");
+    }
+    for how in ["exit0", "exit3"] {
+        let outcome = launcher.death(how);
+        let words = format!("PE 1: exited with status {} without shmem_finalize", &how[4..]);
+        assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
+        assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
+    }
+    let outcome = launcher.job(program!("leaves_early.c"), 4).arg("barrier").run();
+    let words = "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    // Threads of the library or of the manager's keep nobody alive.
+    let outcome = launcher.job(program!("first_thread.c"), 3).arg("alone").run();
+    let words = "PE 1: exited with status 0 without shmem_finalize";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+    let outcome = launcher.job(program!("misuse.c"), 2).arg("put_pe_n").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
+}
+
+/// If all PEs exit with status 0 and without finalize, none is missed.
+fn warns_of_pes_without_finalize(launcher: &Launcher) {
+    for how in ["all_exit0", "late_exit0"] {
+        let outcome = launcher.death(how);
+        assert_eq!(outcome.code(), 0, "{how}\n{outcome}");
+        let warning = "warning: no PE called shmem_finalize";
+        assert_eq!(outcome.stderr.matches(warning).count(), 1, "{how}\n{outcome}");
+    }
+}
+
+/// Checks that a mistake of all PEs of a node, before they share memory, is one line. A PE that
+/// starts late on a slow machine may find no claim any more.
+fn joins_messages_before_init(launcher: &Launcher) {
+    let outcome = launcher.job(program!("misuse.c"), 4).arg("before_init").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    let lines = outcome.stderr.matches("called before shmem_init").count();
+    assert!((1..4).contains(&lines), "{outcome}");
+}
+
+/// Nobody ends the PEs of a manager that is killed, here the parent of the PEs or of the shells
+/// that start them. The time is far more than they need, and less than PEs once stayed.
+fn ends_with_its_manager(launcher: &Launcher) {
+    const N: usize = 3;
+    let program = program!("soak.c").display().to_string();
+    for script in ["exec \"$0\" forever", "\"$0\" forever; exit $?"] {
+        let job = launcher.job("/bin/sh", N).arg("-c").arg(format!("echo shell $$; {script}"));
+        let mut running = job.arg(&program).start();
+        let numbers = |lines: &[&str], what: &str| -> Vec<i32> {
+            let number = |line: &&str| line.rsplit_once(what)?.1.parse().ok();
+            lines.iter().filter_map(number).collect()
+        };
+        let (shells, pes) = running.wait_for(|lines| {
+            let pes = numbers(lines, " pid ");
+            (pes.len() == N).then(|| (numbers(lines, "shell "), pes))
+        });
+        testkit::kill(status_of(shells[0]).expect("it runs").1);
+        let (start, within) = (Instant::now(), testkit::patient(Duration::from_secs(15)));
+        let runs = |pe: &i32| status_of(*pe).is_some_and(|(state, _)| state != 'Z');
+        while pes.iter().any(runs) {
+            assert!(start.elapsed() < within, "PEs outlive their process manager");
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Returns the state and the parent of a process.
+fn status_of(pid: i32) -> Option<(char, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}
+
+/// `status` is what becomes of a global exit with 7.
+fn exits_as_a_whole(launcher: &Launcher, status: i32) {
+    let outcome = launcher.death("global_exit7");
+    assert_eq!(outcome.code(), status, "{outcome}");
+    assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
+}
+
+/// Jobs start while another user keeps the queues of their sockets full. One PE comes late, so that
+/// the attackers have time with what the others have opened by then.
+fn starts_among_attackers(launcher: &Launcher) {
+    const N: usize = 4;
+    const SCRIPT: &str = "echo pid $$; \
+                          case ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} in \
+                          2) while ! [ -e \"$GO\" ]; do sleep 0.02; done;; \
+                          esac; exec \"$0\"";
+    let dir = tempfile::tempdir().expect("a directory");
+    let go = dir.path().join("go");
+    let job = launcher.job("/bin/sh", N).arg("-c").arg(SCRIPT).arg(program!("rma.c").display());
+    let mut running = job.env("GO", go.display()).start();
+    let pids = running.wait_for(|lines| {
+        let pids = lines.iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
+        Some(pids.collect::<Vec<i32>>()).filter(|pids| pids.len() == N)
+    });
+    let attackers = Attackers::start(pids);
+    // Nothing to attack is the best that can be, so this is no longer than it must be.
+    let end = Instant::now() + Duration::from_secs(3);
+    while attackers.n_filled() < N - 1 && Instant::now() < end {
+        sleep(Duration::from_millis(10));
+    }
+    std::fs::write(&go, "").expect("a file");
+    running.finish().assert_ok(N);
+}
+
+/// Returns the program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
+fn mpi_program(mpi: &str) -> PathBuf {
+    let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
+    let Ok(Output { status, stdout, .. }) = flags else { absent("pkg-config is not here") };
+    if !status.success() {
+        absent(format!("pkg-config knows no {mpi}"));
+    }
+    let flags = String::from_utf8(stdout).expect("plain flags");
+    mpi_program_with(&flags)
+}
+
+/// Returns the program of MPI and OpenSHMEM for the MPI of this directory.
+fn mpi_program_of(dir: &str) -> PathBuf {
+    let run_path = ["lib", "lib/openmpi", "lib/mpich"].map(|lib| format!("-Wl,-rpath,{dir}/{lib}"));
+    mpi_program_with(&format!("-I{dir}/include {dir}/lib/libmpi.so {}", run_path.join(" ")))
+}
+
+fn mpi_program_with(flags: &str) -> PathBuf {
+    let flags: Vec<&str> =
+        std::iter::once("-Wl,--no-as-needed").chain(flags.split_whitespace()).collect();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi.c");
+    testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags)
+}
+
+const FIRST: [&str; 2] = ["mpi", "shmem"];
+
+/// MPI and OpenSHMEM start and end in any order.
+fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
+    for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
+        launcher.job(program, 3).arg(first).arg(ends_first).run().assert_ok(3);
+    }
+}
+
+mod hydra {
+    use super::*;
+
+    pub fn over_an_inherited_socket() {
+        for launcher in hydras() {
+            runs_programs(&launcher);
+            shares_static_data(&launcher, program!("statics.c", "-static"));
+            runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+        }
+    }
+
+    pub fn over_a_port() {
+        for mut launcher in hydras() {
+            launcher.words.push("-pmi-port".to_owned());
+            runs_programs(&launcher);
+        }
+        let mut launcher = hydra();
+        launcher.words.push("-pmi-port".to_owned());
+        let program = mpi_program("mpich");
+        launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
+        let outcome = launcher.job(&program, 2).arg("mpi").run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stderr.contains("call shmem_init before MPI_Init"), "{outcome}");
+    }
+
+    pub fn a_job_ends_as_a_whole() {
+        for launcher in hydras() {
+            ends_with_its_pes(&launcher);
+            warns_of_pes_without_finalize(&launcher);
+            joins_messages_before_init(&launcher);
+            assert_eq!(launcher.death("finalize5").code(), 5);
+            for launcher in [launcher.clone(), launcher.env("SHMEM_BOOTSTRAP", "pmi2")] {
+                exits_as_a_whole(&launcher, 7);
+                assert_eq!(launcher.death("global_exit0").code(), 0);
+            }
+        }
+    }
+
+    pub fn a_job_ends_with_its_proxy() {
+        for launcher in hydras() {
+            ends_with_its_manager(&launcher);
+            ends_with_its_manager(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+        }
+    }
+
+    pub fn among_attackers() {
+        let launcher = hydra();
+        starts_among_attackers(&launcher);
+        starts_among_attackers(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+    }
+
+    pub fn how_pes_join_is_reported() {
+        let job = hydra().job(program!("rma.c"), 2).env("SHMEM_DEBUG", "bootstrap=trace");
+        let outcome = job.run();
+        let has = |words: &str, pe: &str| {
+            let holds = |line: &str| line.contains(words) && line.contains(pe);
+            assert!(outcome.stderr.lines().any(holds), "{words} {pe} in\n{outcome}");
+        };
+        for pe in 0..2 {
+            has("the environment shows PMI over descriptor ", &format!("for PE {pe} of 2"));
+            for words in [
+                "the process manager answers",
+                "all processes of the job have come",
+                "the PEs of the node have met",
+                "has the records of all PEs",
+            ] {
+                has(words, &format!("pe={pe}"));
+            }
+        }
+        outcome.assert_ok(2);
+    }
+
+    /// The first PE of a node needs two descriptors for each other one; where it cannot have them,
+    /// it alone says so.
+    pub fn with_few_descriptors() {
+        let launcher = hydra();
+        let limited = |limit: &str| {
+            let script = format!("ulimit {limit} 40 && exec \"$0\"");
+            let job = launcher.job("/bin/sh", 24).arg("-c").arg(script);
+            job.arg(program!("init_finalize.c").display()).run()
+        };
+        limited("-Sn").assert_ok(24);
+        let outcome = limited("-n");
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(
+            outcome.stderr.contains("PE 0") && outcome.stderr.contains("ulimit -n"),
+            "{outcome}"
+        );
+        assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
+    }
+
+    /// Each PE is in a container of its own, and sees no other process.
+    pub fn in_pid_namespaces() {
+        const ENTER: &[&str] = &["unshare", "-rpf"];
+        let namespaces = Command::new(ENTER[0]).args(&ENTER[1..]).arg("true").output();
+        if !namespaces.is_ok_and(|made| made.status.success()) {
+            absent("there are no PID namespaces");
+        }
+        for launcher in hydras() {
+            let launcher = Launcher { before: ENTER, ..launcher };
+            runs_programs(&launcher);
+            let outcome = launcher.death("exit3");
+            assert_ne!(outcome.code(), 0, "{outcome}");
+        }
+    }
+
+    /// The MPICH of the directory finalizes PMI at its own exit.
+    pub fn beside_another_mpich() {
+        let Some((launcher, dir)) = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
+            absent("RUSHMEM_HYDRA_DIR names no other MPICH");
+        };
+        runs_beside_mpi(&launcher, &mpi_program_of(&dir));
+    }
+
+    pub fn beside_mpich() {
+        let launcher = hydra();
+        runs_beside_mpi(&launcher, &mpi_program("mpich"));
+    }
+
+    /// The PEs of a host are either neighbors or every second one; the manager's values are short
+    /// for such records.
+    pub fn on_two_hosts() {
+        let hosts = Hosts::new("y", 2);
+        // The messages that follow are the same after either protocol.
+        let jobs = [
+            ("pmi1", "rma.c"),
+            ("pmi1", "split_2d.c"),
+            ("pmi2", "split_2d.c"),
+            ("pmi1", "init_finalize.c"),
+            ("pmi2", "init_finalize.c"),
+        ];
+        // The hosts share processors without knowing it: fewer PEs than these would spin on those
+        // of their peers.
+        let n = 6;
+        for launcher in hydras() {
+            for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
+                let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
+                for (protocol, source) in jobs {
+                    let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
+                    let job = job.arg(program!(source).display()).env("SHMEM_BOOTSTRAP", protocol);
+                    job.env("HOSTS", hosts.prefix()).env("PES", n).run().assert_ok(n);
+                }
+            }
+        }
+    }
+}
+
+/// Checks the message of a process that is left with the variables of a PMIx launcher, whose server
+/// should be at `uri`.
+fn names_a_lost_server(uri: &str, cause: &str) {
+    let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
+    let job = job.env("PMIX_NAMESPACE", "a").env("PMIX_RANK", "3").env("PMIX_SERVER_URI41", uri);
+    job.run().assert_fails(&[
+        "PE 3",
+        "PMIX_NAMESPACE=a PMIX_RANK=3",
+        "no process manager answers",
+        cause,
+        "start the program with",
+        "unset",
+        "SHMEM_BOOTSTRAP",
+    ]);
+}
+
+fn a_silent_pmix_server_is_named() {
+    mpirun();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let uri = format!("a.0;tcp4://{}", silent.local_addr().expect("an address"));
+    names_a_lost_server(&uri, "no answer");
+}
+
+mod mpirun {
+    use super::*;
+
+    pub fn a_job_ends_with_it() {
+        ends_with_its_manager(&mpirun());
+    }
+
+    pub fn over_pmix() {
+        let launcher = mpirun();
+        runs_programs(&launcher);
+    }
+
+    pub fn a_job_ends_as_a_whole() {
+        let launcher = mpirun();
+        ends_with_its_pes(&launcher);
+        warns_of_pes_without_finalize(&launcher);
+        joins_messages_before_init(&launcher);
+        exits_as_a_whole(&launcher, 7);
+        assert_eq!(launcher.death("global_exit0").code(), 0);
+    }
+
+    pub fn among_attackers() {
+        let launcher = mpirun();
+        starts_among_attackers(&launcher);
+    }
+
+    pub fn a_server_that_is_gone_is_named() {
+        mpirun();
+        names_a_lost_server("a.0;tcp4://127.0.0.1:1", "UNREACHABLE");
+    }
+
+    /// A second C library, which libpmix would bring, ends the program by a signal.
+    pub fn a_static_program_is_refused() {
+        let launcher = mpirun();
+        let outcome = launcher.job(program!("rma.c", "-static"), 2).run();
+        // mpirun may end the second process before it prints the same.
+        assert_eq!(outcome.code(), 1, "{outcome}");
+        for word in ["PMIx", "statically linked", "link it dynamically", "oshrun"] {
+            assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
+        }
+        launcher.job(program!("init_finalize.c", "-static"), 1).run().assert_ok(1);
+    }
+
+    pub fn beside_open_mpi() {
+        let launcher = mpirun();
+        runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
+    }
+}
+
+/// Open MPI 5 takes nothing from a PMIx that somebody else has initialized.
+fn another_open_mpi_starts_first_or_says_so() {
+    let Ok(dir) = std::env::var("RUSHMEM_PRRTE_DIR") else {
+        absent("RUSHMEM_PRRTE_DIR names no other Open MPI");
+    };
+    let launcher = prteruns().pop().expect("that of the directory is the last");
+    let launcher = Launcher { before: &[], ..launcher };
+    let program = mpi_program_of(&dir);
+    launcher.job(&program, 3).arg("mpi").arg("shmem").run().assert_ok(3);
+    launcher.job(&program, 3).arg("mpi").arg("mpi").run().assert_ok(3);
+    let outcome = launcher.job(&program, 3).arg("shmem").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    let warning = "warning: this program has Open MPI 5, whose MPI_Init fails after shmem_init";
+    assert_eq!(outcome.stderr.matches(warning).count(), 1, "{outcome}");
+}
+
+fn prterun_over_pmix() {
+    for launcher in prteruns() {
+        runs_programs(&launcher);
+        ends_with_its_pes(&launcher);
+        warns_of_pes_without_finalize(&launcher);
+    }
+}
+
+mod slurm {
+    use super::*;
+
+    /// A private Slurm: two hosts, two nodes on each.
+    struct Slurm {
+        dir: PathBuf,
+    }
+
+    impl Slurm {
+        /// Starts it. The test is ignored if that is impossible.
+        fn up() -> Slurm {
+            for program in ["munged", "slurmctld", "slurmd", "srun"] {
+                Launcher::needed(&[program]);
+            }
+            if !rustix::process::geteuid().is_root() {
+                absent("a private Slurm needs root");
+            }
+            let dir = format!("rm{}", std::process::id());
+            let slurm = Slurm { dir: std::env::temp_dir().join(dir) };
+            assert!(slurm.script("up"), "see {}", slurm.dir.display());
+            slurm
+        }
+
+        fn script(&self, action: &str) -> bool {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/slurm.sh");
+            let status = Command::new("timeout")
+                .args(["-k", "5", "60"])
+                .arg(script)
+                .arg(action)
+                .arg(&self.dir)
+                // A daemon must not keep the test's output open.
+                .stdout(std::process::Stdio::null())
+                .status();
+            status.is_ok_and(|status| status.success())
+        }
+
+        fn launcher(&self, options: &[&str]) -> Launcher {
+            let srun = self.dir.join("srun").display().to_string();
+            Launcher::of(&[&[srun.as_str()], options].concat())
+        }
+    }
+
+    impl Drop for Slurm {
+        fn drop(&mut self) {
+            self.script("down");
+        }
+    }
+
+    pub fn over_each_of_its_protocols() {
+        let slurm = Slurm::up();
+        for (protocol, status) in [("--mpi=pmi2", 137), ("--mpi=pmix", 7)] {
+            // One node; one PE on each of four, which are two machines; the same in turns.
+            let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
+            let four = slurm.launcher(&[protocol, "-N4", "--overcommit"]);
+            let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
+            runs_programs(&one);
+            four.job(program!("rma.c"), 4).run().assert_ok(4);
+            four.job(program!("split_2d.c"), 6).run().assert_ok(6);
+            four.job(program!("init_finalize.c"), 4).run().assert_ok(4);
+            turns.job(program!("rma.c"), 6).run().assert_ok(6);
+            ends_with_its_pes(&one);
+            warns_of_pes_without_finalize(&one);
+            warns_of_pes_without_finalize(&four);
+            exits_as_a_whole(&one, status);
+        }
+        let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
+        two.job(program!("rma.c"), 4).run().assert_ok(4);
+
+        let launcher = slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]);
+        runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
+        let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
+
+        oshrun_in_an_allocation(&slurm);
+
+        // Last, since MPICH may be absent.
+        let program = mpi_program("mpich");
+        let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
+        launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
+        let outcome = launcher.job(&program, 3).arg("shmem").run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
+    }
+
+    /// Its daemons start by srun, on the nodes of the allocation.
+    fn oshrun_in_an_allocation(slurm: &Slurm) {
+        let salloc = slurm.dir.join("salloc").display().to_string();
+        let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
+        let job = |source: PathBuf, options: &[&str]| {
+            let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
+            Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
+        };
+        job(program!("rma.c"), &[]).run().assert_ok(4);
+        job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
+        job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
+        let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
+        outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
+    }
+}
+
+fn a_launcher_that_cannot_be_joined_is_named() {
+    for (environment, words) in [
+        (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..]),
+        (
+            &[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "77")],
+            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is not a connected socket", "unset PMI_FD"],
+        ),
+        (&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")], &["SLURM_NTASKS=2", "srun --mpi=pmix"]),
+        (
+            &[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "5")],
+            &["PMI_ID=5", "PMI_PORT=127.0.0.1:1", "no process manager", "refused", "unset"],
+        ),
+        (&[("SHMEM_BOOTSTRAP", "pmi3")], &["SHMEM_BOOTSTRAP is pmi3", "pmix"]),
+        (&[("PMIX_RANK", "0")], &["PMIX_RANK=0", "oshrun"]),
+    ] {
+        let job = Job::direct(program!("rma.c"));
+        let job = environment.iter().fold(job, |job, (name, value)| job.env(name, value));
+        job.run().assert_fails(words);
+    }
+}
+
+testkit::module_tests! {
+    a_launcher_that_cannot_be_joined_is_named,
+    ; ignored "part of `cargo xtask test --providers`" =>
+    hydra::over_an_inherited_socket,
+    hydra::over_a_port,
+    hydra::how_pes_join_is_reported,
+    hydra::a_job_ends_as_a_whole,
+    hydra::a_job_ends_with_its_proxy,
+    hydra::among_attackers,
+    hydra::with_few_descriptors,
+    hydra::in_pid_namespaces,
+    hydra::beside_mpich,
+    hydra::beside_another_mpich,
+    hydra::on_two_hosts,
+    mpirun::over_pmix,
+    mpirun::a_job_ends_as_a_whole,
+    mpirun::a_job_ends_with_it,
+    mpirun::among_attackers,
+    mpirun::a_server_that_is_gone_is_named,
+    mpirun::a_static_program_is_refused,
+    mpirun::beside_open_mpi,
+    prterun_over_pmix,
+    another_open_mpi_starts_first_or_says_so,
+    ; ignored "a minute; part of `cargo xtask test --full`" =>
+    a_silent_pmix_server_is_named,
+    ; ignored "part of `cargo xtask test --full`" =>
+    slurm::over_each_of_its_protocols,
+}

@@ -1,0 +1,54 @@
+//! Tests that need what a machine may lack: the libraries of networks, a Fortran compiler, Python,
+//! debuggers, other launchers, namespaces. A test that finds it absent is reported as ignored, with
+//! the reason.
+
+mod addresses;
+mod attackers;
+mod blocks;
+mod debug;
+mod doctor;
+mod fabrics;
+mod fortran;
+mod hangs;
+mod hosts;
+mod huge_pages;
+mod launchers;
+mod local_memory;
+mod namespaces;
+mod refused;
+mod scale;
+mod shmem4py;
+mod ssh;
+mod starts;
+mod statics;
+mod threads;
+mod transports;
+
+fn main() -> std::process::ExitCode {
+    testkit::run(
+        [
+            addresses::tests(),
+            blocks::tests(),
+            debug::tests(),
+            doctor::tests(),
+            fabrics::tests(),
+            fortran::tests(),
+            hangs::tests(),
+            hosts::tests(),
+            huge_pages::tests(),
+            launchers::tests(),
+            local_memory::tests(),
+            refused::tests(),
+            scale::tests(),
+            shmem4py::tests(),
+            ssh::tests(),
+            starts::tests(),
+            statics::tests(),
+            threads::tests(),
+            transports::tests(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    )
+}

@@ -1,0 +1,83 @@
+//! A system call that the kernel refuses once, in a PE or in oshrun: the job succeeds all the same,
+//! or it ends with one message. It never waits for ever.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::{Job, absent, program};
+
+/// Ignores the test if strace is not installed, or may not trace.
+fn needs_strace() {
+    let trace = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
+    if !trace.is_ok_and(|output| output.status.success()) {
+        absent("strace is not here, or may not trace");
+    }
+}
+
+/// Returns the words before a command whose threads each get an error for call number `when` of
+/// this kind. What it executes is left alone.
+fn refusing(call: &str, error: &str, when: u32) -> Vec<String> {
+    let (trace, inject) =
+        (format!("trace={call}"), format!("inject={call}:error={error}:when={when}"));
+    let words =
+        ["strace", "-f", "-o", "/dev/null", "-e", "signal=none", "-e", &trace, "-e", &inject];
+    words.map(str::to_owned).to_vec()
+}
+
+#[track_caller]
+fn succeeds_or_says_why(job: Job) {
+    let outcome = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp").run();
+    match outcome.status.success() {
+        true => outcome.assert_ok(2),
+        false => assert!(!outcome.one_message().contains("panicked"), "{outcome}"),
+    }
+}
+
+/// Runs the words that follow on PE 1 alone, before the program.
+fn on_pe_1() -> PathBuf {
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused-on-pe-1");
+    let text = "program=$1\nshift\n[ \"$SHMEM_LOCAL_ID\" = 1 ] && exec \"$@\" \"$program\"\nexec \"$program\"\n";
+    std::fs::write(&script, text).expect("a file");
+    script
+}
+
+fn a_call_of_a_pe_that_is_refused() {
+    needs_strace();
+    let script = on_pe_1();
+    for (call, error, times) in [
+        ("setsockopt", "ENOBUFS", 1..=6),
+        ("ioctl", "ENOMEM", 1..=4),
+        ("epoll_ctl", "ENOMEM", 2..=7),
+        ("accept4", "ENOMEM", 1..=2),
+        ("recvfrom", "ENOMEM", 6..=10),
+        ("sendmsg", "ENOBUFS", 1..=2),
+    ] {
+        for when in times {
+            let job = Job::new("/bin/sh").n(2).arg(script.display());
+            let job = job.arg(program!("refused.c").display());
+            succeeds_or_says_why(refusing(call, error, when).iter().fold(job, Job::arg));
+        }
+    }
+}
+
+fn a_call_of_oshrun_that_is_refused() {
+    needs_strace();
+    for (call, error, times) in [
+        ("sendto", "ENOBUFS", 1..=7),
+        // The first ones belong to the start of processes, whose limit is half a minute.
+        ("recvfrom", "ENOMEM", 4..=10),
+        ("epoll_wait", "ENOMEM", 1..=2),
+        ("epoll_ctl", "ENOMEM", 2..=4),
+    ] {
+        for when in times {
+            let words = refusing(call, error, when);
+            let words = words.iter().map(String::as_str).chain(["-b", "execve"]);
+            succeeds_or_says_why(Job::new(program!("refused.c")).n(2).wrap(words));
+        }
+    }
+}
+
+testkit::module_tests! {
+    a_call_of_a_pe_that_is_refused,
+    a_call_of_oshrun_that_is_refused,
+}

@@ -1,0 +1,215 @@
+//! `oshrun` over ssh among four hosts in network namespaces (ci/scripts/hosts.sh), whose PEs reach
+//! each other by TCP: jobs that end well, and those that lose a PE, a daemon, an ssh, oshrun, a
+//! host, or the way between two hosts; and jobs that start again without a host.
+//!
+//! Part of the tier `--full`, whose step `hosts` brings an sshd. Where there is none, or no
+//! namespaces, they are ignored.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use testkit::{Job, Running, absent, patient, prefix, program};
+
+/// Within this time nothing may be left; what is documented is less.
+const WITHIN: Duration = Duration::from_secs(40);
+
+/// Four hosts, h1 to h4.
+struct SshHosts {
+    dir: PathBuf,
+}
+
+impl SshHosts {
+    /// Starts the hosts. The test is ignored if they cannot be had.
+    fn up(test: &str) -> SshHosts {
+        if !rustix::process::geteuid().is_root() {
+            absent("hosts in namespaces need root");
+        }
+        let sshd = std::env::var_os("SSHD").map(PathBuf::from);
+        let system = ["/usr/sbin/sshd", "/sbin/sshd"].into_iter().map(PathBuf::from);
+        if !sshd.into_iter().chain(system).any(|file| file.exists()) {
+            absent("there is no sshd");
+        }
+        let dir = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
+        let hosts = SshHosts { dir };
+        let up = hosts.script(&["up"]);
+        assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+        hosts
+    }
+
+    fn script(&self, words: &[&str]) -> Output {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
+        let mut command = Command::new("timeout");
+        command.args(["-k", "5", "180"]).arg(script).arg(words[0]).arg(&self.dir);
+        // A daemon must not keep the test's output open.
+        let output = command.args(&words[1..]).stdin(Stdio::null());
+        match words[0] {
+            "up" => Output {
+                status: output.stdout(Stdio::null()).status().expect("a script of ours"),
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+            },
+            _ => output.output().expect("a script of ours"),
+        }
+    }
+
+    /// Returns a job that oshrun starts on h1.
+    fn job(&self, source: &Path, options: &[&str]) -> Job {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
+        let (script, dir) = (script.display().to_string(), self.dir.display().to_string());
+        let oshrun = prefix().join("bin/oshrun").display().to_string();
+        let agent = format!("ssh -F {dir}/ssh_config -T -x -o BatchMode=yes");
+        Job::direct(source)
+            .wrap([script.as_str(), "on", &dir, "1", &oshrun, "--launch-agent", &agent])
+            .wrap(options.iter().copied())
+            .env("SHMEM_SYMMETRIC_SIZE", "64m")
+    }
+
+    /// Returns what runs on the hosts: host, process and command line. A session's sshd may take a
+    /// moment longer than it.
+    fn processes(&self) -> Vec<(String, u32, String)> {
+        let output = self.script(&["left"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            let (host, pid) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+            let command = words.next()?.trim().to_owned();
+            (!command.is_empty() && !command.starts_with("sshd: ")).then_some((host, pid, command))
+        };
+        text.lines().filter_map(line).collect()
+    }
+
+    /// Returns the number of processes on a host whose command line `is` accepts.
+    fn find(&self, host: &str, is: impl Fn(&str) -> bool) -> u32 {
+        let all = self.processes();
+        let found = all.iter().filter(|(at, _, command)| at == host && is(command));
+        // A shell or timeout before it has a lower number.
+        found.map(|(_, pid, _)| *pid).max().unwrap_or_else(|| panic!("not on {host}: {all:?}"))
+    }
+
+    #[track_caller]
+    fn assert_nothing_left(&self) {
+        let since = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(since.elapsed() < patient(WITHIN), "left on the hosts: {left:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Returns a job of a PE on each host that never ends by itself; it runs.
+    fn endless(&self, options: &[&str]) -> Running {
+        let options = [&["-H", "h1,h2,h3,h4"], options].concat();
+        let mut running = self.job(&program!("endless.c"), &options).start();
+        running.wait_for(|lines| lines.contains(&"n_pes 4").then_some(()));
+        running
+    }
+
+    /// Asserts that the job ends with one message, which has these words, and that nothing is left.
+    #[track_caller]
+    fn assert_lost(&self, running: Running, trouble: &str, words: &[&str]) {
+        let since = Instant::now();
+        let outcome = running.finish();
+        println!("{trouble}: ended after {:.1} s", since.elapsed().as_secs_f64());
+        let messages: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(messages.len(), 1, "{trouble}: {outcome}");
+        assert!(words.iter().all(|word| messages[0].contains(word)), "{trouble}: {outcome}");
+        assert!(since.elapsed() < patient(WITHIN), "{trouble}: {outcome}");
+        self.assert_nothing_left();
+    }
+}
+
+impl Drop for SshHosts {
+    fn drop(&mut self) {
+        self.script(&["down"]);
+    }
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).expect("a process"), Signal::KILL).expect("it is there");
+}
+
+fn is_daemon(command: &str) -> bool {
+    command.ends_with("oshrun --daemon")
+}
+
+fn over_ssh_programs_run_on_four_hosts() {
+    let hosts = SshHosts::up("p");
+    for source in ["rma.c", "amo.c", "signal.c", "split_2d.c", "collectives_team.c", "lock.c"] {
+        let program = program!(source);
+        hosts.job(&program, &["-H", "h1,h2,h3,h4"]).run().assert_ok(4);
+        hosts.job(&program, &["-H", "h2:2,h3:2,h4:2"]).run().assert_ok(6);
+    }
+    hosts.assert_nothing_left();
+}
+
+fn over_ssh_what_dies_is_named_and_nothing_is_left() {
+    let hosts = SshHosts::up("k");
+    let is_pe = |command: &str| command.contains("endless") && !command.contains("oshrun");
+    let running = hosts.endless(&[]);
+    kill(hosts.find("h3", is_pe));
+    hosts.assert_lost(running, "a killed PE", &["PE 2 (pid ", "host h3", "SIGKILL"]);
+
+    let running = hosts.endless(&[]);
+    kill(hosts.find("h3", is_daemon));
+    hosts.assert_lost(running, "a killed daemon", &["host h3 was lost", "ssh"]);
+
+    let running = hosts.endless(&[]);
+    kill(hosts.find("h1", |command| command.starts_with("ssh ") && command.contains(" h3 ")));
+    hosts.assert_lost(running, "a killed ssh", &["host h3 was lost"]);
+
+    let running = hosts.endless(&[]);
+    kill(hosts.find("h1", |command| command.contains("oshrun --launch-agent")));
+    let since = Instant::now();
+    running.finish();
+    hosts.assert_nothing_left();
+    println!("a killed oshrun: nothing left after {:.1} s", since.elapsed().as_secs_f64());
+}
+
+fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
+    let hosts = SshHosts::up("s");
+    let running = hosts.endless(&[]);
+    hosts.script(&["away", "3"]);
+    hosts.assert_lost(running, "a host that is away", &["h3", "lost"]);
+    hosts.script(&["join"]);
+
+    // oshrun on h1 reaches both.
+    let running = hosts.endless(&[]);
+    hosts.script(&["part", "2", "3"]);
+    hosts.assert_lost(running, "a partition", &["was lost", "h2", "h3"]);
+
+    hosts.script(&["join"]);
+    let program = program!("rma.c");
+    hosts.job(&program, &["-H", "h1,h2,h3,h4"]).run().assert_ok(4);
+    hosts.assert_nothing_left();
+}
+
+fn over_ssh_hosts_that_cannot_be_reached_are_named() {
+    let hosts = SshHosts::up("n");
+    let program = program!("rma.c");
+    let fails = |options: &[&str], words: &[&str]| {
+        hosts.job(&program, options).run().assert_fails(words);
+    };
+    fails(
+        &["-H", "h1,h9"],
+        &["host h9", "ssh exited with status 255", "check that ssh h9 true works"],
+    );
+    fails(
+        &["-H", "h1,h2", "--prefix", "/no/where"],
+        &["host h2", "/no/where/bin/oshrun", "--prefix"],
+    );
+    fails(&["-H", "h2,h3", "/no/such/program"], &["cannot run /no/such/program"]);
+    hosts.assert_nothing_left();
+}
+
+testkit::module_tests! {
+    ; ignored "part of `cargo xtask test --full`" =>
+    over_ssh_programs_run_on_four_hosts,
+    over_ssh_what_dies_is_named_and_nothing_is_left,
+    over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left,
+    over_ssh_hosts_that_cannot_be_reached_are_named,
+}

@@ -1,0 +1,113 @@
+//! Threads, contexts and teams beyond what one program in every setting shows: each thread level,
+//! another sequence of the stress in every run, 10,000 contexts and teams, and the stress under
+//! ThreadSanitizer.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use testkit::{Job, needs_library, program};
+
+/// The settings where PEs share memory, where none do, and where some do.
+const SETTINGS: [(&str, &str); 3] =
+    [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
+
+fn every_thread_level() {
+    for level in 0..4 {
+        for (n, check) in [(1, "0"), (3, "0"), (3, "1")] {
+            let job = Job::new(program!("levels.c")).n(n).arg(level);
+            job.env("SHMEM_CHECK", check).run().assert_ok(n);
+        }
+    }
+}
+
+fn threads_without_private_contexts_need_no_number() {
+    for check in ["0", "1"] {
+        Job::new(program!("gettid.c")).n(2).env("SHMEM_CHECK", check).run().assert_ok(2);
+    }
+}
+
+fn a_pe_with_threads_among_pes_without() {
+    for n in [2, 3] {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
+        // There if an earlier run made it.
+        let _ = std::fs::remove_file(&file);
+        Job::new(program!("mixed_levels.c")).n(n).arg(file.display()).run().assert_ok(n);
+    }
+}
+
+/// RUSHMEM_SEED repeats a run.
+fn the_stress_draws_anew() {
+    let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+    });
+    println!("RUSHMEM_SEED={seed}");
+    for (name, value) in SETTINGS {
+        Job::new(program!("stress.c")).n(4).arg(seed).env(name, value).run().assert_ok(4);
+    }
+}
+
+fn contexts_and_teams_that_come_and_go_leave_nothing() {
+    for (name, value) in SETTINGS {
+        Job::new(program!("growth.c")).n(2).arg(1000).env(name, value).run().assert_ok(2);
+    }
+    Job::new(program!("growth.c")).n(4).arg(10_000).run().assert_ok(4);
+}
+
+fn ten_thousand_contexts_and_teams_leave_nothing() {
+    for n in [1, 2, 3, 4, 8, 12] {
+        for (name, value) in SETTINGS.into_iter().filter(|setting| n > 1 || setting.1 != "2") {
+            let job = Job::new(program!("growth.c")).n(n).arg(10_000).env(name, value);
+            job.timeout(Duration::from_secs(900)).run().assert_ok(n);
+        }
+    }
+    // Over libfabric, where fewer show as much: transports.rs.
+    for n in [2, 4] {
+        let job = Job::new(program!("growth.c")).n(n).arg(10_000).env("SHMEM_ONNODE", "off");
+        let job = job.env("SHMEM_TRANSPORT", "ucx").env("UCX_TLS", "tcp,self");
+        job.timeout(Duration::from_secs(900)).run().assert_ok(n);
+    }
+}
+
+/// The program is instrumented, the library is not: what threads of the program do to each other is
+/// seen, through the library's functions too, which the C library's copies report. The step
+/// `thread-sanitizer` of `cargo xtask test --full` instruments the library as well.
+fn the_stress_under_thread_sanitizer() {
+    let probe = Command::new("sh")
+        .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])
+        .output()
+        .expect("a shell");
+    if !probe.status.success() {
+        testkit::absent("the C compiler has no ThreadSanitizer");
+    }
+    let options = "halt_on_error=1 exitcode=66";
+    let job = Job::new(program!("stress.c", "-fsanitize=thread")).n(3).env("TSAN_OPTIONS", options);
+    let outcome = job.run();
+    outcome.assert_ok(3);
+    assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
+}
+
+/// A variable that one thread sets in the environment stays while another one opens endpoints, for
+/// which UCX and libfabric read variables.
+fn contexts_leave_the_environment_alone() {
+    for (transport, library) in
+        [("tcp", None), ("ucx", Some("libucp.so.0")), ("ofi", Some("libfabric.so.1"))]
+    {
+        library.into_iter().for_each(needs_library);
+        let job = Job::new(program!("set_by_a_thread.c")).n(2).env("SHMEM_ONNODE", "off");
+        job.env("SHMEM_TRANSPORT", transport).run().assert_ok(2);
+    }
+}
+
+testkit::module_tests! {
+    every_thread_level,
+    threads_without_private_contexts_need_no_number,
+    contexts_leave_the_environment_alone,
+    a_pe_with_threads_among_pes_without,
+    the_stress_draws_anew,
+    contexts_and_teams_that_come_and_go_leave_nothing,
+    the_stress_under_thread_sanitizer,
+    ; ignored "minutes; part of `cargo xtask test --full`" =>
+    ten_thousand_contexts_and_teams_leave_nothing,
+}

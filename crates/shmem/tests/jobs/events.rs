@@ -1,0 +1,129 @@
+//! The events of the library and the subscriber of the program do not meet, unless the program
+//! wants that.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use testkit::{Job, Outcome};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// The output of a program's subscriber.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    /// Makes this what the global default of the process writes to.
+    fn set_global() -> Written {
+        let written = Written::default();
+        let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+        let lines = lines.with_ansi(false).with_writer(written.clone()).finish();
+        tracing::subscriber::set_global_default(lines).expect("nobody else has set one");
+        written
+    }
+
+    fn text(&self) -> String {
+        let bytes = self.0.lock().expect("no panic").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+
+    fn has_only_the_event_of_the_program(&self) {
+        let text = self.text();
+        assert!(text.contains("of the program") && text.lines().count() == 1, "{text}");
+    }
+}
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Written {
+    type Writer = Written;
+
+    fn make_writer(&'a self) -> Written {
+        self.clone()
+    }
+}
+
+/// Runs a test of this file as a job of 2 PEs over TCP, which has to pass.
+fn run(test: &str, debug: Option<&str>) -> Outcome {
+    let this = std::env::current_exe().expect("a test program knows its path");
+    let test = &format!("events::{test}");
+    let job = Job::new(this).n(2).env("SHMEM_TEST", test);
+    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+    let job = debug.into_iter().fold(job, |job, value| job.env("SHMEM_DEBUG", value));
+    let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
+    let outcome = arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run();
+    assert!(outcome.status.success(), "{outcome}");
+    outcome
+}
+
+/// Two PEs send each other a word, which connects them.
+fn communicate(shmem: &shmem::Shmem) {
+    let word = shmem.boxed(0u64);
+    shmem.p(&word, 17, 1 - shmem.my_pe());
+    shmem.barrier_all();
+    assert_eq!(word.load(), 17);
+}
+
+shmem::test!(a_subscriber_set_before_init_gets_no_event, pes = 2, || {
+    let written = Written::set_global();
+    let shmem = shmem::init();
+    tracing::info!("of the program");
+    communicate(&shmem);
+    drop(shmem);
+    written.has_only_the_event_of_the_program();
+});
+
+shmem::test!(a_subscriber_can_be_set_after_init_and_gets_no_event, pes = 2, |shmem| {
+    let written = Written::set_global();
+    tracing::info!("of the program");
+    communicate(&shmem);
+    drop(shmem);
+    written.has_only_the_event_of_the_program();
+});
+
+shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
+    shmem::give_events_to_program();
+    let written = Written::set_global();
+    let shmem = shmem::init();
+    communicate(&shmem);
+    let me = shmem.my_pe();
+    drop(shmem.world().split_strided(1, -1, 2).expect("a team"));
+    drop(shmem);
+    let text = written.text();
+    for part in [
+        "rushmem_bootstrap::session",
+        "a new team: the team of 2 PEs from split 1",
+        "broadcast of the team: ",
+        "rushmem_runtime::end::finalize",
+        &format!("pe={me}"),
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+});
+
+#[test]
+fn events_are_printed_beside_the_subscriber_of_the_program() {
+    for test in [
+        "a_subscriber_set_before_init_gets_no_event",
+        "a_subscriber_can_be_set_after_init_and_gets_no_event",
+    ] {
+        let printed = run(test, Some("trace")).stderr;
+        for pe in ["pe=0", "pe=1"] {
+            let joined =
+                |line: &str| line.contains("bootstrap::session: joins") && line.contains(pe);
+            assert_eq!(printed.lines().filter(|line| joined(line)).count(), 1, "{printed}");
+        }
+    }
+}
+
+#[test]
+fn events_for_the_program_are_not_printed() {
+    let outcome = run("a_program_that_wants_events_gets_them", None);
+    assert!(!outcome.stderr.contains("rushmem") && !outcome.stderr.contains("pe="), "{outcome}");
+}

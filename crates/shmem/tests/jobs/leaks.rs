@@ -1,0 +1,98 @@
+//! Safe code may leak what would have waited for an operation. Epochs and drops of arrays wait for
+//! the operations on the array themselves.
+
+use shmem::{Multiple, SymArray, Team, ThreadLevel};
+use std::mem::forget;
+
+const PES: [u32; 2] = [2, 4];
+const LEN: usize = 1 << 16;
+/// They take much longer than two barriers.
+const REQUESTS: u32 = 50;
+
+/// Starts broadcasts of zeros and then one of ones, and leaks their requests. All have one root,
+/// since broadcasts of different roots to one destination overtake each other.
+fn leak<L: ThreadLevel>(
+    team: &Team<'_, L>,
+    dest: &SymArray<'_, u64>,
+    [zeros, ones]: &[SymArray<'_, u64>; 2],
+) {
+    for request in 1..=REQUESTS {
+        let source = if request == REQUESTS { ones } else { zeros };
+        forget(team.broadcast_nb(dest, source, team.n_pes() - 1));
+    }
+}
+
+/// A team other than the world, an array for the broadcasts, and two sources, of zeros and ones.
+macro_rules! with_team {
+    ($shmem:ident, $team:ident, $dest:ident, $sources:ident) => {
+        let team = $shmem.world().split_strided(0, 1, $shmem.n_pes());
+        let $team = team.expect("there are such members").expect("this PE is one");
+        #[allow(unused_mut)]
+        let (mut $dest, mut $sources) =
+            ($shmem.array::<u64>(LEN), [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)]);
+        $dest.fill(17);
+        $sources[1].fill(1);
+        $shmem.barrier_all();
+    };
+}
+
+shmem::test!(an_epoch_waits_for_leaked_collectives, pes = PES, |shmem| {
+    with_team!(shmem, team, dest, sources);
+    leak(&team, &dest, &sources);
+    // Nothing reads the sources any more, or writes to the destination.
+    for source in &mut sources {
+        source.epoch(|own| own.fill(99));
+    }
+    dest.epoch(|own| {
+        assert!(own.iter().all(|&element| element == 1));
+        own.fill(100);
+    });
+    team.sync();
+    assert_eq!(dest.to_vec(), [100; LEN]);
+});
+
+shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
+    with_team!(shmem, team, dest, sources);
+    leak(&team, &dest, &sources);
+    drop(dest);
+    drop(sources);
+    let later = shmem.array::<u64>(2 * LEN);
+    later.fill(7);
+    // It waits for the requests of its team.
+    team.sync();
+    shmem.barrier_all();
+    assert_eq!(later.to_vec(), [7; 2 * LEN]);
+});
+
+shmem::test!(a_new_length_waits_for_leaked_collectives, pes = PES, |shmem| {
+    with_team!(shmem, team, dest, sources);
+    leak(&team, &dest, &sources);
+    // An allocation of one element ends long before the broadcasts.
+    dest.resize(1).expect("there is room");
+    assert_eq!(dest.to_vec(), [1]);
+});
+
+shmem::test!(an_epoch_waits_for_what_another_thread_leaked, pes = PES, || {
+    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+    with_team!(shmem, team, dest, sources);
+    let leaked = || leak(&team, &dest, &sources);
+    std::thread::scope(|threads| threads.spawn(leaked).join()).expect("it does not panic");
+    dest.epoch(|own| assert!(own.iter().all(|&element| element == 1)));
+});
+
+#[test]
+fn over_tcp_too() {
+    crate::over_tcp::passes("leaks::an_epoch_waits_for_leaked_collectives");
+    crate::over_tcp::passes("leaks::a_drop_waits_for_leaked_collectives");
+}
+
+shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
+    with_team!(shmem, team, dest, sources);
+    let mut other = shmem.array::<u64>(1);
+    // On PE 0 it is done when PE 1 has started it, in the epoch.
+    let early = (shmem.my_pe() == 0).then(|| team.broadcast_nb(&dest, &sources[1], 1));
+    let late = other.epoch(|_| early.unwrap_or_else(|| team.broadcast_nb(&dest, &sources[1], 1)));
+    late.wait();
+    assert_eq!(dest.to_vec(), [1; LEN]);
+    shmem.barrier_all();
+});

@@ -1,0 +1,101 @@
+//! `shmem::test!`: what it shows when a job passes, fails, hangs or cannot be started.
+
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::Duration;
+
+shmem::test!(the_body_runs_on_every_pe, pes = [1, 2, 4], |shmem| {
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let inbox = shmem.boxed(n_pes);
+    shmem.p(&inbox, me, (me + 1) % n_pes);
+    shmem.barrier_all();
+    assert_eq!(inbox.load(), (me + n_pes - 1) % n_pes);
+});
+
+shmem::test!(a_body_may_initialize_the_library_itself, pes = 2, || {
+    let shmem = shmem::init_thread::<shmem::Multiple>().expect("this is the first round");
+    std::thread::scope(|threads| {
+        threads.spawn(|| assert_eq!(shmem.n_pes(), 2));
+    });
+});
+
+mod inner {
+    shmem::test!(a_module_may_have_tests, pes = 2, |shmem| assert_eq!(shmem.n_pes(), 2));
+}
+
+shmem::test!(does_as_requested, pes = 3, |shmem| {
+    match std::env::var("TEST_REQUEST").as_deref() {
+        Ok("panic") => assert_ne!(shmem.my_pe(), 1, "on request"),
+        Ok("hang") if shmem.my_pe() == 2 => sleep(Duration::from_secs(1000)),
+        Ok("exit") if shmem.my_pe() == 0 => std::process::exit(3),
+        Ok("exit0") if shmem.my_pe() == 0 => std::process::exit(0),
+        _ => {}
+    }
+    shmem.barrier_all();
+    println!("PE {} comes to its end", shmem.my_pe());
+});
+
+/// Returns the test `does_as_requested` in a process of its own.
+fn run(what: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("a program knows its path"));
+    command
+        .args(["--exact", "testing::does_as_requested"])
+        .env("TEST_REQUEST", what)
+        .env("RUST_BACKTRACE", "0");
+    command.envs(environment.iter().copied());
+    command.output().expect("it runs")
+}
+
+/// Returns what it printed, which has these words.
+#[track_caller]
+fn fails(output: &Output, words: &[&str]) -> String {
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!output.status.success(), "{printed}");
+    words.iter().for_each(|word| assert!(printed.contains(word), "no {word:?} in\n{printed}"));
+    printed
+}
+
+#[test]
+fn a_job_that_passes_shows_nothing() {
+    let output = run("pass", &[]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !printed.contains("comes to its end"), "{printed}");
+}
+
+#[test]
+fn a_panic_ends_the_job() {
+    let printed = fails(&run("panic", &[]), &["does_as_requested on 3 PEs failed", "on request"]);
+    assert!(!printed.contains("comes to its end"), "{printed}");
+}
+
+#[test]
+fn a_job_that_hangs_is_ended_at_its_limit() {
+    fails(&run("hang", &[("SHMEM_TEST_TIMEOUT", "1")]), &["was not over after 1s"]);
+}
+
+#[test]
+fn a_pe_that_ends_early_fails_the_test() {
+    fails(&run("exit", &[]), &["does_as_requested on 3 PEs failed", "exited with status 3"]);
+    // It waits for the others to do the same, as in C.
+    fails(&run("exit0", &[]), &["PE 0", "exited with status 0 before shmem_finalize"]);
+}
+
+#[test]
+fn without_oshrun_a_message_says_what_to_do() {
+    let output = Command::new(std::env::current_exe().expect("a program knows its path"))
+        .args(["--exact", "testing::does_as_requested"])
+        .env_remove("OSHRUN")
+        .env("PATH", "/nowhere")
+        .output();
+    fails(&output.expect("it runs"), &["no directory of PATH has oshrun", "set OSHRUN"]);
+    fails(&run("pass", &[("OSHRUN", "/nowhere/oshrun")]), &["/nowhere/oshrun cannot be started"]);
+}
+
+/// As where `cargo test` has a runner: one process starts the jobs, the others have nothing to do.
+#[test]
+fn in_a_job_one_pe_starts_the_jobs_of_tests() {
+    for (number, begins) in [("0", true), ("1", false)] {
+        let output = run("panic", &[("SHMEM_LOCAL_ID", number)]);
+        assert_eq!(output.status.success(), !begins, "{output:?}");
+    }
+}

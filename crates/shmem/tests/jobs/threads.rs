@@ -1,0 +1,111 @@
+//! Threads of a PE that use contexts of their own while another one allocates, drops and enters
+//! epochs, also over a network.
+#![allow(unsafe_code)]
+
+use shmem::{Context, ContextKind, Multiple, Private, Serialized, Shmem, SymSlice};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::{env, thread};
+
+/// Elements of a thread's own.
+const OWN: usize = 512;
+
+/// Puts and gets on a context of this thread's until `is_over`: whether all that was put was got.
+fn exchange<K: ContextKind>(
+    context: &Context<'_, K, Multiple>,
+    array: SymSlice<'_, u64>,
+    peer: u32,
+    is_over: &AtomicBool,
+) -> bool {
+    let mut is_right = true;
+    for round in 1.. {
+        if is_over.load(Relaxed) {
+            break;
+        }
+        let source = [round; 8];
+        context.scope(|s| {
+            (0..OWN / 8).for_each(|i| s.put_nbi(array.slice(8 * i..8 * (i + 1)), &source, peer));
+        });
+        // Not complete when the other thread completes what this PE has issued.
+        context.put(array.slice(..8), &source, peer);
+        let mut got = [0; 8];
+        context.get(&mut got, array.slice(OWN - 8..), peer);
+        is_right &= got == source;
+    }
+    is_right
+}
+
+shmem::test!(contexts_of_threads_are_used_beside_epochs_and_drops, pes = 2, || {
+    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+    let peer = 1 - shmem.my_pe();
+    let array = shmem.array::<u64>(2 * OWN);
+    let mut other = shmem.array::<u64>(64);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        let (shmem, is_over) = (&shmem, &is_over);
+        let [one, two] = [0, OWN].map(|first| array.slice(first..first + OWN));
+        let private = threads
+            .spawn(move || exchange(&shmem.world().context::<Private>(), one, peer, is_over));
+        let serialized = threads
+            .spawn(move || exchange(&shmem.world().context::<Serialized>(), two, peer, is_over));
+        (0..40).for_each(|_| other.epoch(|own| own[0] += 1));
+        (0..10).for_each(|_| drop(shmem.array::<u64>(10)));
+        is_over.store(true, Relaxed);
+        assert!(private.join().expect("it ends") && serialized.join().expect("it ends"));
+    });
+    assert_eq!(other.load(0), 40);
+    shmem.barrier_all();
+});
+
+/// Keeps the process in its exit over a network, until the library refuses a call of a thread and
+/// ends it; on a node no call is refused. Registered before the first init, it runs after the
+/// library.
+fn stay_in_the_exit() {
+    extern "C" fn stay() {
+        if env::var_os("SHMEM_ONNODE").is_some_and(|mode| mode == "off") {
+            loop {
+                thread::park();
+            }
+        }
+    }
+    unsafe extern "C" {
+        safe fn atexit(function: extern "C" fn()) -> core::ffi::c_int;
+    }
+    assert_eq!(atexit(stay), 0);
+}
+
+shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
+    stay_in_the_exit();
+    let shmem: &'static Shmem<Multiple> =
+        Box::leak(Box::new(shmem::init_thread::<Multiple>().expect("it is the first")));
+    let array = Box::leak(Box::new(shmem.array::<u64>(4096))).as_slice();
+    let begun: &'static Barrier = Box::leak(Box::new(Barrier::new(3)));
+    for _ in 0..2 {
+        thread::spawn(move || {
+            let team = shmem.world();
+            let context = team.context::<Private>();
+            let put = || context.put(array, &[1; 4096], 1 - shmem.my_pe());
+            put();
+            begun.wait();
+            loop {
+                put();
+            }
+        });
+    }
+    begun.wait();
+    shmem.barrier_all();
+});
+
+#[test]
+fn contexts_of_threads_are_used_beside_epochs_and_drops_over_tcp() {
+    for _ in 0..2 {
+        crate::over_tcp::passes("threads::contexts_of_threads_are_used_beside_epochs_and_drops");
+    }
+}
+
+#[test]
+fn a_thread_at_the_exit_is_named_as_the_mistake_that_it_is() {
+    let outcome = crate::over_tcp::run("threads::threads_are_still_there_at_the_exit");
+    let message = "called by a thread while the program exits; join all threads";
+    assert!(!outcome.status.success() && outcome.stderr.contains(message), "{outcome}");
+}

@@ -1,0 +1,110 @@
+//! PEs that connect to each other at the same time: each pair ends with one connection, on which
+//! nothing is lost, whatever both send at once.
+#![allow(unsafe_code)]
+
+use conformance::loss::open_beside;
+use conformance::{Case, LIMIT, Member, verbs};
+use rushmem_transport::{
+    Completion, Error, Get, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
+};
+use rushmem_transport_tcp::PROVIDER;
+use std::path::Path;
+use std::sync::Arc;
+
+const ROUNDS: usize = 40;
+
+struct Panics;
+
+impl Host for Panics {
+    fn lost(&self, error: &Error) {
+        panic!("nobody is lost: {error}");
+    }
+}
+
+fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
+    (PROVIDER.open)(with)
+}
+
+fn open_sockets() -> usize {
+    let fds = std::fs::read_dir("/proc/self/fd").expect("Linux has it");
+    let is_socket = |path: &Path| {
+        std::fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    fds.flatten().filter(|fd| is_socket(&fd.path())).count()
+}
+
+/// All use all others at once for the first time, in one order or another.
+fn all_at_once(member: &Member) {
+    let (me, n_pes) = (member.me(), member.n_pes());
+    for round in 0..ROUNDS {
+        let mut heap = vec![0u64; 512];
+        let transport = open_beside(member, &mut heap, Arc::new(Panics), usual);
+        let before = open_sockets();
+        member.barrier();
+        let mut endpoint = transport.endpoint().expect("an endpoint");
+        for step in 1..n_pes {
+            // Both of a pair at the same time, or one after the other, by turns.
+            let peer = match round % 2 {
+                0 => (me + step) % n_pes,
+                _ => (me + n_pes - step) % n_pes,
+            };
+            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
+            verbs::add_one(&mut *endpoint, Pe(peer as u32), at).expect("a PE that is there");
+        }
+        endpoint.quiet().expect("PEs that are there");
+        // Each has served the others when all have heard of it.
+        member.barrier();
+        assert_eq!(open_sockets() - before, n_pes - 1, "one connection to each other PE");
+        for peer in (0..n_pes).filter(|&peer| peer != me) {
+            let mut word = [0; 8];
+            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
+            verbs::get(&mut *endpoint, Pe(peer as u32), &mut word, at).expect("it is there");
+            assert_eq!(u64::from_le_bytes(word), 1, "at PE {peer}, round {round}");
+        }
+        drop(endpoint);
+        member.barrier();
+        drop(transport);
+        drop(heap);
+    }
+}
+
+#[test]
+fn pes_that_connect_at_once_share_a_connection() {
+    let name = "establishment::pes_that_connect_at_once_share_a_connection";
+    let case = Case { sizes: &[2, 3, 4], heap_bytes: 1 << 20, limit: LIMIT, body: all_at_once };
+    conformance::run(name, usual, case);
+}
+
+/// Each gets much from the other while each sends it much.
+fn much_both_ways(member: &Member) {
+    const BYTES: usize = 24 << 20;
+    let peer = Pe(1 - member.me() as u32);
+    let at = |half: u64| RemoteAddr { segment: Segment::Heap, offset: half * BYTES as u64 };
+    let sent = vec![member.me() as u8 + 1; BYTES];
+    let mut got = vec![0u8; BYTES];
+    let mut endpoint = member.transport().endpoint().expect("an endpoint");
+    verbs::put(&mut *endpoint, peer, at(0), &sent).expect("a put");
+    endpoint.quiet().expect("no loss");
+    member.barrier();
+    for _ in 0..5 {
+        let (source, dest) = (LocalBuf::source(sent.as_ptr(), BYTES), got.as_mut_ptr());
+        let put = Put { dest: at(1), source, completion: Completion::AtQuiet };
+        let dest = LocalBuf { base: dest, nbytes: BYTES };
+        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        // SAFETY: nobody changes the vector before the quiet.
+        unsafe { endpoint.put(peer, put) }.expect("no loss");
+        // SAFETY: nobody else uses the vector before the quiet.
+        unsafe { endpoint.get(peer, get) }.expect("no loss");
+        endpoint.quiet().expect("no loss");
+        assert!(got.iter().all(|&byte| byte == member.me() as u8 + 1));
+        got.fill(0);
+    }
+    member.barrier();
+}
+
+#[test]
+fn who_sends_much_also_receives() {
+    let name = "establishment::who_sends_much_also_receives";
+    let case = Case { sizes: &[2], heap_bytes: 48 << 20, limit: LIMIT, body: much_both_ways };
+    conformance::run(name, usual, case);
+}

@@ -1,0 +1,150 @@
+//! Unauthenticated processes at the listening ports of a running job: random bytes, half-open
+//! connections that stay, a program with another secret. The job's results stay right.
+
+use conformance::{Case, LIMIT, Member, Random, verbs};
+use rushmem_transport::{
+    Amos, Directory, Error, Host, Open, Pe, PeRecord, RemoteAddr, Segment, Transport,
+};
+use rushmem_transport_tcp::{Tuning, open};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const UNAUTHENTICATED: usize = 16;
+
+fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
+    let handshake_limit = Duration::from_millis(500);
+    open(
+        with,
+        Tuning { max_unauthenticated: UNAUTHENTICATED, handshake_limit, ..Tuning::default() },
+    )
+}
+
+/// Returns where a PE listens.
+fn port(address: &[u8]) -> u16 {
+    let address =
+        rushmem_wire::decode::<(String, Vec<SocketAddr>)>(rushmem_wire::TCP_ADDRESS, address);
+    address.expect("an address").1.last().expect("a socket").port()
+}
+
+fn visit(port: u16) -> TcpStream {
+    let socket = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+    socket.set_read_timeout(Some(LIMIT)).expect("a socket");
+    socket
+}
+
+/// It got a greeting at most before the connection was dropped.
+fn is_dropped(mut socket: TcpStream) -> bool {
+    match socket.read_to_end(&mut Vec::new()) {
+        Ok(nbytes) => nbytes <= 40,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+/// Random bytes, in all lengths.
+fn babble(port: u16, seed: u64) {
+    let mut random = Random::new(seed);
+    let mut socket = visit(port);
+    for _ in 0..random.below(20) {
+        let nbytes = 1 + random.below(300);
+        // The other end may have hung up.
+        let _ = socket.write_all(&random.bytes(nbytes));
+    }
+    drop(socket);
+}
+
+struct Nobody;
+
+impl Host for Nobody {}
+
+/// Returns the transport of a program that takes itself for PE 1, and this address for PE 0's.
+fn outsider(address: &[u8]) -> Box<dyn Transport> {
+    let with = Open {
+        pe: Pe(1),
+        n_pes: 2,
+        secret: [0x42; 32],
+        one_machine: true,
+        cpus_per_pe: 1,
+        amos: Amos::Software,
+        part: None,
+        host: Arc::new(Nobody),
+    };
+    let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };
+    let mut transport = open(&with, impatient).expect("sockets");
+    let size = u64::to_le_bytes(1 << 20);
+    let records = [PeRecord { address, keys: [&size, &[], &[]] }; 2];
+    let directory = Directory::new(Directory::encode(records.into_iter()));
+    transport.connect(Arc::new(directory)).expect("an address");
+    transport
+}
+
+/// Puts to PE 0, which fails. Returns why.
+fn failed_put(transport: &dyn Transport) -> String {
+    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let put = verbs::put(&mut *endpoint, Pe(0), at, &[0xFF; 8]);
+    let error = put.expect_err("nobody lets it in");
+    assert!(matches!(error, Error::Lost(Pe(0), _)), "{error}");
+    error.to_string()
+}
+
+/// A program that is no part of the job is not let in.
+fn impostor(address: &[u8]) {
+    let why = failed_put(&*outsider(address));
+    assert!(why.contains("handshake"), "{why}");
+}
+
+/// A PE that takes the connection but does not speak is waited for without a deadline.
+#[test]
+fn a_wait_for_a_silent_peer_ends_with_a_loss() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let sockets = vec![silent.local_addr().expect("its address")];
+    let address = rushmem_wire::encode(rushmem_wire::TCP_ADDRESS, &("here", sockets));
+    let transport = outsider(&address);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| failed_put(&*transport));
+        let _taken = silent.accept().expect("it connects");
+        transport.lose(Pe(0), "the test says so");
+        let why = waits.join().expect("no panic");
+        assert!(why.contains("the test says so"), "{why}");
+    });
+}
+
+fn besieged(member: &Member) {
+    let addresses = member.exchange(&member.transport().address());
+    let peer = &addresses[1 - member.me()];
+    // More than are let in at once stay at the door, before the job has opened any connection.
+    let half_open: Vec<TcpStream> = (0..3 * UNAUTHENTICATED).map(|_| visit(port(peer))).collect();
+    member.barrier();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seed = 0;
+            while !over.load(Ordering::Relaxed) {
+                babble(port(peer), seed);
+                seed += 1;
+            }
+        });
+        if member.me() == 1 {
+            scope.spawn(|| impostor(peer));
+        }
+        conformance::soak(member, Duration::from_secs(3), |_| {});
+        over.store(true, Ordering::Relaxed);
+    });
+    for socket in half_open {
+        assert!(is_dropped(socket), "nobody may stay at the door");
+    }
+}
+
+#[test]
+fn unauthenticated_connections_change_nothing() {
+    let case = Case { sizes: &[2], heap_bytes: 8 << 20, limit: LIMIT, body: besieged };
+    conformance::run(
+        "unauthenticated::unauthenticated_connections_change_nothing",
+        few_unauthenticated,
+        case,
+    );
+}

@@ -1,0 +1,202 @@
+//! If a process dies or a host falls silent, the job ends everywhere with one message.
+//!
+//! Hosts are this machine, as in `hosts`; the real ones are in ci/scripts/hosts.sh.
+
+use std::io::{BufRead, BufReader};
+use std::process::ChildStdout;
+use std::time::Duration;
+
+use crate::support::{Running, TestAgent, eventually_nothing_left, pids, state};
+use rustix::process::{Pid, Signal, kill_process};
+use testkit::eventually;
+
+type Stdout = BufReader<ChildStdout>;
+
+fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("it is there");
+}
+
+/// Starts a job of one PE on each of three hosts. Returns its PEs, in any order, and
+/// its stdout. `before` and `after` surround the PE in the script that each host runs.
+fn job(
+    agent: &TestAgent,
+    options: &str,
+    [before, after]: [&str; 2],
+) -> (Running, Vec<u32>, Stdout) {
+    let script = format!("{before} {} init pid barrier sleep:600000 {after}", crate::support::pe());
+    let mut job = agent.job("localhost,b,c", options, &["sh", "-c", &script]).start();
+    let mut stdout = job.stdout();
+    let pes = pids(&mut stdout, 3);
+    (job, pes, stdout)
+}
+
+/// oshrun starts the PEs directly.
+const PLAIN: [&str; 2] = ["exec", ""];
+
+/// oshrun starts each PE through a shell.
+const WRAPPED: [&str; 2] = ["", "; true"];
+
+/// Returns an agent after whose start the environment names the host.
+fn agent() -> TestAgent {
+    TestAgent::new("export AT=$1")
+}
+
+/// Returns the daemon on a host.
+fn daemon(job: &Running, host: &str) -> u32 {
+    let is_it = |pid: &u32| {
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let at = format!("AT={host}");
+        read("cmdline").ends_with(b"oshrun\0--daemon\0")
+            && read("environ").split(|byte| *byte == 0).any(|set| set == at.as_bytes())
+    };
+    let daemons: Vec<u32> = job.processes().into_iter().filter(is_it).collect();
+    assert_eq!(daemons.len(), 1, "on host {host}");
+    daemons[0]
+}
+
+/// Returns the process, its parent, and so on.
+fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    std::iter::successors(Some(pid), parent)
+}
+
+/// Asserts that the job has ended with one message that begins so, and that nothing is left.
+#[track_caller]
+fn expect_lost(job: Running, status: i32, begin: &str) -> String {
+    let mark = job.mark();
+    let outcome = job.wait();
+    assert_eq!(outcome.status, status, "{outcome:?}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    assert!(outcome.stderr.starts_with(begin), "{outcome:?}");
+    eventually_nothing_left(&mark);
+    outcome.stderr
+}
+
+#[test]
+fn a_killed_pe_ends_the_job_on_all_hosts() {
+    let agent = agent();
+    for number in 0..3 {
+        let (job, pes, _stdout) = job(&agent, "", PLAIN);
+        send(pes[number], Signal::KILL);
+        let outcome = expect_lost(job, 137, "oshrun: PE ");
+        let end = " was killed by SIGKILL\n";
+        let pid = format!("(pid {}, host ", pes[number]);
+        assert!(outcome.contains(&pid) && outcome.ends_with(end), "{outcome}");
+    }
+}
+
+#[test]
+fn a_killed_daemon_ends_the_job() {
+    let agent = agent();
+    for host in ["b", "c"] {
+        let (job, _, _stdout) = job(&agent, "", WRAPPED);
+        send(daemon(&job, host), Signal::KILL);
+        expect_lost(job, 1, &format!("oshrun: host {host} was lost: "));
+    }
+}
+
+#[test]
+fn a_killed_oshrun_leaves_nothing_on_any_host() {
+    let agent = agent();
+    let (job, _, _stdout) = job(&agent, "", WRAPPED);
+    let mark = job.mark();
+    job.signal(Signal::KILL);
+    assert_eq!(job.wait().status, 137);
+    eventually_nothing_left(&mark);
+}
+
+#[test]
+#[ignore = "half a minute and more; part of `cargo xtask test --full`"]
+fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
+    let agent = agent();
+    // oshrun, two daemons, their guards, and two processes of each PE.
+    for n_processes in 0..20 {
+        let job = agent.job("a:3,b:3,c:3", "", &["sh", "-c", "sleep 600; true"]).start();
+        eventually("so much of the job is there", || job.processes().len() >= n_processes);
+        job.signal(Signal::KILL);
+        let mark = job.mark();
+        job.wait();
+        eventually_nothing_left(&mark);
+    }
+}
+
+#[test]
+fn a_killed_agent_ends_the_job() {
+    // As ssh does, it stays between oshrun and the daemon.
+    let agent =
+        TestAgent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
+    let (job, _, _stdout) = job(&agent, "", WRAPPED);
+    let oshrun = job.pid().as_raw_nonzero().get() as u32;
+    let way: Vec<u32> = ancestors(daemon(&job, "b")).take_while(|pid| *pid != oshrun).collect();
+    assert!(way.len() > 1, "{way:?}");
+    send(way[way.len() - 1], Signal::KILL);
+    expect_lost(job, 1, "oshrun: host b was lost: ");
+}
+
+#[test]
+fn a_silent_host_ends_the_job_within_the_limit() {
+    let agent = agent();
+    let (job, _, _stdout) = job(&agent, "--host-limit 5", WRAPPED);
+    send(daemon(&job, "b"), Signal::STOP);
+    let begin = "oshrun: host b was lost: it has been silent for 3 s\n";
+    expect_lost(job, 1, begin);
+}
+
+#[test]
+fn a_silent_oshrun_ends_the_job_on_other_hosts() {
+    let agent = agent();
+    let (job, _, _stdout) = job(&agent, "--host-limit 5", WRAPPED);
+    let (mark, daemons) = (job.mark(), ["b", "c"].map(|host| daemon(&job, host)));
+    job.signal(Signal::STOP);
+    eventually("its daemons have ended", || {
+        daemons.iter().all(|pid| ['X', 'Z'].contains(&state(*pid)))
+    });
+    job.signal(Signal::CONT);
+    let outcome = job.wait();
+    assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
+    let end = ": the host that started this daemon does not answer\n";
+    assert!(outcome.stderr.starts_with("oshrun: host "), "{outcome:?}");
+    assert!(outcome.stderr.ends_with(end), "{outcome:?}");
+    eventually_nothing_left(&mark);
+}
+
+#[test]
+fn a_suspended_job_is_not_lost() {
+    let agent = agent();
+    let steps = ["init", "pid", "barrier", "0?cat", "barrier", "print:on", "finalize"];
+    let mut job = agent.steps("a,b,c", "--host-limit 5", &steps).input_later().start();
+    let mut stdout = job.stdout();
+    let pes = pids(&mut stdout, 3);
+    job.signal(Signal::TSTP);
+    let oshrun = job.pid().as_raw_nonzero().get() as u32;
+    eventually("all are stopped", || pes.iter().chain([&oshrun]).all(|pid| state(*pid) == 'T'));
+    // Longer than a host may be silent.
+    std::thread::sleep(Duration::from_millis(4000));
+    job.signal(Signal::CONT);
+    eventually("all go on", || pes.iter().all(|pid| state(*pid) != 'T'));
+    job.end_input();
+    assert_eq!(stdout.lines().map(|line| line.expect("text")).collect::<Vec<_>>(), ["on"; 3]);
+    job.wait().expect(0, "");
+}
+
+#[test]
+fn signals_reach_all_hosts() {
+    let agent = agent();
+    let script = "trap 'echo caught; exit 0' USR2; echo ready; sleep 600 & wait";
+    let mut job = agent.job("a,b,c", "", &["sh", "-c", script]).start();
+    let mut stdout = job.stdout();
+    for _ in 0..3 {
+        stdout.read_line(&mut String::new()).expect("stdout");
+    }
+    job.signal(Signal::USR2);
+    let lines: Vec<String> = stdout.lines().map(|line| line.expect("text")).collect();
+    assert_eq!(lines, ["caught"; 3]);
+    job.wait().expect(0, "");
+
+    let (job, _, _stdout) = self::job(&agent, "", PLAIN);
+    job.signal(Signal::INT);
+    job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
+}

@@ -18,6 +18,7 @@ const TOP: &[&str] = &[
     "crates",
     "docs",
     "launcher",
+    "race",
     "sys",
 ];
 

@@ -10,7 +10,6 @@
 
 pub mod access;
 pub mod actors;
-pub mod advice;
 pub mod areas;
 pub mod clock;
 pub mod collectives;
@@ -21,9 +20,7 @@ pub mod process;
 pub mod report;
 pub mod shadow;
 pub mod shared;
-pub mod side;
 pub mod sites;
-pub mod stack;
 pub mod symbols;
 pub mod sync_words;
 pub mod variables;

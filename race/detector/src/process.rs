@@ -2,7 +2,6 @@
 
 pub mod accesses;
 mod calls;
-mod tasks;
 mod threads;
 
 use crate::access::{ShadowKind, ShadowRecord};

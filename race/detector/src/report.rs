@@ -1,16 +1,16 @@
-//! Prints the report of a race.
+//! Prints the report of a race, with what would order the two accesses.
 
-use crate::access::ShadowRecord;
-use crate::advice;
+use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+use crate::actors::{ActorRole, Who};
 use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
-use crate::side::Side;
-use crate::sites;
-use crate::symbols;
+use crate::sites::{self, Site};
+use crate::symbols::{self, SourceLine};
 use crate::variables::{self, StaticVariable};
 use rushmem_race_interface::DetectorOpening;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -166,7 +166,7 @@ fn describe(
         Memory::Symmetric(place) => Some(place),
         Memory::Private(_) => None,
     };
-    let advice = advice::of(sides, place);
+    let advice = advice(sides, place);
     (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
 }
 
@@ -235,4 +235,196 @@ fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
         Some(("object", name)) => is_name(name),
         _ => false,
     })
+}
+
+/// One of the two accesses, resolved.
+pub struct Side {
+    /// Who makes it.
+    pub who: Who,
+    /// Its kind.
+    pub kind: ShadowKind,
+    /// The routine, or what the program does.
+    pub what: String,
+    /// Bytes of the whole access.
+    pub nbytes: u32,
+    /// Where it is in the program, from the innermost function.
+    pub sources: Vec<SourceLine>,
+    /// True if it may take effect later than its call.
+    pub in_flight: bool,
+}
+
+impl Side {
+    /// Returns the access of a record.
+    pub fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
+        let site = sites::get(areas, record.site);
+        let site = site.unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
+        let what = match (site.call.as_str(), record.kind) {
+            ("", kind) => {
+                let access = match (kind.is_atomic(), kind.writes()) {
+                    (true, _) => "atomic operation of the language",
+                    (false, true) => "store",
+                    (false, false) => "load",
+                };
+                let way = if kind.is_to_peer() { " through shmem_ptr" } else { "" };
+                format!("{access}{way}")
+            }
+            (call, _) => call.to_owned(),
+        };
+        let sources = symbols::of_program(&site.frames);
+        let who = Who::find(areas, record.actor);
+        let in_flight = !matches!(who.role, ActorRole::Thread(_));
+        Side { who, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
+    }
+
+    /// Returns its line of a report.
+    pub fn line(&self) -> String {
+        let mut line = format!("  PE {}", self.who.pe);
+        if let ActorRole::Thread(number @ 1..) = self.who.role {
+            let _ = write!(line, ", thread {number}");
+        }
+        let _ = write!(line, ": {} of {} bytes at ", self.what, self.nbytes);
+        match self.sources.first() {
+            Some(source) => {
+                let _ = write!(line, "{source}");
+            }
+            None => line.push_str("an unknown place"),
+        }
+        if self.in_flight {
+            line.push_str(", in flight since then");
+        }
+        for source in self.sources.iter().skip(1).filter(|source| source.file.is_some()) {
+            let _ = write!(line, "\n      called at {source}");
+        }
+        line
+    }
+
+    /// Returns it as a report in JSON has it.
+    pub fn json(&self) -> serde_json::Value {
+        let frame = |source: &SourceLine| json!({"function": source.function, "file": source.file, "line": source.line});
+        let thread = match self.who.role {
+            ActorRole::Thread(number) => Some(number),
+            _ => None,
+        };
+        json!({
+            "pe": self.who.pe, "thread": thread, "access": self.what, "nbytes": self.nbytes,
+            "in_flight": self.in_flight, "frames": self.sources.iter().map(frame).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Returns the sentences of a report that say what would order two accesses, or which operation
+/// would replace them. The accesses are to symmetric memory at `place`, or to private memory.
+fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
+    let [first, second] = sides;
+    if first.kind.is_atomic() && second.kind.is_atomic() {
+        return advice_on_atomics(sides);
+    }
+    if first.who.pe == second.who.pe {
+        return advice_on_one_pe(sides, place);
+    }
+    let pair = if first.in_flight { Some((first, second)) } else { Some((second, first)) };
+    match pair.filter(|(operation, _)| operation.in_flight) {
+        Some((operation, _)) if operation.who.on_context => format!(
+            "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, would: \
+             shmem_barrier_all completes the default context alone.",
+            quiet(operation),
+            operation.who.pe
+        ),
+        Some((operation, other)) => advice_on_flight(operation, other, place),
+        None => "Nothing orders the two. shmem_barrier_all between them would.".to_owned(),
+    }
+}
+
+fn quiet(side: &Side) -> &'static str {
+    if side.who.on_context { "shmem_ctx_quiet of its context" } else { "shmem_quiet" }
+}
+
+fn is_of_signal(kind: ShadowKind) -> bool {
+    kind == ShadowKind::atomic(AtomicityDomain::Signal, 8, false, kind.writes())
+}
+
+fn advice_on_atomics([first, second]: &[Side; 2]) -> String {
+    let why = match is_of_signal(first.kind) != is_of_signal(second.kind) {
+        true => "signal operations and atomic operations do not exclude each other",
+        false => "they have other types, or contexts of other atomicity domains",
+    };
+    format!(
+        "Both are atomic, but {why} (OpenSHMEM 1.6, \"Atomicity Guarantees\"). Use one kind, or order \
+         them by a barrier."
+    )
+}
+
+fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String {
+    let goes_there = |side: &Side| {
+        place.is_some_and(|place| side.who.role == ActorRole::InFlight(place.pe))
+            && (side.kind.writes() || side.kind.is_atomic())
+    };
+    match (first.in_flight, second.in_flight) {
+        (true, true) if goes_there(first) && goes_there(second) => {
+            match (first.who.on_context, second.who.on_context) {
+                (false, false) => "Nothing orders the two. shmem_fence between them would.".to_owned(),
+                (true, true) => "Nothing orders the two. If they are of one context, shmem_ctx_fence of it between them \
+                                 would, else shmem_ctx_quiet of the first one's."
+                    .to_owned(),
+                _ => format!(
+                    "Nothing orders the two, which are of two contexts. {} between them would.",
+                    quiet(first)
+                ),
+            }
+        }
+        (true, true) => format!(
+            "Nothing orders the two. {} between them would; shmem_fence orders puts and atomic operations alone, to \
+             the same PE.",
+            quiet(first)
+        ),
+        (true, false) => format!(
+            "Nothing completes {}. {} before the second access would.",
+            first.what,
+            quiet(first)
+        ),
+        _ => "Nothing orders the two. A barrier or a lock between the threads would.".to_owned(),
+    }
+}
+
+/// Returns the advice for an operation in flight on the default context and an access by another
+/// PE.
+fn advice_on_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) -> String {
+    let is_word_of_library =
+        |side: &Side| side.kind.is_of_library() && !side.kind.is_atomic() && side.nbytes <= 8;
+    if operation.kind.writes() && is_word_of_library(operation) && is_word_of_library(other) {
+        return "Nothing orders the two. If both PEs change the value, let them do it by an atomic operation such as \
+                shmem_atomic_add, or between shmem_set_lock and shmem_clear_lock; else shmem_barrier_all between \
+                the two would order them."
+            .to_owned();
+    }
+    if other.kind == ShadowKind::STORE && operation.kind.writes() {
+        return format!(
+            "Nothing orders the two. shmem_barrier_all between them would: after the store, if it prepares the memory \
+             for {0}; after {0}, if the store is to change what has arrived.",
+            operation.what
+        );
+    }
+    let is_for_target = place.is_some_and(|place| place.pe == other.who.pe);
+    if !is_for_target || !operation.kind.writes() || other.kind.writes() {
+        return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
+    }
+    let pe = other.who.pe;
+    match (operation.kind.is_atomic(), operation.what.contains("_signal")) {
+        (true, true) => format!(
+            "Nothing orders the two. shmem_signal_wait_until or shmem_signal_fetch on PE {pe} reads a signal."
+        ),
+        (true, false) => format!(
+            "Nothing orders the two. shmem_barrier_all between them would, or a wait such as shmem_wait_until on PE \
+             {pe}; shmem_atomic_fetch reads a word that others change."
+        ),
+        (false, true) => format!(
+            "Nothing orders the two. shmem_signal_wait_until for its signal before the access of PE {pe} would, or \
+             shmem_barrier_all between them."
+        ),
+        (false, false) => format!(
+            "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
+             shmem_signal_wait_until on PE {pe}; a flag that follows the put needs shmem_fence before it.",
+            operation.sources.first().map_or_else(|| "the first".to_owned(), SourceLine::to_string),
+        ),
+    }
 }

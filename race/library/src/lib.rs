@@ -5,12 +5,9 @@
 //! compiles with `-fsanitize=thread`: the library provides what such a program calls, instead of
 //! the compiler's own ThreadSanitizer, and asks for `SHMEM_CHECK=races` itself.
 
-mod at_exit;
-mod constructor;
 mod libgomp;
 mod memory_calls;
 mod next;
-mod objects;
 mod ompt;
 mod pipes;
 mod runtime;

@@ -8,7 +8,7 @@
 mod tasks;
 
 use crate::next::{Next, around_next, next};
-use crate::objects::{Tag, acquire, release, with};
+use crate::synchronization::{Tag, acquire, release, with};
 use crate::teams::{self, TEAM, barrier_begins, barrier_ends, of_team, own, part};
 use core::ffi::{CStr, c_int, c_void};
 use rushmem_race::process::{ProcessDetector, active};

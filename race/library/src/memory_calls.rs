@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
-use crate::objects::with;
+use crate::synchronization::with;
 use crate::tsan::with_place;
 use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::next::next;
-use crate::objects::{Tag, acquire, object, release, with};
+use crate::synchronization::{Tag, acquire, object, release, with};
 use crate::teams::{self, Dependence, TEAM, barrier_begins, barrier_ends, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;

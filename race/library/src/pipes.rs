@@ -6,7 +6,7 @@
 //! program has called them with a pipe.
 #![allow(unsafe_code)]
 
-use crate::objects::{Tag, acquire, object, release};
+use crate::synchronization::{Tag, acquire, object, release};
 use crate::tsan::with_place;
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;

@@ -1,7 +1,7 @@
 //! Teams of threads in an OpenMP program, over libgomp and over libomp: the objects by which they
 //! synchronize.
 
-use crate::objects::{Tag, acquire, object, release, with};
+use crate::synchronization::{Tag, acquire, object, release, with};
 use rushmem_race::private;
 use rushmem_race::process::ProcessDetector;
 use std::cell::Cell;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
-use crate::objects::{Tag, acquire, object, release, with};
+use crate::synchronization::{Tag, acquire, object, release, with};
 use core::ffi::{CStr, c_int, c_void};
 use libc::pthread_attr_t;
 use rushmem_race::actors::THREAD;

@@ -3,7 +3,7 @@
 
 use super::Region;
 use crate::next::{around_next, next};
-use crate::objects::{Tag, acquire, object, release, with};
+use crate::synchronization::{Tag, acquire, object, release, with};
 use crate::teams::{Dependence, TEAM, of_team, own};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use rushmem_race::process::active;

@@ -15,7 +15,7 @@ use task_support::process;
 use task_support::workspace::Workspace;
 
 use crate::toolchain::Toolchain;
-use crate::{archive, codegen, shared};
+use crate::{codegen, libraries};
 use files::{MANIFEST, Prefix};
 
 pub use files::{copy_file, copy_tree};
@@ -158,14 +158,14 @@ pub fn place_all_by(
         debug::separate(&prefix, &format!("bin/{name}"), tools)?;
     }
     let library = prefix.add("lib/librushmem.so.1")?;
-    shared::link(built("librushmem.a")?, &library, &tools.compiler)?;
+    libraries::link(built("librushmem.a")?, &library, &tools.compiler)?;
     debug::separate(&prefix, "lib/librushmem.so.1", tools)?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
     prefix.copy_file(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
     debug::separate(&prefix, "lib/librushmem-race.so.1", tools)?;
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
-    archive::pack(built("librushmem.a")?, &archive, tools)?;
+    libraries::pack(built("librushmem.a")?, &archive, tools)?;
     for name in OTHER_LIBRARIES {
         prefix.link("librushmem.so.1", &format!("lib/{name}.so"))?;
         prefix.link("librushmem.a", &format!("lib/{name}.a"))?;
@@ -177,7 +177,7 @@ pub fn place_all_by(
 
     prefix.copy_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
-    archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
+    libraries::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
     perf(&prefix, tools)?;
 
     prefix

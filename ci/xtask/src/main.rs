@@ -5,7 +5,6 @@
 //! not depend on how the library works inside.
 #![forbid(unsafe_code)]
 
-mod archive;
 mod bindings;
 mod book;
 mod codegen;
@@ -13,7 +12,7 @@ mod counts;
 mod demo;
 mod dist;
 mod install;
-mod shared;
+mod libraries;
 mod symbols;
 mod test;
 mod tidy;

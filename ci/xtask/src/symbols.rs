@@ -16,8 +16,7 @@ use spec::Exports;
 use task_support::process::capture;
 use task_support::workspace::Workspace;
 
-use crate::archive::WRAPPED;
-use crate::shared::VERSION as ABI;
+use crate::libraries::{VERSION as ABI, WRAPPED};
 
 #[derive(clap::Args)]
 pub struct SymbolsFlags {

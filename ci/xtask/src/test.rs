@@ -9,7 +9,6 @@ mod bare;
 mod fuzz;
 mod hosts;
 mod ordinary;
-mod outcome;
 mod release;
 mod sanitizer;
 mod session;
@@ -22,9 +21,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use task_support::workspace::Workspace;
 
-use outcome::StepOutcome;
 use session::{TestSession, Tier};
 use suites::Suites;
+use tools::StepOutcome;
 
 struct TestStep {
     name: &'static str,

@@ -6,12 +6,10 @@
 
 mod args;
 mod doctor;
-mod json;
 mod map;
 mod settings;
 mod svg;
 mod terminal;
-mod text;
 mod trace;
 mod tune;
 
@@ -62,7 +60,7 @@ fn main() -> ExitCode {
     } else if flags.transports {
         transports()
     } else if flags.json {
-        Ok(json::everything(settings::all()))
+        Ok(settings::as_json())
     } else if flags.markdown {
         Ok(settings::page())
     } else if let Some(part) = &flags.describe {
@@ -121,7 +119,7 @@ fn topology(flags: &InfoFlags) -> Result<String, String> {
     let bind_to = flags.bind_to.unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));
     let plan = plan(&machine, n_pes, map_by, bind_to);
     let map = MachineMap::new(&machine, &plan, map_by, bind_to);
-    let Some(file) = &flags.svg else { return Ok(text::draw(&map)) };
+    let Some(file) = &flags.svg else { return Ok(map::text(&map)) };
     let drawn = svg::draw(&map);
     if file.as_os_str() == "-" {
         return Ok(drawn);

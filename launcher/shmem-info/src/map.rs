@@ -1,4 +1,4 @@
-//! A machine with its PEs as nested boxes, independent of how they are drawn.
+//! A machine with its PEs as nested boxes, and these as lines of text.
 
 use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Nic, NicKind, Numa, PlacementPlan, Topology};
 
@@ -195,4 +195,46 @@ pub fn named(pes: &[u32]) -> String {
         [pe] => format!("PE {pe}"),
         _ => format!("PEs {}", short(pes)),
     }
+}
+
+/// Returns the whole map as lines of text.
+pub fn text(map: &MachineMap) -> String {
+    let mut lines = map.head.clone();
+    for socket in &map.sockets {
+        lines.push(socket.title.clone());
+        for node in &socket.nodes {
+            lines.push(format!("  {}", node.title));
+            for group in &node.groups {
+                lines.extend(group_lines(group));
+            }
+            lines.extend(node.nics.iter().map(|line| format!("    {}", nic_line(line))));
+        }
+        lines.extend(socket.nics.iter().map(|line| format!("  {}", nic_line(line))));
+    }
+    lines.extend(map.nics.iter().map(nic_line));
+    lines.extend(map.notes.iter().map(|note| format!("note: {note}")));
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn group_lines(group: &CacheGroup) -> Vec<String> {
+    let mut lines: Vec<String> = group.title.iter().map(|title| format!("    {title}")).collect();
+    let used = group.cores.iter().filter(|core| !core.pes.is_empty());
+    lines
+        .extend(used.map(|core| format!("      core of CPUs {}: {}", core.cpus, named(&core.pes))));
+    let idle = group.cores.iter().filter(|core| core.pes.is_empty()).count();
+    match idle {
+        0 => {}
+        1 => lines.push("      1 core without a PE".to_owned()),
+        _ => lines.push(format!("      {idle} cores without a PE")),
+    }
+    lines
+}
+
+fn nic_line(nic: &NicBox) -> String {
+    let users = match (nic.choice, nic.pes.is_empty()) {
+        (None, _) => "not used by PEs".to_owned(),
+        (Some(_), true) => "no PE".to_owned(),
+        (Some(_), false) => named(&nic.pes),
+    };
+    format!("NIC {} ({}): {users}", nic.name, nic.about)
 }

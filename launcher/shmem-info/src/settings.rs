@@ -1,10 +1,13 @@
-//! The settings: what each is now, what they do, and the page docs/settings.md.
+//! The settings: what each is now, what they do, the page docs/settings.md, and all of it with the
+//! transports as JSON, which `shmem-perf` keeps with what it has measured.
 
 use clap::builder::styling::Style;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::settings;
-use rushmem_transport::Setting;
-use rushmem_transport::setting::ValueSource;
+use rushmem_runtime::settings::{self, Settings};
+use rushmem_runtime::setup::on_this_machine;
+use rushmem_transport::setting::{ValueSource, environment};
+use rushmem_transport::{Provider, Setting};
+use serde_json::{Value, json};
 
 use crate::terminal::wrapped;
 
@@ -77,4 +80,31 @@ pub fn page() -> String {
         text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
     }
     text
+}
+
+/// Returns the version, the settings and the transports as JSON. Transports are left out if a
+/// setting has a value that it may not have.
+pub fn as_json() -> String {
+    let now: Vec<_> = all()
+        .filter_map(|row| settings::now(row).map(|(value, origin)| (row.name, value, origin)))
+        .map(|(name, value, origin)| {
+            json!({ "name": name, "value": value, "origin": origin.to_string() })
+        })
+        .collect();
+    let read = Settings::read(environment);
+    let found = |settings: &Settings| -> Vec<Value> {
+        let of = |provider: &Provider| match on_this_machine(settings, provider) {
+            Ok(found) => json!({ "name": provider.name, "found": found.found.to_string() }),
+            Err(why) => json!({ "name": provider.name, "missing": why.to_string() }),
+        };
+        rushmem_providers::ALL.iter().map(of).collect()
+    };
+    let transports = read.as_ref().map(found).unwrap_or_default();
+    let report = json!({
+        "name": SHMEM_VENDOR_STRING,
+        "standard": format!("{SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}"),
+        "settings": now,
+        "transports": transports,
+    });
+    format!("{report:#}\n")
 }

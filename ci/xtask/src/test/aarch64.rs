@@ -4,9 +4,9 @@
 use anyhow::Result;
 use task_support::process;
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
 use super::steps;
+use super::tools::StepOutcome;
 use crate::install::{self, Release};
 use crate::toolchain::Toolchain;
 

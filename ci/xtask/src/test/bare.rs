@@ -14,8 +14,8 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 use task_support::{needs, process};
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
+use super::tools::StepOutcome;
 
 /// Prefixes of the file names of libraries: UCX, libfabric and PMIx.
 const LIBRARIES: &[&str] = &["libucp.", "libuct.", "libucs.", "libucm.", "libfabric.", "libpmix."];

@@ -13,9 +13,8 @@ use anyhow::{Context, Result};
 use task_support::needs::CXX_COMPILER;
 use task_support::process;
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
-use super::tools;
+use super::tools::{self, StepOutcome};
 
 /// The directory of the targets, from the root.
 const DIR: &str = "ci/fuzz";

@@ -13,9 +13,9 @@ use task_support::needs::SSH;
 use task_support::workspace::TestProgram;
 use task_support::{needs, process};
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
 use super::steps::SHMEM_C;
+use super::tools::StepOutcome;
 
 /// Packages of Debian and its kin that bring sshd.
 const PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];

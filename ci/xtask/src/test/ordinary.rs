@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use task_support::{needs, process};
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
+use super::tools::StepOutcome;
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::install;
 

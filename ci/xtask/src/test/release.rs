@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
+use super::tools::StepOutcome;
 use crate::dist;
 
 /// Files of the packages that pkg-config, CMake and man find by themselves.

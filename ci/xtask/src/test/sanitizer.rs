@@ -20,10 +20,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-use super::outcome::StepOutcome;
 use super::session::TestSession;
-use super::tools;
-use crate::{install, shared};
+use super::tools::{self, StepOutcome};
+use crate::{install, libraries};
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// The programs that must be free of races, and their numbers of PEs.
@@ -88,7 +87,7 @@ fn prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = dir(session).join("prefix");
     install::copy_tree(&session.prefix, &prefix)?;
-    shared::link(&built.join("librushmem.a"), &prefix.join("lib/librushmem.so.1"), "cc")?;
+    libraries::link(&built.join("librushmem.a"), &prefix.join("lib/librushmem.so.1"), "cc")?;
     Ok(prefix)
 }
 

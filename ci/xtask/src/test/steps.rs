@@ -14,11 +14,10 @@ use task_support::needs::{
 use task_support::workspace::TestProgram;
 use task_support::{needs, process};
 
-use super::outcome::StepOutcome;
 use super::sanitizer;
 use super::session::{TestSession, Tier};
 use super::suites::Run;
-use super::tools;
+use super::tools::{self, StepOutcome};
 use crate::{bindings, book, codegen, counts, install, symbols, tidy};
 
 /// Tests of unsafe code that need no process, as arguments of `cargo miri test`. Miri finds nothing

@@ -15,8 +15,7 @@ use anyhow::{Result, bail};
 use task_support::process;
 use task_support::workspace::{TestProgram, Workspace};
 
-use super::outcome::StepOutcome;
-use super::tools::{self, TestTally};
+use super::tools::{self, StepOutcome, TestTally};
 
 /// No program of tests takes longer, soaks included. Each ends its own jobs long before.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);

@@ -1,5 +1,5 @@
-//! Toolchains that rustup can bring within a bounded wait, crates for them, and runs of tests that
-//! must not be empty.
+//! The outcome of a step; toolchains that rustup can bring within a bounded wait, crates for them,
+//! and runs of tests that must not be empty.
 
 use std::ops::AddAssign;
 use std::path::Path;
@@ -9,7 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-use super::outcome::StepOutcome;
+/// The outcome of a step that did not fail.
+pub enum StepOutcome {
+    Passed,
+    /// Left out, and why.
+    Skipped(String),
+}
 
 /// The time for which something may take to be downloaded before it counts as out of reach.
 const DOWNLOAD: Duration = Duration::from_secs(300);

@@ -1,18 +1,20 @@
 //! Examines a transport, or one of its parts, in a process of its own. A library that it opens may
 //! crash or hang, so the doctor runs each examination in a child of its own.
 
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use rushmem_runtime::settings::Settings;
 use rushmem_runtime::setup::{diagnose, on_this_machine};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Diagnosis, Verdict};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::child;
 use super::finding::{Finding, Grade};
-use super::mark;
+use super::outcome::{line, read};
 
 /// The time for which an examination may take. A provider takes up to a second, on a busy machine
 /// longer.
@@ -38,7 +40,7 @@ pub struct ExaminedPart {
 
 /// Prints the examination of a transport, or of one of its parts, for [`examine`].
 pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
-    child::prepare();
+    prepare();
     let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let provider = rushmem_providers::ALL.iter().find(|provider| provider.name == transport);
     let provider = provider.ok_or_else(|| format!("there is no transport {transport}"))?;
@@ -52,7 +54,7 @@ pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
         Err(why) => Finding::new("memory", Grade::Warning, why.to_string()),
     });
     let parts = diagnosed.parts.into_iter().map(ExaminedPart::of).collect();
-    Ok(mark::line(&Examination { found, parts, memory }))
+    Ok(line(&Examination { found, parts, memory }))
 }
 
 /// Examines a transport, or one of its parts, in a child.
@@ -64,8 +66,8 @@ pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, Strin
         std::env::current_exe().map_err(|error| format!("cannot be examined: {error}"))?;
     let mut command = Command::new(program);
     command.arg("--doctor-transport").arg(transport).args(part);
-    let text = child::printed(&mut command, LIMIT)?;
-    text.lines().find_map(mark::read).ok_or_else(|| "reports nothing".to_owned())
+    let text = printed(&mut command, LIMIT)?;
+    text.lines().find_map(read).ok_or_else(|| "reports nothing".to_owned())
 }
 
 impl ExaminedPart {
@@ -73,5 +75,62 @@ impl ExaminedPart {
         let grade = if of.verdict == Verdict::Usable { Grade::Ok } else { Grade::Unused };
         let finding = Finding { name: of.name, grade, text: of.reason, remedy: of.remedy };
         ExaminedPart { finding, is_for_many_pairs: of.is_for_many_pairs }
+    }
+}
+
+/// Prepares this process to be the child of a doctor: it ends with its parent and leaves no core
+/// file.
+fn prepare() {
+    // If a container refuses one of them, the child continues without it.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+}
+
+/// Returns what a command prints.
+///
+/// # Errors
+/// If it fails, is killed by a signal, or does not end within the limit; what it does, as the
+/// predicate of a sentence.
+fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("cannot be examined: {error}");
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    let (sender, receiver) = mpsc::channel();
+    let mut stdout = child.stdout.take().expect("it is piped");
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = stdout.read_to_end(&mut text).map(|_| text);
+        // Nobody receives it after the limit.
+        let _ = sender.send(read);
+    });
+    let Ok(text) = receiver.recv_timeout(limit) else {
+        child.kill().and_then(|()| child.wait()).map_err(failed)?;
+        return Err(format!("does not end within {} s", limit.as_secs()));
+    };
+    let status = child.wait().map_err(failed)?;
+    reader.join().expect("it does not panic");
+    match status.success() {
+        true => Ok(String::from_utf8_lossy(&text.map_err(failed)?).into_owned()),
+        false => Err(format!("fails ({status})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str, limit: Duration) -> Result<String, String> {
+        printed(Command::new("sh").args(["-c", line]), limit)
+    }
+
+    #[test]
+    fn a_child_that_fails_crashes_or_hangs_is_an_error() {
+        let long = Duration::from_secs(600);
+        assert_eq!(shell("echo 1", long), Ok("1\n".to_owned()));
+        assert_eq!(shell("exit 3", long), Err("fails (exit status: 3)".to_owned()));
+        let crashed = shell("ulimit -c 0; kill -SEGV $$", long);
+        assert_eq!(crashed, Err("fails (signal: 11 (SIGSEGV))".to_owned()));
+        let hangs = shell("exec sleep 600", Duration::from_secs(1));
+        assert_eq!(hangs, Err("does not end within 1 s".to_owned()));
     }
 }

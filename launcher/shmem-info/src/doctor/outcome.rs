@@ -1,8 +1,21 @@
-//! A job of the doctor's that has ended: what its PEs report, on which hosts, or why it failed.
+//! The reports of processes to the doctor: lines with a mark, among others that a process may
+//! print; and a job that has ended, with the reports of its PEs or the reason why it failed.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::mark;
+/// The prefix of reports.
+const MARK: &str = "doctor: ";
+
+/// Returns the line of a report.
+pub fn line(report: &impl Serialize) -> String {
+    format!("{MARK}{}\n", serde_json::to_string(report).expect("plain data"))
+}
+
+/// Returns the report of a line, if it is one of this type.
+pub fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
+    serde_json::from_str(line.strip_prefix(MARK)?).ok()
+}
 
 /// The PE that has printed a line: what `oshrun --tag-output` writes before it, as `[2@host]`, or
 /// `[2]` on one host.
@@ -45,7 +58,7 @@ impl CheckOutcome {
     pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
         let report = |line| {
             let (tag, line) = Tag::split(line)?;
-            Some((tag, mark::read(line)?))
+            Some((tag, read(line)?))
         };
         let mut reports: Vec<(Tag, T)> = self.stdout.lines().filter_map(report).collect();
         reports.sort_by_key(|(tag, _)| tag.pe);

@@ -13,10 +13,9 @@ use serde::{Deserialize, Serialize};
 use shmem::{Atomic, Max, Min, Shmem, SymArray, SymBox};
 
 use super::finding::Section;
-use super::machine;
-use super::mark::line;
-use super::socket;
-use super::timing::each;
+use super::outcome::line;
+use super::socket::{self, each};
+use super::transports;
 
 /// Repetitions of a transfer of one word, unless they take too long.
 const REPETITIONS: u32 = 300;
@@ -111,7 +110,7 @@ fn host() -> Result<HostReport, String> {
         host: host_name(),
         build: format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), digest.finish()),
         cpus: rushmem_topology::cpus_at_once(),
-        sections: machine::sections()?,
+        sections: transports::with_host()?,
     })
 }
 

@@ -1,4 +1,5 @@
-//! A plain socket between two PEs, as a measure of the network below a transport.
+//! A plain socket between two PEs, as a measure of the network below a transport, and the time of
+//! repeated calls.
 //!
 //! A PE accepts on the addresses of the interfaces that the transport `tcp` would use too, and
 //! serves only those who know a random number, which they read from its symmetric memory.
@@ -6,9 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
-
-use super::timing::each;
+use std::time::{Duration, Instant};
 
 /// Bytes of the text with a random number and addresses.
 pub const PLACE: usize = 512;
@@ -19,6 +18,8 @@ const PIECE: usize = 64 << 10;
 const PIECES: u32 = 64;
 /// The time for which connecting to an address, and each transfer, may take.
 const LIMIT: Duration = Duration::from_millis(500);
+/// The time for which the repetitions of an operation may take.
+const ENOUGH: Duration = Duration::from_millis(200);
 
 /// Accepts the peers of this PE.
 pub struct Listener {
@@ -137,6 +138,17 @@ fn measure(peer: &mut TcpStream, number: u64) -> io::Result<(f64, f64)> {
     peer.read_exact(&mut [0; WORD])?;
     let seconds = start.elapsed().as_secs_f64();
     Ok((round_trip, PIECE as f64 * f64::from(PIECES) / seconds))
+}
+
+/// Returns the seconds of one of at most `most` calls.
+pub fn each(most: u32, mut act: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut done = 0;
+    while done < most && (done == 0 || start.elapsed() < ENOUGH) {
+        act();
+        done += 1;
+    }
+    start.elapsed().as_secs_f64() / f64::from(done)
 }
 
 #[cfg(test)]

@@ -1,19 +1,27 @@
-//! The transports of this build on this machine, and what their libraries have.
+//! The transports of this build on this machine, what their libraries have, and from which size on
+//! jobs use a provider of libfabric that needs no connections.
 
 use rushmem_runtime::settings::Settings;
 use rushmem_topology::cpus_at_once;
-use rushmem_transport::Provider;
 use rushmem_transport::setting::environment;
+use rushmem_transport::{MANY_PAIRS, Provider};
 
-use super::connections;
 use super::examination::{Examination, ExaminedPart, examine};
 use super::finding::{Finding, Grade, Section};
+use super::host;
 
 /// The transport that chooses its provider by the number of connections.
 const OFI: &str = "ofi";
 
+/// Returns all findings of this machine, for a job of several machines.
+pub fn with_host() -> Result<Vec<Section>, String> {
+    let mut all = vec![host::section()];
+    all.extend(sections()?);
+    Ok(all)
+}
+
 /// Returns a section for each transport.
-pub fn sections() -> Result<Vec<Section>, String> {
+fn sections() -> Result<Vec<Section>, String> {
     let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let requested = settings.transport.as_deref();
     let all = rushmem_providers::ALL.iter();
@@ -64,7 +72,7 @@ fn section(transport: &str, examined: Examination, requested: Option<&str>) -> S
     let mut findings: Vec<Finding> = examined.parts.into_iter().map(|part| part.finding).collect();
     let is_usable = findings.iter().any(|finding| finding.grade == Grade::Ok);
     if transport == OFI && is_usable {
-        findings.push(connections::finding(cpus_at_once(), of_many.as_deref()));
+        findings.push(connections(cpus_at_once(), of_many.as_deref()));
     }
     if requested == Some(transport) && !is_usable {
         let text = format!("SHMEM_TRANSPORT is {transport}, and nothing of it is usable");
@@ -73,4 +81,66 @@ fn section(transport: &str, examined: Examination, requested: Option<&str>) -> S
     }
     findings.extend(examined.memory);
     Section { title: format!("transport {transport}: {}", examined.found), findings }
+}
+
+/// Returns the minimum number of PEs per node with which a job of two nodes would connect too many
+/// pairs.
+fn pes_per_node() -> u64 {
+    MANY_PAIRS.isqrt() + 1
+}
+
+/// Returns the minimum number of nodes with which a job of this many PEs per node would: each PE of
+/// a node makes a pair with each PE elsewhere.
+fn nodes(pes_per_node: u64) -> u64 {
+    MANY_PAIRS / (pes_per_node * pes_per_node) + 2
+}
+
+/// Returns what jobs with a PE on each of these CPUs do, where `provider` is the first that needs
+/// no connections.
+fn connections(cpus: usize, provider: Option<&str>) -> Finding {
+    let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
+    let sizes = format!(
+        "jobs of 2 nodes need more than {MANY_PAIRS} connections from a node with more than {most} PEs each, and with {cpus} \
+         PEs each from {} nodes on",
+        nodes(cpus)
+    );
+    match provider {
+        Some(provider) => Finding::ok(
+            "connections",
+            format!("{sizes}; {provider}, which needs no connections, is used there"),
+        ),
+        None => Finding::new(
+            "connections",
+            Grade::Note,
+            format!("{sizes}; if they fail, start fewer PEs per node"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_the_least_with_too_many_pairs() {
+        let pairs = |pes: u64, nodes: u64| pes * pes * (nodes - 1);
+        let pes = pes_per_node();
+        assert!(pairs(pes, 2) > MANY_PAIRS && pairs(pes - 1, 2) <= MANY_PAIRS);
+        for pes in [1, 2, 7, 33, 64] {
+            let least = nodes(pes);
+            assert!(pairs(pes, least) > MANY_PAIRS, "{pes}");
+            assert!(pairs(pes, least - 1) <= MANY_PAIRS, "{pes}");
+        }
+        assert_eq!([65, 192].map(nodes), [2, 2], "a job of one node connects nothing");
+    }
+
+    #[test]
+    fn the_provider_for_many_pairs_is_named_if_there_is_one() {
+        let with = connections(192, Some("cxi")).to_string();
+        assert!(with.contains("with more than 64 PEs each, and with 192 PEs each from 2 nodes on"));
+        assert!(with.ends_with("; cxi, which needs no connections, is used there"), "{with}");
+        let without = connections(2, None);
+        assert_eq!(without.grade, Grade::Note);
+        assert!(without.text.contains("with 2 PEs each from 1026 nodes on; if they fail"));
+    }
 }

@@ -1,12 +1,17 @@
-//! Static libraries as they are installed: one object file that shows the C names and nothing else.
+//! The libraries as they are installed.
 //!
-//! What rustc writes has every Rust symbol in it, and in librushmem.a `shmem_x` as strong as
-//! `pshmem_x`; a profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy make
-//! one object of it in which the names of the standard are weak, their twins are strong, and all
-//! others are local.
+//! A static library is one object file that shows the C names and nothing else. What rustc writes
+//! has every Rust symbol in it, and in librushmem.a `shmem_x` as strong as `pshmem_x`; a profiling
+//! tool could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it in which
+//! the names of the standard are weak, their twins are strong, and all others are local.
+//!
+//! The shared library is linked from the static library that cargo built, by a script that gives
+//! each C and Fortran name a version and hides all others. rustc passes a script without versions
+//! for its own shared libraries, beside which the linker allows no other.
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use spec::Exports;
@@ -95,4 +100,40 @@ pub fn join(
 fn write(path: &Path, names: &[String]) -> Result<()> {
     fs::write(path, names.join("\n") + "\n")
         .with_context(|| format!("could not write {}", path.display()))
+}
+
+/// The version of all symbols. It changes with the soname, when a program that was linked with an
+/// older library would no longer work; docs/installing.md has the policy.
+pub const VERSION: &str = "RUSHMEM_1";
+
+/// The flags of the shared library for the linker.
+const SHARED: [&str; 6] = [
+    "-Wl,-soname,librushmem.so.1",
+    // Threads run in it, and what it did to the program's static data outlives any dlclose.
+    "-Wl,-z,nodelete",
+    // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.
+    "-Wl,-Bsymbolic",
+    // As rustc links.
+    "-Wl,-z,relro,-z,now,-z,noexecstack",
+    "-Wl,--gc-sections,--as-needed,-O1",
+    "-Wl,--no-undefined-version",
+];
+
+/// Links librushmem.so.
+///
+/// # Errors
+/// When the compiler is missing or refuses; the message shows the command.
+pub fn link(staticlib: &Path, out: &Path, compiler: &str) -> Result<()> {
+    let (script, new) = (out.with_extension("map"), out.with_extension("new"));
+    let names: String = Exports::read().all().iter().map(|name| format!("  {name};\n")).collect();
+    let text = format!("{VERSION} {{\nglobal:\n{names}local:\n  *;\n}};\n");
+    fs::write(&script, text).with_context(|| format!("could not write {}", script.display()))?;
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words).args(["-shared", "-Wl,--whole-archive"]).arg(staticlib);
+    command.arg("-Wl,--no-whole-archive").args(SHARED);
+    command.arg(format!("-Wl,--version-script={}", script.display()));
+    run(command.arg("-o").arg(&new).args(["-lpthread", "-ldl", "-lm"]))?;
+    let placed = fs::remove_file(&script).and_then(|()| fs::rename(&new, out));
+    placed.with_context(|| format!("could not place {}", out.display()))
 }

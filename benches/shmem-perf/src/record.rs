@@ -273,11 +273,11 @@ pub struct Summary {
     pub min: f64,
     /// The median of the batches' medians, between the quartiles of all values.
     pub p50: f64,
-    /// 90 % are not above it.
+    /// The 90th percentile.
     pub p90: f64,
-    /// 99 % are not above it.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 99.9 % are not above it; of fewer than 1,000 values it is not known.
+    /// The 99.9th percentile; `None` if there are fewer than 1,000 values.
     pub p999: Option<f64>,
     /// The maximum.
     pub max: f64,

@@ -62,7 +62,7 @@ pub(crate) struct Profile {
     /// The number of connections that a process may have; 0 if endpoints need none. One takes a
     /// while to be set up.
     pub(crate) max_connections: usize,
-    /// The number of of them that may be being set up.
+    /// Connections that may be in setup at once.
     pub(crate) max_begun_connections: usize,
     /// The number of attempts to connect of which the first is refused in the completion queue, and
     /// one in the middle at once.

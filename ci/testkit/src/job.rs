@@ -79,25 +79,25 @@ impl Job {
         self
     }
 
-    /// Returns a variable in the environment of the launcher and the program.
+    /// Sets a variable in the environment of the launcher and the program.
     pub fn env(mut self, name: &str, value: impl ToString) -> Self {
         self.environment.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// Returns words before the whole command line, for example `setpriv --reuid=65534`.
+    /// Puts words before the whole command line, for example `setpriv --reuid=65534`.
     pub fn wrap<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
         self.wrapper.extend(words.into_iter().map(str::to_owned));
         self
     }
 
-    /// Returns the working directory.
+    /// Sets the working directory.
     pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.dir = Some(dir.as_ref().to_owned());
         self
     }
 
-    /// Returns the hard time limit; [`LIMIT`] where none is given.
+    /// Sets the hard time limit, which is [`LIMIT`] by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self

@@ -101,8 +101,8 @@ impl ShadowKind {
             && !(self.is_atomic() && other.is_atomic() && class(self) == class(other))
     }
 
-    /// Returns true if who conflicts with `old`, an access before this one, conflicts with this one
-    /// as well. Other threads of the PE that stores are left aside.
+    /// Returns true if every access that conflicts with `old`, which came before this one,
+    /// conflicts with this one as well. Other threads of the PE that stores are left aside.
     fn replaces(self, old: ShadowKind) -> bool {
         self == old
             || (self == ShadowKind::WRITE)
@@ -116,9 +116,9 @@ impl ShadowKind {
 pub struct ShadowRecord {
     /// The actor that makes it.
     pub actor: Actor,
-    /// When.
+    /// The epoch of the actor in which it makes the access.
     pub epoch: Epoch,
-    /// Which of eight bytes.
+    /// A bit for each of eight bytes that are accessed.
     pub mask: u8,
     /// The kind of the access.
     pub kind: ShadowKind,
@@ -158,7 +158,7 @@ impl ShadowRecord {
         self.mask & other.mask != 0 && !is_same && self.kind.conflicts(other.kind)
     }
 
-    /// Returns true if `old` need not be remembered beside this one, if it came before.
+    /// Returns true if `old`, which came before, need not be kept beside this one.
     pub fn replaces(&self, old: &ShadowRecord) -> bool {
         old.mask & !self.mask == 0 && self.kind.replaces(old.kind)
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The role of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActorRole {
-    /// A thread, by the order in which they came.
+    /// A thread, numbered in the order of the first accesses.
     Thread(u32),
     /// Puts and atomic operations in flight to a PE.
     InFlight(u32),
@@ -74,7 +74,7 @@ pub struct Thread {
     pub actor: Actor,
     /// The vector clock of the actor. Its own entry is the epoch of its next access.
     pub clock: VectorClock,
-    /// The order in which it came.
+    /// Its number, in the order of the first accesses.
     pub number: u32,
     /// The clock before its sections, and the joined clocks of those that are done.
     pub before_tasks: Option<Box<(Thread, VectorClock)>>,
@@ -108,7 +108,7 @@ impl Thread {
 pub struct EndedThread {
     /// Its actor.
     pub actor: Actor,
-    /// The order in which it came.
+    /// Its number, in the order of the first accesses.
     pub number: u32,
     /// Who knows this epoch of the actor knows all that the thread did.
     pub released: Epoch,

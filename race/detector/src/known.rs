@@ -1,10 +1,11 @@
-//! The accesses of the program that a thread has made since its epoch began, and that need not be
-//! looked at again: what almost every access is compared with, before all else.
+//! The per-thread cache of accesses that are already recorded in the thread's current epoch. Every
+//! load and store of the program is looked up here first, and almost all end here.
 //!
-//! A table of each thread has a word for eight bytes: the rest of their address, a number of the
-//! thread's epoch, and the bytes that it has not loaded and not stored yet. What is in the table
-//! is also in the shadow, or in memory that nobody watches. Whatever may change that begins a new
-//! epoch of the table: a call of the library by the thread, or a new epoch of the thread.
+//! The cache of a thread is a table with a word for each eight bytes of memory: the upper bits of
+//! their address, the number of the table's epoch, and the bytes that the thread has not loaded and
+//! not stored yet. An access in the table is also in the shadow, or is to memory that is not
+//! watched. Everything that may invalidate the table begins a new epoch of it: a call of the
+//! library by the thread, or a new epoch of the thread.
 #![allow(unsafe_code)]
 
 use crate::access::ShadowKind;
@@ -18,12 +19,12 @@ use std::sync::atomic::{
     compiler_fence,
 };
 
-/// Words of a table, for memory of 32 MiB; those that are never used take no memory.
+/// Words of a table, which covers 32 MiB. Words that are never used take no memory.
 const ENTRIES: usize = 1 << ENTRY_BITS;
 const ENTRY_BITS: u32 = 22;
-/// Actors whose accesses are known to be done.
+/// Other actors of which a thread remembers the last accesses that are complete.
 const ACTORS: usize = 8;
-/// Instructions whose places are remembered.
+/// Instructions of which a thread remembers the number of the place.
 const SITES: usize = 1 << 10;
 /// The bits of an entry: bytes that were not loaded, bytes that were not stored, the number of the
 /// epoch, the upper bits of the address.
@@ -34,33 +35,33 @@ const BYTES: u64 = (1 << EPOCH) - 1;
 /// Bits of the epoch of an actor.
 const EPOCH_BITS: u32 = Epoch::BITS;
 
-/// The table of a thread. Entries of zeros are of no epoch.
+/// The table of a thread. An entry of zeros belongs to no epoch.
 #[repr(C)]
 struct Known {
-    /// The number of the epoch, where an entry has it.
+    /// The number of the table's epoch, at the bits where an entry has it.
     epoch: Cell<u64>,
-    /// Accesses that are not counted yet.
+    /// Accesses that were not added to the counter of the job yet.
     uncounted: Cell<u64>,
     /// The thread and its epoch, as the first word of a record has them.
     stamp: Cell<u64>,
-    /// True of the first thread, which alone sets bits of pages.
+    /// True for the first thread, the only one that sets bits of pages.
     is_first: Cell<bool>,
-    /// True while the thread is in the detector, where it may have locks.
+    /// True while the thread is in the detector, where it may hold locks.
     is_recording: Cell<bool>,
-    /// The last accesses of some actors that the thread knows to be done, by the numbers of these:
-    /// the actor and its epoch.
+    /// The last accesses of other actors that this thread knows to be complete: each entry has an
+    /// actor and its epoch, at the index that the number of the actor selects.
     done: [Cell<u64>; ACTORS],
-    /// Instructions whose places are found without a search, and these.
+    /// Instructions, and the numbers of their places.
     sites: [Cell<(usize, u32)>; SITES],
     entries: [Cell<u64>; ENTRIES],
 }
 
-/// The accesses of others that a thread remembers to be done.
+/// The accesses of other actors that a thread knows to be complete.
 #[derive(Clone, Copy)]
 pub struct Done<'a>(&'a [Cell<u64>; ACTORS]);
 
 impl Done<'_> {
-    /// Returns true if the access with this first word is remembered to be done.
+    /// Returns true if the access whose record has this first word is known to be complete.
     #[inline(always)]
     pub fn has(self, first: u64) -> bool {
         let (actor, epoch) = (first >> 48, first >> 16 & u64::from(Epoch::MAX));
@@ -69,14 +70,14 @@ impl Done<'_> {
     }
 }
 
-/// Gives back the table of a thread that ends.
+/// Frees the table when its thread ends.
 struct Owner;
 
 thread_local! {
     static OWNER: OnceCell<Owner> = const { OnceCell::new() };
 }
 
-/// Accesses of threads that have ended.
+/// The number of accesses of threads that have ended.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 /// The table of the calling thread, in a word that takes two instructions to read: null if there is
@@ -192,7 +193,7 @@ pub fn add(addr: usize, nbytes: usize, kind: ShadowKind) {
     entry.set(before & !bits(addr, nbytes, kind));
 }
 
-/// Begins an epoch of the table.
+/// Empties the table, by beginning a new epoch of it.
 pub fn forget() {
     let Some(known) = table() else { return };
     let next = known.epoch.get() + (1 << EPOCH);
@@ -204,8 +205,8 @@ pub fn forget() {
     known.epoch.set(1 << EPOCH);
 }
 
-/// Gives the table the thread and its epoch, as the first word of a record has them, and whether it
-/// is the first thread.
+/// Sets the thread and its epoch, as the first word of a record has them, and whether it is the
+/// first thread.
 pub fn set_stamp(stamp: u64, is_first: bool) {
     let Some(known) = table() else { return };
     known.is_first.set(is_first);
@@ -221,8 +222,8 @@ pub fn stamp() -> u64 {
     table().map_or(0, |known| known.stamp.get())
 }
 
-/// Remembers that the thread knows the accesses of another actor to be done up to `epoch`, until
-/// its own epoch ends.
+/// Records that the accesses of another actor up to `epoch` are complete, until the epoch of this
+/// thread ends.
 pub fn add_done(actor: Actor, epoch: Epoch) {
     if let Some(known) = table() {
         let done = u64::from(actor) << EPOCH_BITS | u64::from(epoch);
@@ -230,13 +231,13 @@ pub fn add_done(actor: Actor, epoch: Epoch) {
     }
 }
 
-/// Returns true if the thread is recording an access, and was interrupted by a signal.
+/// Returns true if the thread is recording an access, so that a signal handler has called.
 #[inline]
 pub fn is_recording() -> bool {
     table().is_some_and(|known| known.is_recording.get())
 }
 
-/// Begins or ends the recording of an access, or of what orders accesses, in another way than by
+/// Begins or ends the recording of an access, or of an event that orders accesses, outside of
 /// [`recording`].
 pub fn set_recording(is_recording: bool) {
     compiler_fence(SeqCst);
@@ -246,7 +247,7 @@ pub fn set_recording(is_recording: bool) {
     compiler_fence(SeqCst);
 }
 
-/// The recording of an access by what its thread has at hand.
+/// A recording of an access that needs only the data in the table of its thread.
 pub struct Recording {
     known: &'static Known,
     /// The number of the access's place.
@@ -281,7 +282,7 @@ impl Recording {
         self.known.is_first.get()
     }
 
-    /// Returns what others have done.
+    /// Returns the accesses of other actors that are complete.
     #[inline(always)]
     pub fn done(&self) -> Done<'_> {
         Done(&self.known.done)
@@ -296,14 +297,14 @@ impl Drop for Recording {
     }
 }
 
-/// Counts an access that [`has`] was not asked for.
+/// Counts an access for which [`has`] was not called.
 pub fn count() {
     if let Some(known) = table().or_else(new_table) {
         known.uncounted.set(known.uncounted.get() + 1);
     }
 }
 
-/// Counts the first access of a thread, of which [`has`] could not, since the table is new.
+/// Counts the first access of a thread, which [`has`] could not count because there was no table.
 #[inline]
 pub fn count_first() {
     if table().is_none() {
@@ -311,7 +312,8 @@ pub fn count_first() {
     }
 }
 
-/// Returns the instruction that is remembered where this one would be, and the number of its place.
+/// Returns the entry for an instruction: the instruction that it has now, and the number of its
+/// place.
 pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
     Some(&table()?.sites[site_slot(address)])
 }

@@ -1,6 +1,6 @@
-//! The own symmetric memory of a process, as its loads and stores look at it that are not known: a
-//! compare of addresses finds those of private memory, and a word of the shadow those that are
-//! remembered already since the thread's epoch began.
+//! The symmetric memory of this process, for loads and stores that are not in the thread's cache
+//! ([`known`]): a comparison of addresses excludes private memory, and a word of the shadow tells
+//! whether the access is already recorded in the thread's epoch.
 
 use crate::access::ShadowKind;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
@@ -22,7 +22,7 @@ static OWN: OnceLock<Own> = OnceLock::new();
 /// initialization.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
-/// Begins to look: with the own segments, and the ranges of those of other PEs.
+/// Starts to watch this PE's segments, and the ranges of the mapped segments of other PEs.
 pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     let of = |segment, range: &Range<usize>| {
         let shadow = areas.from(ShadowPlace { pe, segment, offset: 0 });

@@ -1,4 +1,5 @@
-//! The detector of this process: where memory is, what is in flight, who its threads are.
+//! The detector of this process: the mapped memory of all PEs, the operations in flight, and the
+//! threads.
 
 pub mod accesses;
 mod calls;
@@ -35,7 +36,7 @@ pub struct ProcessDetector {
     reporter: Reporter,
     status: i32,
     n_pes: u32,
-    /// By address.
+    /// Sorted by address.
     mapped: Vec<Mapped>,
     contexts: Mutex<HashMap<u64, ContextFlights>>,
     /// The clocks of the objects by which threads of this process synchronize.
@@ -50,21 +51,22 @@ pub struct ProcessDetector {
 
 static PROCESS: OnceLock<ProcessDetector> = OnceLock::new();
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
-/// The process is a child that a PE has made by fork.
+/// True in a child that a PE has created by `fork`.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
-/// The program reports its loads, stores and threads.
+/// True if the program was compiled for the detector and reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
 /// The tag of a task's number as an object.
 const TASK: usize = 0xf << 60;
-/// Actors that wait before they serve another task: races between the two are not found.
+/// Actors of completed tasks that are kept before the oldest one is reused for another task. Races
+/// between these two tasks are not found.
 const SPARE: usize = 256;
 
 /// The object of all threads whose order is not known.
 const EVERYTHING: usize = 0;
 
 /// Records that the program was compiled for the detector.
-pub fn is_instrumented() {
+pub fn mark_instrumented() {
     IS_INSTRUMENTED.store(true, Relaxed);
 }
 
@@ -74,7 +76,7 @@ pub fn active() -> Option<&'static ProcessDetector> {
     if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
 }
 
-/// Detects again, after a finalize; whether there was one.
+/// Resumes the detection after a finalize. Returns false if there was no detector before.
 pub fn resume() -> bool {
     let is_known = PROCESS.get().is_some();
     if is_known {
@@ -83,14 +85,14 @@ pub fn resume() -> bool {
     is_known
 }
 
-/// Ends the detection in a child that a PE has made by fork. Its memory is a copy, and it may be
-/// killed at any time: then it must not have a lock in the shared memory.
+/// Ends the detection in a child that a PE has created by `fork`: the child may be killed at any
+/// time, and must not hold a lock in the shared memory then.
 pub extern "C" fn end_in_child() {
     IS_ACTIVE.store(false, Relaxed);
     IS_CHILD.store(true, Relaxed);
 }
 
-/// Returns the exit status of a PE that would end with 0, if a race was found, by any PE.
+/// Returns the exit status of a PE that would end with 0 although some PE has found a race.
 pub fn status() -> Option<i32> {
     let process = PROCESS.get().filter(|_| !IS_CHILD.load(Relaxed))?;
     let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
@@ -171,7 +173,7 @@ impl ProcessDetector {
         IS_ACTIVE.store(true, Relaxed);
     }
 
-    /// Ends it. The last PE prints what was checked by all of them.
+    /// Ends the detection. The last PE prints how much all of them have checked.
     pub fn close(&self) {
         self.accesses.fetch_add(known::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
@@ -222,7 +224,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Returns symmetric bytes at an address of this PE, on another one.
+    /// Returns the place on `pe` of the symmetric object that has this address on this PE.
     fn on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
             AccessedMemory::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
@@ -230,7 +232,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Calls `f`, which may order what the calling thread did with what others do, with the thread.
+    /// Calls `f` with the calling thread. `f` may order accesses of this thread with those of
+    /// others.
     fn with_thread<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         self.with_accessing(|thread| {
             self.check_pages(thread);
@@ -238,7 +241,7 @@ impl ProcessDetector {
         })
     }
 
-    /// Compares the accesses of the thread's epoch that are bits with what was recorded since.
+    /// Compares the accesses of the thread's epoch that are kept as bits with those recorded since.
     fn check_pages(&self, thread: &mut Thread) {
         if thread.pages.0 != thread.epoch() {
             return;
@@ -262,7 +265,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Calls `f` with the calling thread. Not if the thread is in the detector already.
+    /// Calls `f` with the calling thread, unless the thread is in the detector already.
     fn with_accessing<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         if self.reporter.is_over() || known::is_recording() {
             return None;

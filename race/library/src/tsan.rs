@@ -125,7 +125,7 @@ with_place! {
 /// Each object file that was compiled for the detector calls it before `main`.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_init() {
-    process::is_instrumented();
+    process::mark_instrumented();
 }
 
 /// Ignores the begin of a function. The unwinder finds the functions that are active.

@@ -1,5 +1,5 @@
-//! The begin and end of threads, and of sections and explicit tasks of OpenMP, both called tasks here:
-//! parts of a thread's work that another thread might have done.
+//! The begin and end of threads, and of sections and explicit tasks of OpenMP, both called tasks
+//! here: parts of a thread's work that another thread might have done.
 //!
 //! The actor of a thread or task that has ended serves a later one, so that clocks do not grow with
 //! each of them.
@@ -12,13 +12,13 @@ use crate::shadow::View;
 use crate::{known, private};
 use std::ops::Range;
 
-/// Threads that have ended, of which no new one knows all, before the first of them is taken
-/// nevertheless: races between these two are not found then.
+/// Threads that have ended whose actors are kept, if no new thread is ordered after all they did.
+/// Beyond that the oldest actor is reused nevertheless, and races between these two threads are not
+/// found.
 const ENDED: usize = 256;
 
 impl ProcessDetector {
-    /// Begins the calling thread, which knows what was released as `start`. Nobody else acquires
-    /// that.
+    /// Begins the calling thread, which acquires `start`. No other thread acquires that object.
     pub fn begin_thread(&self, start: usize) {
         let clock = locked(&self.objects).remove(&start).unwrap_or_default();
         let begun = THREAD.try_with(|thread| {
@@ -31,8 +31,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Returns a new thread that knows what `clock` knows, by the actor of one that has ended. That
-    /// one comes before the new one for all that know this actor.
+    /// Returns a new thread with the clock `clock` and the actor of a thread that has ended.
+    /// Accesses of the ended thread are ordered before those of the new one.
     fn serve_again(&self, clock: &VectorClock) -> Option<Thread> {
         let mut ended = locked(&self.ended);
         let knows = |old: &EndedThread| clock.of(old.actor) >= old.released;
@@ -45,7 +45,7 @@ impl ProcessDetector {
         Some(Thread { actor: old.actor, clock, number: old.number, ..Thread::default() })
     }
 
-    /// Ends the calling thread, of which those know that acquire `end`, and gives its stack back.
+    /// Ends the calling thread, which releases `end`, and forgets the accesses to its stack.
     pub fn end_thread(&self, end: usize, stack: Range<usize>) {
         let ended = self.with_thread(|thread| EndedThread {
             actor: thread.actor,
@@ -57,8 +57,8 @@ impl ProcessDetector {
         locked(&self.ended).extend(ended);
     }
 
-    /// Forgets the accesses to private memory that the program gives back, as far as the calling
-    /// thread knows them to be done: who gets the memory next comes after them.
+    /// Forgets the accesses to private memory that the program frees, as far as they are ordered
+    /// before the calling thread: the next user of the memory comes after them.
     pub fn give_back(&self, memory: Range<usize>) {
         self.with_accessing(|thread| {
             let view = View { clock: &thread.clock, fenced: &[] };

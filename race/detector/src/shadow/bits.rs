@@ -1,10 +1,10 @@
-//! The loads and stores of the last epochs of a PE's first thread are bits, one for each byte. This
-//! thread sets them without the lock, so that what it does again and again takes no record.
+//! Keeps the loads and stores of a PE's first thread, in its last epochs, as one bit for each byte.
+//! This thread sets the bits without the lock, so that repeated accesses need no records.
 //!
-//! Another access to the page changes the word of its lock before the look at the bits. The thread
-//! compares that word before it sets a bit, and again before its clock changes: of two accesses
-//! that nothing orders, one finds the other. (It may not where a third access follows the bit and
-//! precedes the comparison.)
+//! Any other access to the page changes the word of the page's lock before it reads the bits. The
+//! thread compares that word before it sets a bit, and again before its clock changes. So of two
+//! accesses that nothing orders, one finds the other, unless a third access follows the bit and
+//! precedes the comparison.
 
 use super::{
     ACTOR, Bits, CHECKED, FIRSTS, IN_PARTS, IN_PARTS_BY, KEYS, MASK, OWNER, PAGE, PAUSE, Page,
@@ -19,8 +19,8 @@ use std::sync::atomic::{
     fence,
 };
 
-/// Bits below which it costs less to record the accesses of an epoch, and for how many epochs this
-/// is done then.
+/// An epoch with fewer bits than this is cheaper to record. The next epochs, as many as this
+/// number, are recorded then.
 const FEW_BITS: u32 = 256;
 const FEW_EPOCHS: u64 = 31;
 /// The bit of an owner whose further accesses are recorded one by one.
@@ -36,14 +36,14 @@ const STORES: u64 = 1 << 63;
 const SET: u64 = 0xf << SET_SHIFT;
 const SET_SHIFT: u32 = 59;
 
-/// The result of an attempt to make an access a bit.
+/// The result of an attempt to keep an access as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// It is one.
+    /// The access is a bit now.
     Yes,
-    /// It must be recorded.
+    /// The access must be recorded.
     No,
-    /// The page must be begun, or checked, before.
+    /// The bits of the page must be begun, or checked, before.
     AfterBegin,
 }
 

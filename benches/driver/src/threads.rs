@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, ensure};
-use shmem_perf::load;
-use shmem_perf::record::{Measure, Record};
+use shmem_perf::record::{self, Measure, Record};
 use shmem_perf::statistics::Spread;
 use task_support::process;
 use task_support::workspace::{Install, Workspace};
@@ -151,7 +150,7 @@ fn job(
 
 fn measure(mut job: Command, record: &Path) -> Result<Record> {
     process::run(job.arg("--output").arg(record).stdout(Stdio::null()))?;
-    load::load(record).map_err(Error::msg)
+    record::load(record).map_err(Error::msg)
 }
 
 /// Checks that a record is complete and belongs to the requested job.

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::options;
 use crate::print::print;
-use crate::record::Record;
-use crate::{flags, load};
+use crate::record::{self, Record};
 
 /// Percent by which medians must differ, where the test knows how runs differ, and where it does
 /// not.
@@ -68,12 +68,12 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Runs the subcommand with the arguments after `compare`, and returns its exit status.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let Some(flags) = flags::parse::<CompareFlags>("shmem-perf compare", args)? else {
+    let Some(flags) = options::subcommand::<CompareFlags>("shmem-perf compare", args)? else {
         return Ok(0);
     };
     let (before, after) = sides(flags.records, flags.with)?;
     let loaded = |paths: &[PathBuf]| -> Result<Vec<Record>, String> {
-        paths.iter().map(|path| load::load(path)).collect()
+        paths.iter().map(|path| record::load(path)).collect()
     };
     let runs = (loaded(&before)?, loaded(&after)?);
     let mut all = before.iter().chain(&after).zip(runs.0.iter().chain(&runs.1));

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use clap::Parser;
 
-use crate::flags;
+use crate::options;
 use crate::print::print;
 
 /// The directory of the parts, relative to that of the program.
@@ -35,7 +35,9 @@ struct BuildFlags {
 
 /// Runs the subcommand with the arguments after `build`, and returns its exit status.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let Some(flags) = flags::parse::<BuildFlags>("shmem-perf build", args)? else { return Ok(0) };
+    let Some(flags) = options::subcommand::<BuildFlags>("shmem-perf build", args)? else {
+        return Ok(0);
+    };
     let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;
     if flags.show {
         let words = std::iter::once(command.get_program()).chain(command.get_args());

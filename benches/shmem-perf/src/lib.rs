@@ -6,16 +6,12 @@
 
 mod answer;
 mod bar;
-mod columns;
 pub mod compare;
 pub mod compile;
-mod csv;
 mod entry;
 #[cfg(test)]
 mod fixture;
-mod flags;
 mod library;
-pub mod load;
 mod machine;
 mod matrix;
 mod measure;
@@ -24,7 +20,6 @@ mod network;
 mod operation;
 mod options;
 mod output;
-mod pairs;
 mod plan;
 mod print;
 pub mod record;
@@ -35,7 +30,6 @@ mod rushmem;
 mod socket;
 pub mod statistics;
 mod text;
-mod tune;
 pub mod units;
 mod wire;
 mod world;

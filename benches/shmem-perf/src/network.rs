@@ -6,7 +6,6 @@
 //! would need the other PE once more, and the kernel does it when the process ends. Both libraries
 //! are opened at run time; where one is missing there is no floor.
 
-mod device;
 mod libfabric;
 mod route;
 mod ucx;
@@ -19,8 +18,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::device::Preference;
-use self::route::{Contact, END, END_SOURCE, NetworkRoute, TARGET, TransferMemory, source};
+use self::route::{
+    Contact, END, END_SOURCE, NetworkRoute, Preference, TARGET, TransferMemory, source,
+};
 use crate::wire::{BareWire, Direction, Exchange};
 use crate::world::BenchJob;
 

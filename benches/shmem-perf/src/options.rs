@@ -1,12 +1,14 @@
-//! The flags of a measurement.
+//! The flags of a measurement, and how those of subcommands are read.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Parser, ValueEnum};
 
 use crate::library::MOST_LANES;
 use crate::network::Network;
+use crate::print::print;
 use crate::record::Measure;
 
 /// Groups of options in the help.
@@ -270,6 +272,21 @@ impl PerfOptions {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the flags of a subcommand, or nothing after `--help`.
+pub fn subcommand<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
+    let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
+    match T::try_parse_from(all) {
+        Ok(flags) => Ok(Some(flags)),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            print(&error.to_string()).map(|()| None)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            Err(text.trim_start_matches("error: ").trim_end().to_owned())
+        }
     }
 }
 

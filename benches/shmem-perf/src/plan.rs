@@ -378,5 +378,25 @@ fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
     groups.into_iter().filter(|group| !group.subjects.is_empty()).collect()
 }
 
+/// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most; a PE that
+/// is alone is its own peer.
+pub fn pairs(n_pes: u32, which: Pairs, one: Option<(u32, u32)>, seed: u64) -> Vec<(u32, u32)> {
+    if n_pes == 1 {
+        return vec![(0, 0)];
+    }
+    let half = n_pes / 2;
+    match which {
+        Pairs::One => vec![one.unwrap_or((0, 1))],
+        Pairs::Neighbors => (0..half).map(|pair| (2 * pair, 2 * pair + 1)).collect(),
+        Pairs::All => (0..half).map(|pair| (pair, pair + half)).collect(),
+        Pairs::Random => {
+            // All PEs draw the same.
+            let mut pes: Vec<u32> = (0..n_pes).collect();
+            fastrand::Rng::with_seed(seed).shuffle(&mut pes);
+            pes.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

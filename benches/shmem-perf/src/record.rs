@@ -1,6 +1,8 @@
 //! The results of a run, and everything that is needed to repeat it: the JSON that `shmem-perf`
 //! writes and reads.
 
+use std::path::Path;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -315,6 +317,33 @@ pub struct Matrix {
     pub nbytes: u64,
     /// `from` by `to`; nothing on the diagonal and where the time was up.
     pub values: Vec<Vec<Option<f64>>>,
+}
+
+/// The beginning of a record in every format.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
+/// Returns the record in a file.
+///
+/// # Errors
+/// A sentence that says why the file is no record.
+pub fn load(path: &Path) -> Result<Record, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{name} cannot be read: {error}."))?;
+    match serde_json::from_str::<Head>(&text) {
+        Err(error) => return Err(format!("{name} is no record of shmem-perf: {error}.")),
+        Ok(Head { format }) if format != FORMAT => {
+            return Err(format!(
+                "{name} is a record of format {format}, but this shmem-perf reads format {FORMAT}."
+            ));
+        }
+        Ok(_) => {}
+    }
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{name} is no record of shmem-perf: {error}."))
 }
 
 #[cfg(test)]

@@ -13,11 +13,8 @@ mod figure;
 mod header;
 mod heat;
 mod histogram;
-mod kinds;
 mod nodes;
-mod page;
 mod rows;
-mod section;
 mod sections;
 mod source;
 mod style;
@@ -28,12 +25,14 @@ mod trace;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use maud::html;
 
+use crate::options;
 use crate::print::print;
-use crate::record::Measure;
-use crate::{flags, load};
-use figure::{Figure, file_names};
-use section::{Part, ReportSection};
+use crate::record::{self, Measure};
+use figure::{Figure, Part, ReportSection, file_names};
+use header::header;
+use source::NamedRun;
 
 /// Make one page of HTML from the records of some runs.
 #[derive(Parser)]
@@ -52,12 +51,14 @@ struct ReportFlags {
 
 /// Runs the subcommand with the arguments after `report`, and returns its exit status.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let Some(flags) = flags::parse::<ReportFlags>("shmem-perf report", args)? else { return Ok(0) };
-    let load = |path: PathBuf| load::load(&path).map(|record| (path, record));
+    let Some(flags) = options::subcommand::<ReportFlags>("shmem-perf report", args)? else {
+        return Ok(0);
+    };
+    let load = |path: PathBuf| record::load(&path).map(|record| (path, record));
     let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
     let sources = source::named(records);
     let sections = sections::sections(&sources);
-    write(&flags.output, &page::page(&sources, &sections))?;
+    write(&flags.output, &page(&sources, &sections))?;
     print(&format!("The report is in {}.\n", flags.output.display()))?;
     if let Some(dir) = flags.charts {
         std::fs::create_dir_all(&dir)
@@ -98,6 +99,26 @@ fn pictures(sections: &[ReportSection]) -> Vec<(String, String)> {
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text)
         .map_err(|error| format!("{} cannot be written: {error}.", path.display()))
+}
+
+/// Returns the report of some runs.
+fn page(runs: &[NamedRun], sections: &[ReportSection]) -> String {
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let title = format!("shmem-perf: {}", names.join(", "));
+    charts::page(
+        &title,
+        &html! {
+            (header(runs))
+            nav { @for it in sections { a href={ "#" (it.id) } { (it.title) } } }
+            @if sections.is_empty() { p { "Nothing was measured." } }
+            @for section in sections {
+                section id=(section.id) {
+                    h2 { (section.title) }
+                    @for part in &section.body { (part.markup()) }
+                }
+            }
+        },
+    )
 }
 
 #[cfg(test)]

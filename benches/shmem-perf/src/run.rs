@@ -9,14 +9,14 @@ use crate::library::{Joined, Routines};
 use crate::measure::{Bench, Wires};
 use crate::network::{ConnectedPair, Network};
 use crate::options::PerfOptions;
-use crate::output::RecordFile;
-use crate::plan::{Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
+use crate::output::{self, RecordFile};
+use crate::plan::{self, Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
 use crate::print::print;
 use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
 use crate::socket::Socket;
 use crate::wire::BareWire;
 use crate::world::BenchJob;
-use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text, tune};
+use crate::{compare, compile, machine, matrix, report, rushmem, text};
 
 /// The exit statuses of a run whose record could not be written, and of wrong flags.
 const FAILED: u8 = 1;
@@ -49,7 +49,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         Some("build") => Some(compile::run),
         Some("compare") => Some(compare::run),
         Some("report") => Some(report::run),
-        Some("tune") => Some(tune::run),
+        Some("tune") => Some(rushmem::tune),
         _ => None,
     };
     if let Some(subcommand) = subcommand {
@@ -102,7 +102,7 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }
-    let pairs = pairs::pairs(n, options.pairs, options.pair, options.seed);
+    let pairs = plan::pairs(n, options.pairs, options.pair, options.seed);
     let job = BenchJob::new(library);
     let run = Measurement::new(options, invocation, &job, pairs);
     let outcome = run.and_then(|mut run| run.all(invocation.start));
@@ -242,7 +242,7 @@ impl<'a> Measurement<'a> {
         // Better to know before anything is measured.
         let samples = options.samples.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
         let first = output.as_ref().map_or(Ok(()), |output| output.write(&record));
-        let first = first.and(samples.as_ref().map_or(Ok(()), |file| file.begin(csv::SAMPLES)));
+        let first = first.and(samples.as_ref().map_or(Ok(()), |file| file.begin(output::SAMPLES)));
         let first: Result<(), String> = job.share(0, Some(&first));
         first.map_err(|sentence| (sentence, FAILED))?;
         let bar = Bar::new(job.me == 0);
@@ -395,7 +395,7 @@ impl<'a> Measurement<'a> {
 
     fn write_samples(&mut self, subject: &Sweep, nbytes: u64, samples: &[Vec<f64>]) {
         if let Some(file) = &self.samples {
-            let written = file.append(&csv::samples(subject, nbytes, samples));
+            let written = file.append(&output::samples(subject, nbytes, samples));
             self.unwritten_samples = written.err().or(self.unwritten_samples.take());
         }
     }

@@ -2,9 +2,11 @@
 //! libraries that its transports use.
 //!
 //! `shmem-info` prints both; it is in the directory of this program or on the search path. Other
-//! libraries report neither.
+//! libraries report neither. It also measures algorithms of collectives, for `shmem-perf tune`, since no
+//! routine of OpenSHMEM selects them.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -67,6 +69,17 @@ pub fn query(library: &str) -> Option<Info> {
 
 fn parsed(text: &str, library: &str) -> Option<Info> {
     serde_json::from_str(text).ok().filter(|info: &Info| info.name == library)
+}
+
+/// Replaces this process by `shmem-info tune`; returns only if that fails.
+///
+/// # Errors
+/// If `shmem-info` is missing.
+pub fn tune(args: &[String]) -> Result<u8, String> {
+    let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("shmem-perf"));
+    let program = own.with_file_name("shmem-info");
+    let error = Command::new(&program).arg("tune").args(args).exec();
+    Err(format!("it needs {}, which is a program of Rushmem: {error}", program.display()))
 }
 
 #[cfg(test)]

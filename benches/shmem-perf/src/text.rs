@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::answer;
-use crate::columns::{aligned, paragraph};
 use crate::machine::hosts;
 use crate::operation::is_invalid;
 use crate::plan::Group;
+use crate::print::{aligned, paragraph};
 use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
 use crate::statistics::{self, FEWEST_OF_P99};
 use crate::units::{figure, size};

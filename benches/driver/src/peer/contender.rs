@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
+use shmem_perf::compile;
+use shmem_perf::record;
 use shmem_perf::statistics::Spread;
-use shmem_perf::{compile, load};
 use task_support::process;
 
 use super::suite::{Measured, Suite};
@@ -102,7 +103,7 @@ impl Contender {
                 .arg("-o")
                 .arg(&record);
             process::run(job.stdout(Stdio::null()))?;
-            let found = load::load(&record).map_err(Error::msg)?;
+            let found = record::load(&record).map_err(Error::msg)?;
             if let (Some(interface), Some(before)) = (self.suite.carrier, before) {
                 carrier::check(interface, before, &found)?;
             }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::judge::{Basis, Change, Compared, Comparison, LEVEL, runs_to_find_one_of};
-use crate::columns::{aligned, paragraph};
 use crate::naming::names;
+use crate::print::{aligned, paragraph};
 use crate::record::{Record, Series};
 use crate::units;
 

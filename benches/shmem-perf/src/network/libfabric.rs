@@ -13,8 +13,7 @@ use std::ptr::null_mut;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 
-use super::device::Preference;
-use super::route::{Contact, NetworkRoute, TransferMemory};
+use super::route::{Contact, NetworkRoute, Preference, TransferMemory};
 
 /// Operations in flight at most.
 const DEPTH: usize = 256;

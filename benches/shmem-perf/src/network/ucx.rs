@@ -9,8 +9,7 @@ use std::ptr::{null, null_mut};
 
 use ucx_sys as sys;
 
-use super::device::Preference;
-use super::route::{Contact, NetworkRoute, TransferMemory};
+use super::route::{Contact, NetworkRoute, Preference, TransferMemory};
 
 /// A worker, and its endpoint at the other PE. Neither is closed.
 pub struct UcxRoute {

@@ -167,3 +167,25 @@ fn each_team_has_a_curve_of_its_own() {
         subjects.map(|subject| (subject.name.as_str(), subject.shape.team_size)).collect();
     assert_eq!(teams, [("barrier_all", Some(4)), ("fcollect", Some(2)), ("fcollect", Some(3))]);
 }
+
+#[test]
+fn a_pe_is_in_one_pair_at_most() {
+    for which in [Pairs::One, Pairs::Neighbors, Pairs::Random, Pairs::All] {
+        for n in 2..20 {
+            let pairs = pairs(n, which, None, 7);
+            let mut pes: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+            pes.sort_unstable();
+            let n_pes = pes.len();
+            pes.dedup();
+            assert_eq!(pes.len(), n_pes, "{which:?} of {n}");
+            assert!(pes.iter().all(|&pe| pe < n));
+            assert_eq!(n_pes as u32, if which == Pairs::One { 2 } else { n / 2 * 2 });
+        }
+    }
+}
+
+#[test]
+fn one_pe_is_its_own_peer() {
+    assert_eq!(pairs(1, Pairs::All, None, 1), [(0, 0)]);
+    assert_eq!(pairs(4, Pairs::One, Some((3, 0)), 1), [(3, 0)]);
+}

@@ -3,7 +3,7 @@
 use super::chart::{self, XAxis};
 use super::curves::{Named, colored, curve, grouped, legend, named, noted};
 use super::figure::Figure;
-use super::kinds::titled;
+use super::figure::titled;
 use super::rows;
 use super::source::NamedRun;
 use super::trace::Trace;

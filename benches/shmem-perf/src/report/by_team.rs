@@ -3,7 +3,7 @@
 use super::chart::{self, XAxis};
 use super::curves::{colored, grouped, legend, named, noted};
 use super::figure::Figure;
-use super::kinds::titled;
+use super::figure::titled;
 use super::source::NamedRun;
 use crate::record::{Measure, Series, Shape};
 use crate::units;

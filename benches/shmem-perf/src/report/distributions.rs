@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::curves::{Named, all, grouped, named};
+use super::figure::Part;
 use super::figure::{Figure, legend};
 use super::histogram;
-use super::section::Part;
 use super::source::{NamedRun, called};
 use super::style::{Entry, dashes};
 use crate::record::{Measure, Point, Series};

@@ -1,8 +1,12 @@
-//! A drawing with its title and legend: a part of the page, or an SVG file of its own.
+//! A drawing with its title and legend: a part of the page, or an SVG file of its own. And the sections
+//! of the page that have such figures.
 
 use maud::{Markup, html};
 
 use super::style::Entry;
+use crate::operation::kind_of;
+use crate::record::{Measure, Series};
+use crate::units;
 use charts::drawing::{Drawing, FONT, printable, px};
 use charts::palette::{CARD, INK, SOFT};
 
@@ -110,4 +114,69 @@ pub fn file_names(figures: &[&Figure]) -> Vec<String> {
         names.extend(candidates.find(|candidate| !names.contains(candidate)));
     }
     names
+}
+
+/// A part of the page under a heading of its own.
+pub struct ReportSection {
+    pub id: &'static str,
+    pub title: &'static str,
+    /// Its charts and tables.
+    pub body: Vec<Part>,
+}
+
+/// A piece of a section.
+pub enum Part {
+    Text(Markup),
+    /// Figures side by side.
+    Figures(Vec<Figure>),
+    /// Small figures side by side.
+    SmallFigures(Vec<Figure>),
+}
+
+impl Part {
+    /// Returns the piece as a part of the page.
+    pub fn markup(&self) -> Markup {
+        let class = match self {
+            Part::Text(text) => return text.clone(),
+            Part::Figures(_) => "charts",
+            Part::SmallFigures(_) => "charts small",
+        };
+        html! { div class=(class) { @for figure in self.figures() { (figure.part()) } } }
+    }
+
+    pub fn figures(&self) -> &[Figure] {
+        match self {
+            Part::Text(_) => &[],
+            Part::Figures(figures) | Part::SmallFigures(figures) => figures,
+        }
+    }
+
+    /// Less important text.
+    pub fn note(text: &str) -> Self {
+        Part::Text(html! { p .note { (text) } })
+    }
+}
+
+/// Returns the kinds of operations of some series, in the order of their first series, each with its
+/// operations.
+pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
+    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
+    for (_, series) in series {
+        let kind = kind_of(&series.operation);
+        let at = kinds.iter().position(|(other, _)| *other == kind).unwrap_or_else(|| {
+            kinds.push((kind, Vec::new()));
+            kinds.len() - 1
+        });
+        if !kinds[at].1.contains(&series.operation) {
+            kinds[at].1.push(series.operation.clone());
+        }
+    }
+    kinds
+}
+
+/// Returns the title of a chart.
+pub fn titled(measure: Measure, kind: &str, more: &str) -> String {
+    let name = units::name(measure);
+    let of = if kind.is_empty() { String::new() } else { format!(" of {kind}") };
+    format!("{name}{of}{more}")
 }

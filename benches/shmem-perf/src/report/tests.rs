@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use roxmltree::{Document, Node};
 
+use super::figure::{Part, ReportSection};
 use super::pictures;
-use super::section::{Part, ReportSection};
 use super::sections::sections;
 use super::source::NamedRun;
 use crate::fixture;
@@ -32,7 +32,7 @@ fn runs() -> Vec<NamedRun> {
 }
 
 fn page(runs: &[NamedRun]) -> String {
-    super::page::page(runs, &sections(runs))
+    super::page(runs, &sections(runs))
 }
 
 /// Checks the body of a page, which is XML, or a picture.

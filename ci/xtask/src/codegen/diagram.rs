@@ -12,13 +12,13 @@ const OMITTED: &[&str] = &["benches/", "ci/"];
 type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// The width of the diagram.
-const WIDTH: usize = 940;
+const WIDTH: usize = 780;
 /// Distance between boxes, and from the border.
 const GAP: usize = 16;
 /// Height of a line of text.
-const LINE: usize = 17;
+const LINE: usize = 21;
 /// Imports of a box are wrapped at this many letters.
-const LETTERS: usize = 32;
+const LETTERS: usize = 26;
 
 /// A crate with those that it imports, as a box of lines of text.
 struct CrateBox<'a> {
@@ -49,7 +49,7 @@ pub fn draw(packages: &[Package]) -> String {
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" width=\"{WIDTH}\" \
-         height=\"{y}\" font-family=\"sans-serif\" font-size=\"13\" text-anchor=\"middle\">\n\
+         height=\"{y}\" font-family=\"sans-serif\" font-size=\"16\" text-anchor=\"middle\">\n\
          <title>The crates, each above those that it imports</title>\n\
          <rect width=\"{WIDTH}\" height=\"{y}\" fill=\"#fff\"/>\n{body}</svg>\n"
     )
@@ -86,8 +86,8 @@ impl<'a> CrateBox<'a> {
     }
 
     fn width(&self) -> usize {
-        let of_imports = self.imports.iter().map(|line| 15 * line.len() / 2).max().unwrap_or(0);
-        of_imports.max(9 * self.name.len()) + GAP
+        let of_imports = self.imports.iter().map(|line| 9 * line.len()).max().unwrap_or(0);
+        of_imports.max(11 * self.name.len()) + GAP
     }
 
     fn height(&self) -> usize {
@@ -107,7 +107,7 @@ impl<'a> CrateBox<'a> {
         );
         let mut line = y + (height - self.height()) / 2 + LINE;
         text += &format!(
-            "<text x=\"{middle}\" y=\"{line}\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
+            "<text x=\"{middle}\" y=\"{line}\" font-size=\"17\" font-weight=\"bold\">{}</text>\n",
             self.name
         );
         for imports in &self.imports {

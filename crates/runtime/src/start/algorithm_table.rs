@@ -1,5 +1,5 @@
-//! The table of algorithms of a job: what the environment forces, then the rows of the file that it
-//! names, then what is built in. Digests of the first two show whether all PEs have the same.
+//! The table of algorithms of a job: the algorithms that settings force, then the rows of a file,
+//! then the built-in rows. Digests of the first two show whether they are the same on all PEs.
 
 use crate::job::digest;
 use crate::settings::Settings;
@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The largest file of rows, far more than `shmem-perf tune` writes.
+/// Maximum size of a file of rows in bytes, far more than `shmem-perf tune` writes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Returns the table that the settings describe.
+/// Builds the table from the settings.
 ///
 /// # Errors
-/// If the file cannot be read or is no table.
+/// If the file cannot be read, or has an invalid row.
 pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     let mut table = Table::default();
     settings.force(&mut table);
@@ -45,7 +45,7 @@ fn read(file: &str) -> io::Result<String> {
     }
 }
 
-/// Returns a digest of what is forced.
+/// Returns a digest of the algorithms that settings force.
 pub(super) fn forced(table: &Table) -> u64 {
     rows(table, |origin| origin == RowOrigin::Forced)
 }
@@ -61,7 +61,7 @@ fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())
 }
 
-/// Reports the algorithms that are chosen with these facts.
+/// Logs the algorithms that the table chooses with these facts.
 pub(super) fn show(table: &Table, facts: &ChoiceFacts) {
     if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
         for (operation, rows) in table.described(facts) {

@@ -1,8 +1,8 @@
 //! The choice of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs exchange what they found and try the same candidates in the same order. A candidate is
-//! chosen if every PE could open it and transfer data over it. Every step ends with an exchange of
-//! its result, so that no PE continues alone.
+//! All PEs exchange what they have found and try the same candidates in the same order. A candidate
+//! is chosen if every PE can open it and transfer data over it. Every step ends with an exchange of
+//! its result, so that all PEs take the same next step.
 #![allow(unsafe_code)]
 
 pub(crate) mod path;
@@ -44,10 +44,10 @@ pub struct OnThisMachine {
     pub amos: String,
 }
 
-/// Returns what this machine has of a transport.
+/// Finds whether a transport is available on this machine.
 ///
 /// # Errors
-/// Why it is unavailable.
+/// If it is not available; the reason.
 pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThisMachine, Error> {
     let found = (provider.available)(&ProcessHost::default())?;
     let amos = match ways(settings.amos, provider, found.hardware_amos) {
@@ -57,7 +57,7 @@ pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThi
     Ok(OnThisMachine { found, amos })
 }
 
-/// The functions by which a transport reports to this process.
+/// The functions that a transport calls in this process.
 const CALLBACKS: Callbacks = Callbacks {
     arrived: flags::ring_own,
     arrived_at: |pe| flags::area().ring(pe),
@@ -123,7 +123,8 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     ))
 }
 
-/// Explains why a provider was chosen, given those that are preferred to it and why they were not.
+/// Explains why a provider was chosen, given the providers that are preferred to it and why these
+/// were not chosen.
 fn why_chosen(
     requested: Option<&str>,
     providers: &[&Provider],
@@ -132,11 +133,12 @@ fn why_chosen(
     if let Some(requested) = requested {
         return format!("SHMEM_TRANSPORT is {requested}");
     }
-    let each = passed_over
-        .iter()
-        .map(|(place, why)| format!("{} is not chosen: {why}", providers[*place].name));
-    let each: Vec<String> = each.collect();
-    if each.is_empty() { "every PE has it".to_owned() } else { each.join("; ") }
+    if passed_over.is_empty() {
+        return "every PE has it".to_owned();
+    }
+    let reason =
+        |(index, why): &(usize, String)| format!("{} is not chosen: {why}", providers[*index].name);
+    passed_over.iter().map(reason).collect::<Vec<String>>().join("; ")
 }
 
 /// Returns the providers that this program can use.
@@ -145,7 +147,7 @@ fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
     providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
 }
 
-/// Returns what this PE finds, if that matters for the choice.
+/// Returns the findings of this PE that matter for the choice.
 fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     let requested = settings.transport.clone().unwrap_or_default();
     let amos = settings.amos.map_or("", Amos::name).to_owned();
@@ -156,7 +158,7 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
         if !offer.requested.is_empty() && offer.requested != provider.name {
             continue;
         }
-        // A library that would not be chosen is not opened, since opening it has side effects.
+        // A library that cannot be chosen is not opened, since opening it has side effects.
         let found = (any_device || !provider.opens_libraries).then(|| (provider.available)(&host));
         if matches!(found, Some(Ok(Found { hardware_amos: true, .. }))) {
             offer.hardware_amos.push(provider.name.to_owned());
@@ -185,7 +187,7 @@ fn exchange<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// Returns the data that PEs have sent.
+/// Decodes the data of all PEs. Ends the job with an error if a PE has another version.
 fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
     match records.try_map(|bytes| decode(format, &bytes)) {
         Ok(records) => records,
@@ -220,10 +222,10 @@ struct Tried {
     transport: Box<dyn Transport>,
 }
 
-/// Returns the transport of a provider with the first of its parts that works.
+/// Returns the transport of a provider over the first of its parts that works on all PEs.
 ///
 /// # Errors
-/// When none works on all PEs; why, for each.
+/// If none does; the reason for each.
 fn first_that_works(
     call: Call,
     job: &Job,
@@ -248,7 +250,7 @@ fn first_that_works(
     Err(failures.iter().map(failure).collect::<Vec<_>>().join("; "))
 }
 
-/// Returns which parts of a provider do not work, and their common reason.
+/// Names the parts of a provider that do not work for the same reason, and the reason.
 fn failure((parts, why): &(Vec<String>, String)) -> String {
     match parts.as_slice() {
         [] => why.clone(),
@@ -257,17 +259,18 @@ fn failure((parts, why): &(Vec<String>, String)) -> String {
     }
 }
 
-/// A part of a provider, and the ways to carry out atomic operations to try over it.
+/// A part of a provider, and the candidates for carrying out atomic operations over it.
 struct Candidate {
     /// `None` for a provider without parts.
     part: Option<String>,
     ways: Vec<AmoPath>,
 }
 
-/// Returns the parts of a provider that all PEs have, best first, and the ways to try over each.
+/// Returns the parts of a provider that all PEs have, best first, with the candidates for atomic
+/// operations over each.
 ///
 /// # Errors
-/// When there is none; why, for each way. It is the same on all PEs.
+/// If there is none; the reason for each candidate. The text is the same on all PEs.
 fn agreed_parts(
     call: Call,
     job: &Job,
@@ -298,10 +301,11 @@ fn described(provider: &Provider, part: Option<&str>) -> String {
     format!("the transport {}{part}", provider.name)
 }
 
-/// Returns the transport of a part with the first way to carry out atomic operations that works.
+/// Returns the transport of a part with the first candidate for atomic operations that works on all
+/// PEs.
 ///
 /// # Errors
-/// When none works on all PEs; why, for each.
+/// If none does; the reason for each.
 fn with_first_way(
     call: Call,
     job: &Job,
@@ -364,7 +368,7 @@ fn attempt(
     Ok(Tried { endpoint, transport })
 }
 
-/// The record of a PE: its address and the keys of its segments, by their numbers.
+/// What a PE sends to its peers: its address, and the keys of its segments by number.
 #[derive(Serialize, Deserialize)]
 struct Announced {
     address: Vec<u8>,
@@ -377,7 +381,7 @@ impl Announced {
     }
 }
 
-/// A transport that is open here, and what the others need to know.
+/// A transport that this PE has opened, and what its peers need to know.
 struct OpenTransport {
     transport: Box<dyn Transport>,
     announced: Announced,
@@ -427,15 +431,15 @@ fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport,
     }
     let mut announced = Announced { address: transport.address(), keys: Default::default() };
     for (segment, base, nbytes) in segments {
-        // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
-        // for them, as it has the same ones.
+        // SAFETY: the segment is mapped for the life of the process, except for holes in the static
+        // data. All PEs have the same holes, so no peer accesses them.
         let key = unsafe { transport.register(segment, base, nbytes) }?;
         announced.keys[segment as usize] = key.0;
     }
     Ok(OpenTransport { transport, announced })
 }
 
-/// Connects to all PEs, and makes the endpoint of the library.
+/// Connects to all PEs, and creates the endpoint of the library.
 fn connected(
     transport: &mut dyn Transport,
     directory: Arc<Directory>,
@@ -463,9 +467,8 @@ fn probed(
     Ok(endpoint)
 }
 
-/// Returns how long the test of a transport may take: longer than a silent host is waited for,
-/// since a NIC may take seconds to connect; and where PEs outnumber the CPUs, each of them needs a
-/// CPU first.
+/// Returns the time limit of the probe: longer than `SHMEM_HOST_LIMIT`, since a NIC may take
+/// seconds to connect; and longer still if PEs outnumber the CPUs, since each of them has to run.
 fn probe_limit(job: &Job) -> Duration {
     let machines = job.session().nodes().clone();
     let n_local = machines.size(machines.node_of(job.me.0));
@@ -474,7 +477,7 @@ fn probe_limit(job: &Job) -> Duration {
     3 * job.settings.host_limit + turns
 }
 
-/// Warns of transports that were tried and do not work, since another one may be slower.
+/// Warns of transports that were tried and do not work, since the chosen one may be slower.
 fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     for (place, why) in tried.iter().filter(|_| job.me == Pe(0)) {
         let name = providers[*place].name;
@@ -482,8 +485,8 @@ fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     }
 }
 
-/// Warns if the chosen transport, at this place, uses no RDMA device although a PE has one: for
-/// example, because another PE has none, or because a library is not installed.
+/// Warns if the chosen transport uses no RDMA device although a PE has one: for example, because
+/// another PE has none, or because a library is not installed.
 fn warn_of_unused_devices(
     job: &Job,
     offers: &[Offer],
@@ -507,7 +510,7 @@ fn warn_of_unused_devices(
     );
 }
 
-/// Prints with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.
+/// Logs, for `SHMEM_DEBUG=2`, why each provider was chosen or not.
 fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[(usize, String)]) {
     if job.me != Pe(0) || !rushmem_log::is_on(rushmem_log::Level::DEBUG) {
         return;

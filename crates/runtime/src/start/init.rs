@@ -1,4 +1,4 @@
-//! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
+//! Initialization (OpenSHMEM 1.6, §9.1.1): counts inits, and makes the steps of a first one.
 #![allow(unsafe_code)]
 
 use super::{connect, join};
@@ -26,16 +26,16 @@ pub fn init(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
 }
 
-/// `shmem_init_thread` (§9.2.1): as init. Returns the level that is provided, which is the one that
-/// the first init requested; `None` if `requested` is not a level.
+/// `shmem_init_thread` (§9.2.1): works as [`init`]. Returns the provided thread level, which is the
+/// one that the first init has requested; `None` if `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
     let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
     levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
-/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do
-/// nothing. A child process that exits is not the program. A PE that exits with another status than
-/// 0 while others go on does not finalize: that is a failure, which ends the job.
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls have no
+/// effect. A PE that exits with another status than 0 while others go on is not finalized: it has
+/// failed, which ends the job.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if process::inits() > 0 {
         return;
@@ -49,7 +49,8 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     leave::count_start(finalize_at_exit);
 }
 
-/// Counts an init; the first one joins the job, the first one after a last finalize returns to it.
+/// Counts an init. The first one joins the job; the first one after the last finalize returns to
+/// it.
 fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
     if process::is_child() {
         job::refuse_child(call);
@@ -85,7 +86,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     address::open(heap, heap_bytes, observed);
     caller::initialized_here();
     process::increment_inits();
-    // Other PEs may enter by another routine.
+    // Other PEs may call another routine here, so the name of the call is fixed.
     barrier_all(call!("shmem_init"));
     status::enter(Stage::Initialized);
     statistics::start(call, job);
@@ -111,12 +112,12 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
         }
     };
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
-    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are
-    // the blocks that it handed out.
+    // SAFETY: the heap is mapped for the life of the process. Its last allocator is gone, and no PE
+    // uses the blocks of that one any more.
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
     *job.allocator() = Some(if job.settings.checks() { allocator.guarded() } else { allocator });
     connect::connect(call, job, providers);
-    // Behind the handlers of the libraries that transports have opened.
+    // After the libraries of transports have installed their handlers.
     crash::install_for(job);
     job
 }

@@ -64,8 +64,8 @@ struct Identified {
     layout: Option<Layout>,
 }
 
-/// Reads the environment, learns from the launcher which PE this is, and sets up what a process
-/// needs from then on: its identity in messages, its exit, its log.
+/// Reads the environment, gets the number of this PE from the launcher, and sets up the process:
+/// its identity in messages, its exit handler, its log.
 fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
     let settings = Settings::read(environment);
     if let Ok(Settings { debug: Some(filter), .. }) = &settings {
@@ -124,15 +124,15 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
 }
 
 impl Identified {
-    /// Lays out this PE's memory; with receive buffers of single teams where `threads` of every PE
-    /// may be in several collectives at once.
+    /// Lays out this PE's memory. With `threads` there are receive buffers for single teams, since
+    /// threads of a PE may be in several collectives at once.
     fn lay_out(&mut self, threads: bool) {
         let page = self.settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
         self.areas = Areas::new(self.n_pes, if threads { RECEIVE_BUFFER_SETS } else { 1 });
         self.layout = Layout::new(self.settings.symmetric_size, self.areas.nbytes(), page);
     }
 
-    /// Sends the record of this PE to all PEs, and receives theirs.
+    /// Exchanges the records of all PEs.
     fn exchange(mut self) -> Exchanged {
         let call = self.call;
         let mut secret = [0; 32];
@@ -171,7 +171,7 @@ impl Identified {
         };
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
         if records.position(|record| threads(record) != threads(&own)).is_some() {
-            // Some PEs have reserved memory for larger areas than others.
+            // Some PEs have laid out larger areas than others.
             self.lay_out(false);
             let without =
                 |record| StartupRecord { reserved: Vec::new(), reserved_pages: None, ..record };
@@ -203,12 +203,12 @@ impl Identified {
         pages.filter(|_| all)
     }
 
-    /// Returns how many CPUs the PEs of a machine may use together.
+    /// Returns the number of CPUs that the PEs of a machine may use together.
     fn usable_cpus(&self, machine: u32, records: &Records<StartupRecord>) -> usize {
         locality::cpus_of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
 
-    /// Returns the share of each of them, or 0 if they outnumber these CPUs.
+    /// Returns the number of CPUs for each PE of a machine; 0 if PEs outnumber the CPUs.
     fn cpus_per_pe(&self, machine: u32, records: &Records<StartupRecord>) -> u32 {
         let share = self.usable_cpus(machine, records) / self.machines.size(machine) as usize;
         u32::try_from(share).unwrap_or(u32::MAX)
@@ -253,8 +253,8 @@ struct Exchanged {
 }
 
 impl Exchanged {
-    /// Ends the job if a value that must be equal differs between PEs; otherwise looks for an
-    /// address at which all can have the heap.
+    /// Ends the job with an error if a value that must be equal differs between PEs; otherwise
+    /// agrees on the address of the heap.
     fn agree(self) -> Compatible {
         let Exchanged { identified, reserved, pages, records } = self;
         let (call, me) = (identified.call, identified.me);
@@ -296,7 +296,7 @@ impl Exchanged {
     }
 }
 
-/// A PE that fits the others.
+/// A PE that is compatible with all others.
 struct Compatible {
     identified: Identified,
     /// The reserved range at the address that all PEs use for the heap, if there is one.
@@ -452,14 +452,14 @@ impl Published {
     }
 }
 
-/// Returns whether some PE's static data are not in shared memory although it shares a node with
-/// others, which therefore need a transport.
+/// Returns true if the static data of some PE are not in shared memory although it shares a node
+/// with others, which need a transport for them.
 fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
     let is_apart = |pe| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
     (0..nodes.n_pes()).any(is_apart)
 }
 
-/// Returns who shares memory with whom: the PEs of a machine, unless the environment splits it.
+/// Returns the nodes of the job: the PEs of each machine, unless a setting splits it.
 fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
     let n_pes = machines.n_pes();
     let sizes = match settings.onnode {

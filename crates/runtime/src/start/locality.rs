@@ -1,5 +1,6 @@
-//! Finds what is near this PE: the CPUs that it may use, the memory of its slice, and its NIC. The
-//! CPUs that the PEs of a node may use together decide if a PE may spin.
+//! Where this PE is on its machine: counts the CPUs that it may use, places its memory, and chooses
+//! its NIC. The number of CPUs that the PEs of a node may use together decides whether a PE may
+//! spin.
 //!
 //! On a machine with one NUMA node and one NIC, it reads only a few files; hwloc is opened only if
 //! there is something to choose. The launcher binds the PE to its CPUs.
@@ -23,9 +24,9 @@ pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
     }
 }
 
-/// Decides which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs
-/// `beside`. All of them come to the same result without communication, since they read the
-/// topology of the same machine.
+/// Chooses the NIC that this PE prefers. `beside` has the CPUs of all PEs of the machine, and
+/// `local` is the number of this PE among them. The PEs assign NICs without communication, since
+/// they read the topology of the same machine.
 pub(super) fn choose_nic<'a>(
     preference: &NicPreference,
     beside: impl Iterator<Item = &'a Cpus>,
@@ -46,7 +47,7 @@ pub(super) fn choose_nic<'a>(
 fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
     let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
     if homes.len() == 1 {
-        // It is the only PE: the library of its network may use several NICs at once.
+        // A single PE has no preference: the library of the network may use several NICs at once.
         return None;
     }
     let machine = match statics::own().of_static_program() {
@@ -65,12 +66,12 @@ fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic
     Some(NicName { name, port, interface })
 }
 
-/// The CPUs that one PE may use.
+/// The CPUs that a PE may use.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cpus {
-    /// The number of them that it may use at once, by affinity and cgroup quota.
+    /// The number of CPUs that the PE may use at once, by affinity and cgroup quota.
     pub(super) at_once: usize,
-    /// Which ones, by affinity: bit `i % 64` of word `i / 64`.
+    /// The CPUs of its affinity: CPU `i` is bit `i % 64` of word `i / 64`.
     pub(super) mask: Vec<u64>,
 }
 
@@ -87,8 +88,8 @@ pub(super) fn usable_cpus() -> Cpus {
     Cpus { at_once, mask }
 }
 
-/// Returns how many CPUs the PEs of a node may use together. A PE that a launcher bound to one CPU
-/// does not restrict the others, but a quota below its affinity applies to the whole node.
+/// Returns the number of CPUs that the PEs of a node may use together. Affinities add up, but a
+/// quota that is below the affinity of a PE applies to all PEs of the node.
 pub(super) fn cpus_of_node<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
     let mut all: Vec<u64> = Vec::new();
     let mut quota = usize::MAX;

@@ -12,17 +12,17 @@ use rushmem_transport::setting::{ValueSource, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
 use std::path::Path;
 
-/// The prefixes of our variables, the present and the deprecated one.
+/// The present and the deprecated prefix of our variables.
 const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
 
-/// A variable of SOS that is nearly one of ours.
+/// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
 const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 
-/// The interfaces that sockets may use.
+/// The setting of the network interfaces for TCP.
 const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
-/// Prints a warning of each setting without effect and of an MPI that cannot start any more, and on
-/// request the settings.
+/// Prints a warning for each setting without effect and for an MPI that cannot start any more, and
+/// if requested the version and the settings.
 pub(super) fn print_lines(chosen: &Settings, providers: &[Provider]) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in found(of_providers.clone()) {
@@ -79,7 +79,7 @@ fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     warnings
 }
 
-/// Returns a warning for each name that is nearly a known one.
+/// Returns a warning for each name that is similar to a known one.
 fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
     let mut unknown: Vec<String> = set
         .filter(|name| rest(name).is_some() && !known.contains(&name.as_str()) && name != FOREIGN)
@@ -92,8 +92,8 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.into_iter().filter_map(warning).collect()
 }
 
-/// Returns a warning if `named`, which the variable `variable` names, is not among those that are
-/// there. Where the kernel shows none, nothing is known.
+/// Returns a warning if the value `named` of a variable is not in the list `there`, unless that is
+/// empty: then the kernel does not show what there is.
 fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
@@ -106,8 +106,8 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     ))
 }
 
-/// Returns the one that is most similar to `name`, if one is similar enough for a misspelling.
-/// `part` is what is compared of each.
+/// Returns the candidate that is most similar to `name`, if it may be a misspelling of it. `part`
+/// returns the part of a candidate that is compared.
 fn likely<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,
@@ -119,7 +119,7 @@ fn likely<'a>(
     (distance <= most).then_some(likely)
 }
 
-/// Returns what follows the prefix of a variable like ours.
+/// Returns the rest of a name behind one of our prefixes.
 fn rest(name: &str) -> Option<&str> {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
 }

@@ -1,7 +1,8 @@
-//! A transfer of every kind to a peer, whose outcome decides whether a transport works.
+//! The probe of a transport: a transfer of every kind to a peer, which decides whether the
+//! transport works.
 //!
-//! It goes to a line of the peer's internal area that this PE alone writes. It has a time limit,
-//! since a provider may try forever to connect and report nothing.
+//! The transfers use words of the peer's internal area to which only this PE writes. They have a
+//! time limit, since a provider may try to connect forever without reporting an error.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -15,19 +16,19 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{Builder, scope};
 use std::time::Duration;
 
-/// Words that are put and read back.
+/// The number of words that are put and read back.
 const WORDS: usize = 4;
 
-/// The time limit is counted in sleeps of this length, so that the time of a process that is
-/// stopped does not count.
+/// The length of the sleeps in which the time limit is counted, so that the time during which the
+/// process is stopped does not count.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs a `test` that waits for `pe`. If it is not over after `limit`, the transport gives the PE
-/// up, which ends the test with an error; a test that does not end even then is within a call of
-/// the provider, and the job ends.
+/// Runs `test`, which waits for `pe`. After `limit` the transport abandons `pe`, which ends the
+/// test with an error. If the test does not end even then, a call of the provider blocks, and the
+/// job ends with an error.
 ///
 /// # Errors
-/// Those of the test, or when the kernel refuses a thread.
+/// The errors of the test; also if no thread can be started.
 pub(super) fn limited(
     call: Call,
     transport: &dyn Transport,
@@ -59,7 +60,7 @@ pub(super) fn limited(
     })
 }
 
-/// Sleeps for as long as this; false if the test is over before.
+/// Sleeps for `limit`. Returns false if the test is over before.
 fn sleeps(limit: Duration, is_over: &Receiver<()>) -> bool {
     let mut left = limit;
     while !left.is_zero() {
@@ -90,7 +91,7 @@ pub(super) fn transfer(
         let offset = (areas.probe(me) + word * 8) as u64;
         RemoteAddr { segment: Segment::Internal, offset }
     };
-    // Other numbers for each pair, so that no other's are taken for them.
+    // The values differ for each pair of PEs, so that those of another pair are not accepted.
     let seed = (u64::from(me.0) << 32 | u64::from(pe.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let sent: [u64; WORDS] = std::array::from_fn(|i| seed ^ (i as u64 + 1));
     let mut found = [0u64; WORDS];
@@ -110,7 +111,7 @@ pub(super) fn transfer(
     let mut amo = |op, operand| {
         let (dest, width, old) = (at(WORDS), AmoWidth::Eight, OldValue::Returned);
         let request = AmoRequest { dest, width, op, operand, condition: 0, old };
-        // SAFETY: the old value is returned.
+        // SAFETY: the request names no destination of the old value.
         unsafe { endpoint.amo(pe, request) }.map_err(failed("an atomic operation on"))
     };
     amo(AmoOp::Swap, seed)?;

@@ -1,5 +1,5 @@
-//! Decides which transports are tried, and in which order: a pure function of what all PEs found,
-//! so that all PEs come to the same result.
+//! Decides which transports are tried, and in which order: a pure function of what all PEs have
+//! found, so that the result is the same on all PEs.
 
 use rushmem_transport::Provider;
 use serde::{Deserialize, Serialize};
@@ -15,33 +15,33 @@ pub(super) enum Availability {
     Rdma,
 }
 
-/// The information of one PE for the choice.
+/// What one PE contributes to the choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Offer {
-    /// The transport that its environment asks for, by its name; empty for `auto`.
+    /// The name of the transport that its environment requests; empty for `auto`.
     pub(super) requested: String,
     /// The executor of atomic operations that its environment requests, as text; empty for `auto`.
     pub(super) amos: String,
     /// The state of each provider; empty if its environment requests one.
     pub(super) seen: Vec<Availability>,
-    /// The providers, by their names, whose networks carry out atomic operations in hardware here,
-    /// if that matters.
+    /// The names of the providers whose networks carry out atomic operations in hardware on this
+    /// PE, if that matters.
     pub(super) hardware_amos: Vec<String>,
 }
 
-/// The result, which is the same on all PEs.
+/// The result of the choice, the same on all PEs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// The providers to try, best first, by their places in the list.
+    /// The providers to try, best first, as indices in the list.
     pub(super) candidates: Vec<usize>,
     /// The providers that are not tried, and why.
     pub(super) passed_over: Vec<(usize, String)>,
 }
 
-/// The choice. `providers` are in the order of preference.
+/// Makes the choice. `providers` are in the order of preference.
 ///
 /// # Errors
-/// When PEs request different transports, or nothing is left to try; a sentence.
+/// If PEs request different transports, or if no provider is left to try; a sentence.
 pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selection, String> {
     let shown = |requested: &str| if requested.is_empty() { "auto" } else { requested }.to_owned();
     let settings = |offer: &Offer| {
@@ -89,7 +89,7 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
     }
 }
 
-/// Returns the reason why `auto` does not choose a provider of which the PEs found this.
+/// Returns why `auto` does not try a provider with this availability on the PEs; `None` if it does.
 fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     let absent: Vec<Result<(), String>> = seen
         .iter()
@@ -108,12 +108,12 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     })
 }
 
-/// Returns the parts of a provider that fit on all PEs, best first as on PE 0, and for each the
-/// ways over which it does. `offers` has for each PE and way the parts that fit there, or why none
-/// does.
+/// Returns the parts of a provider that all PEs can use, in the order of PE 0, and for each part
+/// the candidates for atomic operations with which they can. `offers` has, for each PE and
+/// candidate, the parts that the PE can use, or why it can use none.
 ///
 /// # Errors
-/// When no part fits on all PEs; why, for each way.
+/// If there is no common part; the reason for each candidate.
 pub(super) fn parts(
     n_ways: usize,
     offers: &[Vec<Result<Vec<String>, String>>],
@@ -149,8 +149,8 @@ pub(super) fn parts(
     if agreed.is_empty() { Err(whys.join("; ")) } else { Ok(agreed) }
 }
 
-/// Returns as text which PEs met which obstacle; `None` if none did. PEs with one obstacle are
-/// named together.
+/// Describes which PEs have failed for which reason; `None` if none has. PEs with the same reason
+/// are named together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
     let mut whys: Vec<&String> = Vec::new();
     for why in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
@@ -173,7 +173,7 @@ fn pes(are: impl Iterator<Item = bool>) -> Vec<u32> {
     are.zip(0..).filter(|(is, _)| *is).map(|(_, pe)| pe).collect()
 }
 
-/// Returns PEs by their numbers, the first few of many, and the verb that follows.
+/// Lists PEs, of many only the first ones, followed by a verb in the singular or plural.
 fn listed(pes: &[u32], one: &str, several: &str) -> String {
     const SHOWN: usize = 4;
     let named: Vec<String> = pes.iter().take(SHOWN).map(|pe| format!("PE {pe}")).collect();
@@ -257,7 +257,7 @@ mod tests {
         let agreed = |offers: &[Vec<Result<Vec<String>, String>>]| parts(offers[0].len(), offers);
         let found = agreed(&[vec![has(&["a", "b", "c"])], vec![has(&["c", "b"])]]);
         assert_eq!(found, Ok(vec![("b".to_owned(), vec![0]), ("c".to_owned(), vec![0])]));
-        // The first way is the better one over a part, but no other part goes before.
+        // Over one part the first candidate is better, but the order of the parts comes first.
         let network = || vec![has(&["a"]), has(&["a", "b"])];
         let found = agreed(&[network(), network()]);
         assert_eq!(found, Ok(vec![("a".to_owned(), vec![0, 1]), ("b".to_owned(), vec![1])]));

@@ -111,8 +111,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     let context = context.cast();
     // SAFETY: the kernel passes valid pointers.
     let crash = unsafe { Crash::of(signal, info, context) };
-    // SAFETY: `gettid` has no preconditions.
-    let thread = unsafe { libc::gettid() };
+    let thread = rustix::thread::gettid().as_raw_nonzero().get();
     match REPORTS.compare_exchange(0, thread, AcqRel, Acquire) {
         // SAFETY: `context` is from the kernel.
         Ok(_) => unsafe { report(&crash, context) },

@@ -69,8 +69,8 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     // SAFETY: a set of signals.
     unsafe { libc::sigdelset(blocked, task.crash.signal) };
     handle(task.crash.signal, task.handler);
-    // SAFETY: `gettid` has no preconditions. The C library has cached the number of the original.
-    let thread = unsafe { libc::gettid() };
+    // The C library has cached the number of the original.
+    let thread = rustix::thread::gettid().as_raw_nonzero().get();
     // The signal is blocked until the context is restored.
     // SAFETY: sends a signal to this thread, the only one of its process.
     unsafe { libc::syscall(libc::SYS_tgkill, thread, thread, task.crash.signal) };

@@ -58,8 +58,7 @@ impl Crash {
         let address = unsafe { info.si_addr() }.addr();
         // SAFETY: the caller promises that the kernel has passed it.
         let registers = unsafe { Registers::of(context) };
-        // SAFETY: `gettid` has no preconditions.
-        let thread = unsafe { libc::gettid() };
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let is_first_thread = thread.cast_unsigned() == std::process::id();
         Crash {
             signal,

@@ -55,6 +55,8 @@ enum Task {
     Tidy,
     /// Count instructions of short routines, on a node and over a network
     Counts(counts::CountsFlags),
+    /// Measure small operations where CPUs are crowded
+    BenchCrowded(bench_driver::crowded::CrowdedFlags),
     /// Compare with another OpenSHMEM
     BenchPeer(bench_driver::peer::PeerFlags),
     /// Measure what the race detector costs
@@ -86,6 +88,7 @@ fn run(task: Task) -> Result<()> {
         Task::Symbols(flags) => symbols::run(flags),
         Task::Tidy => tidy::run(),
         Task::Counts(flags) => counts::run(flags),
+        Task::BenchCrowded(flags) => bench_driver::crowded::run(flags, install::into),
         Task::BenchPeer(flags) => bench_driver::peer::run(flags, install::into),
         Task::BenchRaces(flags) => bench_driver::races::run(flags, install::into),
         Task::BenchSize(flags) => bench_driver::size::run(flags, install::into),

@@ -1,0 +1,90 @@
+/* Times of small operations between PE 0 and the last PE, while the others wait in a barrier: what
+ * they take where PEs outnumber the processors, or where other processes compute beside them.
+ * shmem-perf reports the median, which does not show that some operations wait for a time slice:
+ * this program reports means. It prints one line for each operation, in nanoseconds.
+ *
+ * `crowded busy` computes until it is killed, without a library: a neighbor.
+ */
+#define _GNU_SOURCE
+#include "timing.h"
+
+enum { AT_ONCE = 20, WORDS = 64, STOP = 32 };
+
+static const double LIMIT = 0.3e9; /* nanoseconds for each operation */
+
+static long *words;
+static int me, peer;
+
+static void put(long turn)
+{
+    shmem_long_p(words + 8, turn, peer);
+    shmem_quiet();
+}
+
+static void get(long turn)
+{
+    (void)turn;
+    (void)shmem_long_g(words + 8, peer);
+}
+
+static void fetch_add(long turn)
+{
+    (void)turn;
+    (void)shmem_long_atomic_fetch_add(words + 16, 1, peer);
+}
+
+static void round_trip(long turn)
+{
+    if (me == 0)
+        shmem_long_p(words, turn, peer);
+    shmem_long_wait_until(words, SHMEM_CMP_EQ, turn);
+    if (me != 0)
+        shmem_long_p(words, turn, peer);
+}
+
+/* `operate` is called by PE 0, and also by the last PE if `is_mutual`, until PE 0 ends it. */
+static void measure(const char *name, void (*operate)(long), int is_mutual)
+{
+    const int is_last = me == shmem_n_pes() - 1;
+    memset(words, 0, WORDS * sizeof *words);
+    shmem_barrier_all();
+    long turn = 0;
+    const double start = now();
+    if (me == 0 || (is_mutual && is_last))
+        for (long part = 1; words[STOP] >= 0; part++) {
+            for (int i = 0; i < AT_ONCE; i++)
+                operate(++turn);
+            const long next = now() - start < LIMIT ? part : -1;
+            if (me == 0)
+                words[STOP] = next;
+            if (me == 0 && is_mutual)
+                shmem_long_p(words + STOP, next, peer);
+            else if (is_mutual)
+                while (words[STOP] >= 0 && words[STOP] < part)
+                    shmem_long_wait_until(words + STOP, SHMEM_CMP_NE, part - 1);
+        }
+    const double end = now();
+    shmem_barrier_all();
+    if (me == 0)
+        report(name, (end - start) / turn);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "busy") == 0)
+        for (volatile unsigned long value = 1;;)
+            value = value * 6364136223846793005 + 1442695040888963407;
+    shmem_init();
+    me = shmem_my_pe();
+    if (shmem_n_pes() < 2)
+        give_up("it takes 2 PEs or more");
+    peer = me == 0 ? shmem_n_pes() - 1 : 0;
+    words = symmetric(WORDS * sizeof *words);
+    measure("put", put, 0);
+    measure("get", get, 0);
+    measure("fetch_add", fetch_add, 0);
+    measure("round_trip", round_trip, 1);
+    shmem_free(words);
+    shmem_finalize();
+    return 0;
+}

@@ -126,6 +126,22 @@ typedef struct {
 
 /* A non-blocking collective that was not yet waited for. */
 typedef struct rushmem_req *shmemx_req_t;
+
+/* NVSHMEM and rocSHMEM: the unique id of a job, here a printable text that ends with a null byte. */
+typedef struct { char text[128]; } shmemx_uniqueid_t;
+
+/* What shmemx_init_attr needs; the thread level is SHMEM_THREAD_SINGLE unless it is changed. */
+typedef struct {
+    int rank;
+    int nranks;
+    int requested;
+    int provided;
+    shmemx_uniqueid_t uniqueid;
+    uint64_t reserved[8];
+} shmemx_init_attr_t;
+
+#define SHMEMX_UNIQUEID_INITIALIZER { \"\" }
+#define SHMEMX_INIT_ATTR_INITIALIZER { -1, 0, 0, 0, { \"\" }, { 0 } }
 #endif
 
 ";

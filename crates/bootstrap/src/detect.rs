@@ -7,6 +7,7 @@
 
 use crate::env;
 use crate::error::Error;
+use crate::meeting::{Attendance, attendance_by_variables};
 use std::fmt;
 
 /// The way by which this process joins its job.
@@ -32,6 +33,8 @@ pub(crate) enum JoinRoute {
     },
     /// PMIx.
     Pmix,
+    /// The meeting that variables name.
+    Meeting(Attendance),
 }
 
 impl fmt::Display for JoinRoute {
@@ -43,6 +46,9 @@ impl fmt::Display for JoinRoute {
             }
             JoinRoute::Port { address, id } => write!(f, "PMI at {address} for process {id}"),
             JoinRoute::Pmix => f.write_str("PMIx"),
+            JoinRoute::Meeting(Attendance { place, pe, n_pes, .. }) => {
+                write!(f, "the meeting at {place:?} for PE {pe} of {n_pes}")
+            }
         }
     }
 }
@@ -88,6 +94,9 @@ pub(crate) fn route(
     lookup: Lookup<'_>,
     is_socket: impl Fn(i32) -> bool,
 ) -> Result<JoinRoute, Error> {
+    if let Some(attendance) = attendance_by_variables(lookup)? {
+        return Ok(JoinRoute::Meeting(attendance));
+    }
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
     let wire = protocol != Protocol::Pmix;
     if wire && let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok()) {
@@ -192,8 +201,8 @@ const LOST_PMIX: &str = "but PMIx cannot reach the others, since PMIX_NAMESPACE 
                          SHMEM_BOOTSTRAP names another protocol: start the program with that launcher directly, with \
                          SHMEM_BOOTSTRAP unset, or with oshrun";
 const NO_PROTOCOL: &str = "but offers neither PMI nor PMIx, so that each process would be a job of its own: enable one \
-                           of them in that launcher, or start the program with oshrun";
-const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2";
+                           of them in that launcher, start the program with oshrun, or set SHMEM_JOB and SHMEM_JOB_SECRET";
+const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2, or set SHMEM_JOB and SHMEM_JOB_SECRET";
 
 #[cfg(test)]
 mod tests;

@@ -29,6 +29,18 @@ pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 /// The setting that chooses a [`crate::Protocol`].
 pub const BOOTSTRAP: &str = "SHMEM_BOOTSTRAP";
 
+/// Host and port of the meeting of a job, or its unique id.
+pub const JOB: &str = "SHMEM_JOB";
+
+/// The rank of this process in that job.
+pub const RANK: &str = "SHMEM_RANK";
+
+/// The number of processes in that job.
+pub const SIZE: &str = "SHMEM_SIZE";
+
+/// The secret of that job.
+pub const JOB_SECRET: &str = "SHMEM_JOB_SECRET";
+
 /// Number of an inherited socket that leads to a PMI-1 or PMI-2 launcher.
 pub const PMI_FD: &str = "PMI_FD";
 

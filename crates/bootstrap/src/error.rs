@@ -179,6 +179,68 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// The variables of a job that processes form by them are wrong.
+    /// Remedy: set what the message names.
+    #[error("{0}")]
+    JobVariables(String),
+    /// This process cannot serve the meeting of a job.
+    /// Remedy: correct what the cause names: addresses, descriptors, or threads.
+    #[error(
+        "this process cannot serve the meeting of its job ({cause}){}",
+        after_local_failure(.0),
+        cause = .0
+    )]
+    Serving(#[source] io::Error),
+    /// PE 0 cannot serve the meeting at the place that the user has named.
+    #[error(
+        "PE 0 cannot listen at SHMEM_JOB={at} ({cause}): name its own host and a free port there"
+    )]
+    MeetingPlace {
+        /// Host and port.
+        at: String,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// No meeting is where the unique id leads.
+    #[error(
+        "nobody serves the job of this unique id ({tried}): the id is of another job or of one that has ended, or its \
+         process has ended, or a firewall is between; make an id for each job, in a process that lives as long as the job"
+    )]
+    NoMeeting {
+        /// Each address and what came of it.
+        tried: String,
+    },
+    /// Nobody serves the meeting where the variable leads.
+    #[error(
+        "PE 0 does not serve the job at SHMEM_JOB ({tried}) within {} s: start it there, give all processes the same \
+         SHMEM_JOB and SHMEM_JOB_SECRET, or raise SHMEM_JOIN_LIMIT",
+        limit.as_secs_f64()
+    )]
+    NobodyServes {
+        /// Each address and what came of it.
+        tried: String,
+        /// The time for which this PE has tried.
+        limit: Duration,
+    },
+    /// The meeting refuses this process.
+    /// Remedy: the message ends with it.
+    #[error("{0}")]
+    NotWelcome(String),
+    /// The process that serves the meeting has ended.
+    #[error(
+        "the process that serves the meeting of this job ended before all PEs had come: look at its output"
+    )]
+    MeetingGone,
+    /// The meeting does not begin within the time limit, and does not say why.
+    #[error(
+        "the process that serves the meeting of this job has not answered for {} s: it is stopped, or gets no processor",
+        limit.as_secs_f64()
+    )]
+    SilentMeeting {
+        /// The time for which this PE has waited.
+        limit: Duration,
+    },
     /// This process has opened its session already.
     /// Remedy: initialize one copy of the library in a process.
     #[error("this process has joined its job already")]

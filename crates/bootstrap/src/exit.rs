@@ -11,14 +11,18 @@ pub enum Exit {
     Status(i32),
     /// This signal killed it.
     Signal(i32),
+    /// Its connection has ended, and nobody who could know has said how the process did.
+    Unknown,
 }
 
 impl Exit {
-    /// Returns the status a shell shows for it: the exit status, or 128 + signal.
+    /// Returns the status a shell shows for it: the exit status, or 128 + signal; 1 if it is not
+    /// known.
     pub fn status(self) -> i32 {
         match self {
             Exit::Status(status) => status,
             Exit::Signal(signal) => 128 + signal,
+            Exit::Unknown => 1,
         }
     }
 }
@@ -28,6 +32,7 @@ impl fmt::Display for Exit {
         match self {
             Exit::Status(status) => write!(f, "exited with status {status}"),
             Exit::Signal(signal) => write!(f, "was killed by {}", signal_name(*signal)),
+            Exit::Unknown => f.write_str("ended, or its host is gone,"),
         }
     }
 }

@@ -6,12 +6,13 @@
 //! and can end the whole job.
 //!
 //! [`proto`] and [`server`] are the two sides of Rushmem's own protocol, without any I/O; `oshrun`
-//! runs the server. Under other process managers the session uses PMI-1, PMI-2 or PMIx, depending
-//! on the environment.
+//! runs the server, or a [`meeting`] where no launcher is. Under other process managers the session
+//! uses PMI-1, PMI-2 or PMIx, depending on the environment.
 //!
 //! This crate does not interpret records, maps no memory, and does not depend on an async runtime,
 //! since it is part of `librushmem`.
 
+mod base64;
 mod detect;
 pub mod env;
 mod error;
@@ -20,6 +21,7 @@ pub mod host_limit;
 mod inherited;
 mod link;
 mod managed;
+pub mod meeting;
 pub mod nodes;
 mod peer_process;
 pub mod proto;
@@ -36,4 +38,4 @@ pub use managed::is_open_mpi_shut_out;
 pub use nodes::NodeMap;
 pub use peer_process::PeerProcess;
 pub use records::{MAX_RECORD, Records};
-pub use session::{Aborter, JobSession, aborter_without_session, is_managed};
+pub use session::{Aborter, JobSession, Joining, aborter_without_session, is_managed};

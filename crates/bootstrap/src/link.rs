@@ -1,10 +1,10 @@
-//! A PE's end of its connection to `oshrun`, or to another PE of its node: any thread can send
-//! whole frames, and one thread receives messages.
+//! A PE's end of its connection to `oshrun`, to another PE of its node, or to the meeting of its
+//! job: any thread can send whole frames, and one thread receives messages.
 //!
 //! It knows frames and the socket, but never the messages or their order.
 
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use crate::proto::{self, Decoder};
 /// The sending half, shared by all threads of the PE.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    stream: UnixStream,
+    stream: OwnedFd,
     /// Held while a frame is on its way, so that frames stay whole.
     turn: Mutex<()>,
 }
@@ -50,8 +50,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(stream: UnixStream) -> Link {
-        let sender = Arc::new(Sender { stream, turn: Mutex::new(()) });
+    pub(crate) fn new(stream: impl Into<OwnedFd>) -> Link {
+        let sender = Arc::new(Sender { stream: stream.into(), turn: Mutex::new(()) });
         Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER), received: 0 }
     }
 
@@ -75,14 +75,14 @@ impl Link {
             if let Some(message) = self.decoder.take()? {
                 return Ok(message);
             }
-            match (&self.sender.stream).read(&mut bytes) {
+            match rustix::io::read(&self.sender.stream, &mut bytes) {
                 Ok(0) => return Err(Error::Lost(ErrorKind::UnexpectedEof.into())),
                 Ok(nbytes) => {
                     self.received += nbytes as u64;
                     self.decoder.push(&bytes[..nbytes]);
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::Lost(error)),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::Lost(error.into())),
             }
         }
     }

@@ -41,6 +41,7 @@ use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
 use rendezvous::{NodeConnections, Rendezvous};
 use watch::LivenessConnections;
+pub(crate) use watch::without_signals;
 use wire::Dialect;
 
 /// One PE's membership.
@@ -57,7 +58,7 @@ pub(crate) struct Managed {
     round: u32,
 }
 
-/// Returns the manager that the environment leads to; `None` where it leads nowhere.
+/// Returns the manager that the environment leads to; `None` where it leads to none.
 pub(crate) fn manager(
     route: JoinRoute,
     protocol: Protocol,
@@ -67,7 +68,7 @@ pub(crate) fn manager(
     let limit = time_left::ANSWER;
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match route {
-        JoinRoute::Alone => Ok(None),
+        JoinRoute::Alone | JoinRoute::Meeting(_) => Ok(None),
         JoinRoute::Pmix if !opens_libraries => Err(Error::PmixStatic),
         JoinRoute::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
@@ -206,6 +207,13 @@ impl Managed {
         to: Receivers,
         record: &[u8],
     ) -> Result<Option<Records>, Error> {
+        if self.nodes.n_nodes() > 1
+            && let Some(records) = self.manager.exchange(record)
+        {
+            let is_first = self.nodes.local_index(self.manager.pe()) == 0;
+            let receives = to == Receivers::All || is_first;
+            return Ok(Some(records?).filter(|_| receives));
+        }
         let gathered = self.peers.gather(record)?;
         let whole = match gathered {
             Some(ours) if self.nodes.n_nodes() > 1 => Some(self.exchange_nodes(&ours)?),
@@ -269,11 +277,13 @@ impl Managed {
     /// Reports that the last finalize is done.
     pub(crate) fn finalized(&self) {
         self.watch.finalized();
+        self.manager.finalized();
     }
 
     /// Records that initialization is entered again.
     pub(crate) fn resumed(&self) {
         self.watch.resumed();
+        self.manager.resumed();
     }
 
     /// Reports that the process is about to exit in good order.

@@ -41,9 +41,22 @@ pub enum Receivers {
     FirstOfNode,
 }
 
-/// A message of a PE to its launcher.
+/// A message of a PE to its launcher, or to the meeting of its job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromPe {
+    /// First message to a meeting, which learns from it which PE this is.
+    Join {
+        /// The PE's number.
+        pe: u32,
+        /// Number of PEs in the job.
+        n_pes: u32,
+        /// The PE's process.
+        pid: u32,
+        /// The name of its host.
+        host: String,
+        /// This process serves the meeting.
+        serves: bool,
+    },
     /// First message of a session: the PE has entered initialization.
     Hello {
         /// The PE's process, which a wrapper may stand in front of.
@@ -105,7 +118,7 @@ pub enum FromPe {
     },
 }
 
-/// A message of a launcher to a PE.
+/// A message of a launcher, or of the meeting of the job, to a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
     /// The answer to [`FromPe::Hello`].
@@ -121,6 +134,16 @@ pub enum FromLauncher {
         round: u32,
         /// The record of every PE.
         records: Records,
+    },
+    /// The meeting does not let this process join.
+    Refused {
+        /// The reason and the remedy: a sentence.
+        why: String,
+    },
+    /// The job ends, and this process with it: a meeting cannot kill it.
+    End {
+        /// Exit status of the job.
+        status: i32,
     },
 }
 

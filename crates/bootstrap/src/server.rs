@@ -99,6 +99,8 @@ struct PeState {
 /// One job.
 #[derive(Debug)]
 pub struct Server {
+    /// Who speaks in messages.
+    speaker: &'static str,
     nodes: NodeMap,
     hosts: Vec<String>,
     pes: Vec<PeState>,
@@ -146,6 +148,7 @@ impl Server {
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
         let messages = Messages::new(nodes.n_pes());
         Server {
+            speaker: "oshrun",
             nodes,
             hosts,
             pes,
@@ -160,6 +163,12 @@ impl Server {
             statuses: None,
             messages,
         }
+    }
+
+    /// Names somebody else than `oshrun` as the speaker of messages.
+    #[must_use]
+    pub fn speaking_as(self, speaker: &'static str) -> Server {
+        Server { speaker, ..self }
     }
 
     /// Returns where the statuses of PEs are, once PE 0 has mapped the memory of its node.
@@ -211,7 +220,7 @@ impl Server {
             };
             // Cause: a signal has killed the PE, such as SIGSEGV. Remedy: run it in a debugger, or
             // with `SHMEM_CHECK=1`.
-            let message = format!("oshrun: {} {exit}{before}", self.name(pe));
+            let message = format!("{}: {} {exit}{before}", self.speaker, self.name(pe));
             return self.end(self.status, Some(message));
         }
         let others_run = self.pes.iter().any(|other| other.exit.is_none());
@@ -228,14 +237,16 @@ impl Server {
             let name = self.name(pe);
             // Cause: a PE ends while others go on, with `exit` or a return from `main`. Remedy:
             // call `shmem_finalize` or `shmem_global_exit`.
-            let message = format!("oshrun: {name} {exit} before shmem_finalize{before}");
+            let message = format!("{}: {name} {exit} before shmem_finalize{before}", self.speaker);
             return self.end(self.status, Some(message));
         }
         if !others_run && self.status == 0 && phase == Phase::Unfinalized {
             // Cause: the program ends without `shmem_finalize`.
-            let message =
-                "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
-            return Some(Decision::Warn { message: message.to_string() });
+            let message = format!(
+                "{}: warning: no PE called shmem_finalize; call it before the program ends",
+                self.speaker
+            );
+            return Some(Decision::Warn { message });
         }
         self.left_behind()
     }
@@ -254,7 +265,8 @@ impl Server {
             1 => "; 1 other PE failed, too".to_owned(),
             n => format!("; {n} other PEs failed, too"),
         };
-        Some(format!("oshrun: {} {exit} without calling shmem_init{others}", self.name(failed)))
+        let (speaker, name) = (self.speaker, self.name(failed));
+        Some(format!("{speaker}: {name} {exit} without calling shmem_init{others}"))
     }
 
     /// Returns what to add to the message about a failed PE: the transport that it was opening, or
@@ -385,7 +397,8 @@ impl Server {
             (_, FromPe::Hello { .. }) => decisions.extend(self.end(
                 1,
                 Some(format!(
-                    "oshrun: {} started a second OpenSHMEM program in one job: give each program an oshrun of its own",
+                    "{}: {} started a second OpenSHMEM program in one job: give each program an oshrun of its own",
+                    self.speaker,
                     self.name(pe)
                 )),
             )),
@@ -456,7 +469,8 @@ impl Server {
             let waiting = self.pes.iter().position(|pe| pe.record.is_some())?;
             format!("while PE {waiting} waits for it")
         };
-        self.end(self.status, Some(format!("oshrun: {} {exit} {missed}", self.name(behind as u32))))
+        let (speaker, name) = (self.speaker, self.name(behind as u32));
+        self.end(self.status, Some(format!("{speaker}: {name} {exit} {missed}")))
     }
 
     fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
@@ -464,12 +478,12 @@ impl Server {
             128 + signal,
             // Cause: this signal was sent to oshrun. Remedy: none is needed; a batch system may
             // have sent it at a time limit.
-            Some(format!("oshrun: the job was ended by {}", signal_name(signal))),
+            Some(format!("{}: the job was ended by {}", self.speaker, signal_name(signal))),
         )
     }
 
     fn violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
-        self.end(1, Some(format!("oshrun: {} sent {what}", self.name(pe))))
+        self.end(1, Some(format!("{}: {} sent {what}", self.speaker, self.name(pe))))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
 use crate::managed::{self, Ender, Managed, Manager};
+use crate::meeting::{self, Attendance, MeetingLimits};
 use crate::nodes::NodeMap;
 use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, Receivers};
 use crate::records::{MAX_RECORD, Records};
@@ -38,16 +39,42 @@ enum Membership {
     Managed(Managed),
 }
 
+/// The way by which a process joins its job.
+#[derive(Debug)]
+pub struct Joining<'a> {
+    /// Chooses among process managers.
+    pub protocol: Protocol,
+    /// The program can open shared libraries, as PMIx needs: a statically linked one cannot.
+    pub opens_libraries: bool,
+    /// Under a process manager the other PEs of the node get this file
+    /// ([`take_node_files`](JobSession::take_node_files)).
+    pub file: Option<BorrowedFd<'a>>,
+    /// The meeting that the program has named, which counts where `oshrun` has not started the
+    /// process.
+    pub meeting: Option<Attendance>,
+    /// Limits of time of a meeting.
+    pub limits: MeetingLimits,
+}
+
+impl Default for Joining<'_> {
+    fn default() -> Self {
+        Joining {
+            protocol: Protocol::Any,
+            opens_libraries: true,
+            file: None,
+            meeting: None,
+            limits: MeetingLimits::default(),
+        }
+    }
+}
+
 /// Set once by the first open of this process.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl JobSession {
-    /// Joins the job that the environment shows: that of `oshrun` or of a process manager that
-    /// speaks PMI-1, PMI-2 or PMIx, or a job of this one PE when no launcher is there. `protocol`
-    /// chooses among process managers.
-    ///
-    /// `opens_libraries` says whether the program can open shared libraries, as PMIx needs: a
-    /// statically linked one cannot.
+    /// Joins the job that the environment shows or the program has named: that of `oshrun`, of a
+    /// meeting, or of a process manager that speaks PMI-1, PMI-2 or PMIx, or a job of this one PE
+    /// when there is nothing of the kind.
     ///
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
@@ -55,17 +82,12 @@ impl JobSession {
     /// has named it, which is before the other PEs are met: what goes wrong from then on has to
     /// end the whole job.
     ///
-    /// Under a process manager the other PEs of the node get `file`
-    /// ([`take_node_files`](JobSession::take_node_files)).
-    ///
     /// # Errors
     /// When a launcher shows several processes but no way to reach them, since this one must not
     /// take itself for a job of its own; when a descriptor that a launcher should have left is
     /// missing; when the launcher or a PE of this node does not answer; at the second call.
     pub fn open(
-        protocol: Protocol,
-        opens_libraries: bool,
-        file: Option<BorrowedFd<'_>>,
+        joining: &Joining<'_>,
         identified: impl FnOnce(u32, Aborter),
     ) -> Result<JobSession, Error> {
         if OPENED.swap(true, Ordering::SeqCst) {
@@ -73,11 +95,11 @@ impl JobSession {
         }
         let (session, by) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
             (JobSession::join(Link::new(socket), Some(memory))?, "oshrun's protocol")
-        } else if let Some(manager) = find_manager(protocol, opens_libraries)? {
+        } else if let Some(manager) = find_manager(joining)? {
             identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
             let n_pes = manager.n_pes();
             rushmem_log::debug!(n_pes, "the process manager answers");
-            let session = JobSession::managed(Managed::join(manager, file)?);
+            let session = JobSession::managed(Managed::join(manager, joining.file)?);
             rushmem_log::debug!(n_nodes = session.nodes.n_nodes(), "the PEs of the node have met");
             return Ok(session);
         } else {
@@ -107,6 +129,7 @@ impl JobSession {
             }
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
             FromLauncher::Gathered { .. } => Err(Error::Unexpected("records")),
+            _ => Err(Error::Unexpected("a message of a meeting")),
         }
     }
 
@@ -179,6 +202,7 @@ impl JobSession {
                 Err(Error::Unexpected("the records of another exchange"))
             }
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a second welcome")),
+            _ => Err(Error::Unexpected("a message of a meeting")),
         }
     }
 
@@ -309,13 +333,18 @@ impl JobSession {
     }
 }
 
-/// Returns the process manager that has started this process; `None` where none has.
-fn find_manager(
-    protocol: Protocol,
-    opens_libraries: bool,
-) -> Result<Option<Box<dyn Manager>>, Error> {
-    let route = detect::route(protocol, &lookup, inherited::is_socket)?;
-    rushmem_log::debug!(?protocol, "the environment shows {route}");
+/// Returns the process manager that has started this process, or the meeting of its job; `None`
+/// where there is neither.
+fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error> {
+    let &Joining { protocol, opens_libraries, limits, .. } = joining;
+    let route = match &joining.meeting {
+        Some(attendance) => JoinRoute::Meeting(attendance.clone()),
+        None => detect::route(protocol, &lookup, inherited::is_socket)?,
+    };
+    rushmem_log::debug!(?protocol, "the program or the environment shows {route}");
+    if let JoinRoute::Meeting(attendance) = &route {
+        return Ok(Some(Box::new(meeting::attend(attendance, limits)?)));
+    }
     match managed::manager(route, protocol, opens_libraries) {
         // One process needs nobody's library.
         Err(Error::PmixMissing { .. } | Error::PmixStatic)
@@ -327,10 +356,11 @@ fn find_manager(
     }
 }
 
-/// Returns whether the environment leads to a process manager. Nothing is taken from it.
+/// Returns whether the environment leads to a process manager or to a meeting, or the program has
+/// named one. Nothing is taken from the environment.
 pub fn is_managed() -> bool {
     let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
-    route.is_ok_and(|route| route != JoinRoute::Alone)
+    route.is_ok_and(|route| route != JoinRoute::Alone) || meeting::is_attended()
 }
 
 fn lookup(name: &str) -> Option<String> {

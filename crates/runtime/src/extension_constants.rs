@@ -22,3 +22,5 @@ pub const _SHMEM_ALLTOALLS_SYNC_SIZE: c_int = 1;
 pub const SHMEMX_REQ_NULL: usize = 0;
 /// Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call.
 pub const SHMEMX_MALLOC_NO_BARRIER: c_long = 4;
+/// NVSHMEM and rocSHMEM: flag of shmemx_init_attr: the attributes name the job by a unique id.
+pub const SHMEMX_INIT_WITH_UNIQUEID: c_int = 1;

@@ -4,6 +4,7 @@
 //! A new setting is a row here. It reads the environment only through the function that it is
 //! given.
 
+use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits, UniqueId};
 use rushmem_bootstrap::{Protocol, env, host_limit, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
@@ -180,6 +181,30 @@ settings! {
     bootstrap: Protocol = env::BOOTSTRAP, &[], Some("auto");
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
         |value| Protocol::parse(value?), Protocol::EXPECTED;
+    /// The meeting of a job that processes form without a launcher.
+    job: Option<String> = env::JOB, &[], None;
+        "form a job without a launcher: the host and a free port of the process with rank 0, such as node1:5000, the same for all \
+         processes, or a unique id that one of them has made";
+        |value| Some(value.map(str::to_owned)), "a host and a port, or a unique id";
+    /// The rank of this process in such a job.
+    rank: Option<String> = env::RANK, &[], None;
+        "with SHMEM_JOB, the rank of this process; by default the one that torchrun (RANK), Flux (FLUX_TASK_RANK), Slurm \
+         (SLURM_PROCID) or an Indexed Job of Kubernetes (JOB_COMPLETION_INDEX) has set";
+        |value| Some(value.map(str::to_owned)), "a number";
+    /// The number of processes of such a job.
+    size: Option<String> = env::SIZE, &[], None;
+        "with SHMEM_JOB, the number of processes; by default the one that torchrun (WORLD_SIZE), Flux (FLUX_JOB_SIZE) or Slurm \
+         (SLURM_STEP_NUM_TASKS) has set";
+        |value| Some(value.map(str::to_owned)), "a number";
+    /// The secret of such a job.
+    job_secret: Option<String> = env::JOB_SECRET, &[], None;
+        "with a host and a port in SHMEM_JOB, a text that only the processes of the job know, or @ and the name of a file that \
+         holds it";
+        |value| Some(value.map(str::to_owned)), "a text, or @ and the name of a file";
+    /// The time for which PEs of such a job wait for each other.
+    join_limit: Duration = meeting::LIMIT_VARIABLE, &[], Some(meeting::LIMIT_DEFAULT);
+        "how long the PEs of a job without a launcher (SHMEM_JOB, or a unique id) wait for those that have not come";
+        |value| time_limit::parse(value?), time_limit::EXPECTED;
     /// The time that another host may be silent before the job has ended everywhere.
     host_limit: Duration = host_limit::VARIABLE, &[], Some(host_limit::DEFAULT);
         "how long another host may be silent before the job has ended everywhere";
@@ -227,6 +252,11 @@ settings! {
 }
 
 impl Settings {
+    /// Returns the limits of time of a meeting.
+    pub(crate) fn meeting_limits(&self) -> MeetingLimits {
+        MeetingLimits { join: self.join_limit, silence: self.host_limit }
+    }
+
     /// Returns true if arguments and calls are checked.
     pub(crate) fn checks(&self) -> bool {
         self.check != Checks::No
@@ -250,12 +280,38 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
 
 /// Returns the value of a setting of the runtime or of a provider in this process, and its origin.
 pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
-    row.now(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+    row.now(shown, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }
 
 /// Returns the state of a setting as text.
 pub fn state(row: &Setting) -> String {
-    row.state(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+    row.state(shown, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+}
+
+/// Returns the rank and the number of processes that variables of ours or of a scheduler give this
+/// process, as lines for users; nothing where there are none.
+pub fn place_in_job() -> Vec<String> {
+    let given = meeting::given(&environment);
+    let line = |what, variable: Option<GivenVariable>| {
+        let GivenVariable { name, value, scheduler } = variable?;
+        let set_by = scheduler.map(|scheduler| format!(", as {scheduler} sets it"));
+        Some(format!("{what} {value} from {name}{}", set_by.unwrap_or_default()))
+    };
+    [line("rank", given.rank), line("number of processes", given.size)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Returns the value of a variable as it may be printed: who knows the secret of a job can join it.
+fn shown(name: &str) -> Option<String> {
+    let value = environment(name)?;
+    let is_secret = match name {
+        env::JOB_SECRET => !value.starts_with('@'),
+        env::JOB => value.parse::<UniqueId>().is_ok(),
+        _ => false,
+    };
+    Some(if is_secret { "a secret".to_owned() } else { value })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]

@@ -3,6 +3,7 @@
 //! nodes.
 
 mod algorithm_table;
+pub(crate) mod by_id;
 mod child;
 pub(crate) mod connect;
 pub(crate) mod diagnose;

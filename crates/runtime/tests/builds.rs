@@ -1,7 +1,7 @@
 //! A job of PEs with different builds of the library: one of them joins as a PE of another version
 //! does.
 
-use rushmem_bootstrap::{JobSession, Protocol};
+use rushmem_bootstrap::{JobSession, Joining};
 use rushmem_runtime::setup;
 use rushmem_wire::RECORD;
 use testkit::Job;
@@ -13,7 +13,7 @@ fn a_pe() {
         Err(_) => {}
         Ok("0") => setup::init(rushmem_runtime::call!("shmem_init"), &[]),
         Ok(_) => {
-            let session = JobSession::open(Protocol::Any, true, None, |_, _| ());
+            let session = JobSession::open(&Joining::default(), |_, _| ());
             let mut session = session.expect("oshrun has started it");
             let records = session.exchange(&[RECORD.version - 1, 0, 0, 0]);
             records.expect("PE 0 has sent its record");

@@ -8,3 +8,4 @@ mod rma;
 mod setup;
 mod sync;
 mod team;
+pub(crate) mod unique_id;

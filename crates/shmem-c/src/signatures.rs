@@ -142,6 +142,8 @@ fn rust_of(c_type: &str) -> String {
         "shmem_ctx_t" => type_name::<ContextHandle>(),
         "shmemx_req_t" => type_name::<RequestHandle>(),
         "shmemx_pcntr_t" => type_name::<crate::shmemx::counters::PerformanceCounters>(),
+        "shmemx_uniqueid_t" => type_name::<crate::shmemx::unique_id::UniqueId>(),
+        "shmemx_init_attr_t" => type_name::<crate::shmemx::unique_id::InitAttributes>(),
         "shmem_ctx_session_config_t" => type_name::<crate::ctx::SessionConfig>(),
         "uint64_t (*) (void)" => type_name::<thread::GetThread>(),
         "..." => "...",

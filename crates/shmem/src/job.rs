@@ -79,7 +79,7 @@ fn name(level: i32) -> &'static str {
 ///
 /// The job ends with a message if another thread has a handle of this kind.
 pub fn init() -> Shmem {
-    let entered = enter(call!("shmem::init"));
+    let entered = enter(call!("shmem::init"), None);
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
@@ -91,10 +91,14 @@ pub fn init() -> Shmem {
 /// # Errors
 /// The library is initialized already, at a lower level.
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
-    enter(call!("shmem::init_thread"))
+    enter(call!("shmem::init_thread"), None)
 }
 
-fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
+/// Initializes the library; `by` holds a rank, the number of ranks, and the unique id of their job.
+pub(crate) fn enter<L: ThreadLevel>(
+    call: Call,
+    by: Option<(u32, u32, &[u8; setup::UNIQUE_ID_BYTES])>,
+) -> Result<Shmem<L>, ThreadLevelError> {
     let mut single = single();
     let refuse = |provided| ThreadLevelError { requested: L::LEVEL, provided };
     if setup::query_initialized() == 1 {
@@ -114,7 +118,15 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
         }
         *single = Some((me, count + 1));
     }
-    match setup::init_thread(call, ALL, L::LEVEL) {
+    let provided = match by {
+        None => setup::init_thread(call, ALL, L::LEVEL),
+        Some((rank, n_ranks, id)) => {
+            // What exceeds a C int is negative then, and no rank.
+            let place = (rank.cast_signed(), n_ranks.cast_signed());
+            setup::init_by_id(call, ALL, L::LEVEL, place, id)
+        }
+    };
+    match provided {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
         Some(provided) => {
             // An earlier round had another level, which remains; there is no handle to finalize

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rushmem_bootstrap::{Aborter, JobSession, Protocol, env};
+use rushmem_bootstrap::{Aborter, JobSession, Joining, env};
 use rushmem_explain::status::{Collective, Members, STATUS_BYTES, Stage, Status, Subject, Wait};
 use rushmem_explain::status_slot;
 
@@ -40,7 +40,7 @@ impl Pe {
     fn perform(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
-            "init" => match JobSession::open(Protocol::Any, true, None, |_, _| ()) {
+            "init" => match JobSession::open(&Joining::default(), |_, _| ()) {
                 Ok(session) => {
                     self.aborter = Some(session.aborter());
                     self.session = Some(session);

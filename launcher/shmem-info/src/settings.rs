@@ -37,10 +37,15 @@ pub fn values() -> String {
     if set.is_empty() {
         set += "  nothing\n";
     }
+    let place: String = settings::place_in_job().iter().map(|line| format!("  {line}\n")).collect();
+    let place = match place.as_str() {
+        "" => place,
+        _ => format!("Place in a job that SHMEM_JOB names:\n{place}\n"),
+    };
     let unset = wrapped(&format!("  {}", unset.join(", ")), 2);
     format!(
         "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\n\
-         Set:\n{set}\nDefaults:\n{defaults}\nNot set:\n{unset}\n\n\
+         Set:\n{set}\nDefaults:\n{defaults}\nNot set:\n{unset}\n\n{place}\
          shmem-info --describe [WORD] prints what they do.\n"
     )
 }

@@ -180,6 +180,24 @@ fn colors_are_for_terminals() {
     assert!(!shown("NO_COLOR").contains('\x1b'));
 }
 
+fn the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret() {
+    let mut command = command();
+    command.env("SHMEM_JOB", "node1:5000").env("SHMEM_JOB_SECRET", "hidden");
+    command.env("JOB_COMPLETION_INDEX", "3").env("SHMEM_SIZE", "8");
+    let output = command.output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "rank 3 from JOB_COMPLETION_INDEX, as Kubernetes sets it",
+        "number of processes 8 from SHMEM_SIZE",
+    ] {
+        assert!(text.lines().any(|found| found.trim() == line), "{line}:\n{text}");
+    }
+    assert!(
+        text.contains("\"a secret\" from SHMEM_JOB_SECRET") && !text.contains("hidden"),
+        "{text}"
+    );
+}
+
 fn a_setting_is_shown_with_where_it_comes_from() {
     let mut command = command();
     command
@@ -391,6 +409,7 @@ testkit::tests! {
     transports_say_whether_they_can_work,
     descriptions_come_on_request_and_fit_the_terminal,
     colors_are_for_terminals,
+    the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret,
     a_setting_is_shown_with_where_it_comes_from,
     programs_read_the_same_as_json,
 }

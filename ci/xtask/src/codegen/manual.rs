@@ -2,9 +2,10 @@
 //!
 //! Prototypes come from the tables that make the headers, and what a routine does from
 //! ci/spec/manual.txt. A page there begins with `# NAME: SECTIONS` of the standard, and a line that
-//! says what the routines do; paragraphs follow, and lines that begin with `Returns:`, `Note:`,
-//! `Rust:`, and `Argument NAME:` for one that means something else there than in the last part,
-//! which names the arguments. The example of a page is the program ci/spec/examples/NAME.c.
+//! says what the routines do (a page of extensions names these instead of sections); paragraphs
+//! follow, and lines that begin with `Returns:`, `Note:`, `Rust:`, for extensions `Fortran:`, and
+//! `Argument NAME:` for one that means something else there than in the last part, which names the
+//! arguments. The example of a page is the program ci/spec/examples/NAME.c.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,9 +81,11 @@ fn write(
     table: &SpecTable,
     arguments: &BTreeMap<&str, &str>,
 ) -> ManPage {
-    let of_page: Vec<&CFunction> = (table.functions.iter())
-        .filter(|function| page.sections.contains(&function.section.as_str()))
-        .collect();
+    let is_of_page = |function: &&CFunction| {
+        let names = [&function.section, &function.symbol];
+        names.iter().any(|name| page.sections.contains(&name.as_str()))
+    };
+    let of_page: Vec<&CFunction> = table.all().filter(is_of_page).collect();
     let mut roff = Roff::new();
     let title =
         [page.name.to_uppercase().as_str(), "3", "@DATE@", "Rushmem @VERSION@", "OpenSHMEM"]
@@ -92,9 +95,14 @@ fn write(
     roff.control("SH", ["NAME"]);
     roff.text([roman(format!("{} - {}", page.name, page.summary))]);
     roff.control("SH", ["SYNOPSIS"]).control("nf", []);
-    roff.text([bold("#include <shmem.h>")]);
+    let is_extension = page.name.starts_with("shmemx_");
+    let header = if is_extension { "shmemx.h" } else { "shmem.h" };
+    roff.text([bold(format!("#include <{header}>"))]);
     let (families, c11) = synopsis(&of_page);
-    let fortran = fortran(&of_page);
+    let fortran = match is_extension {
+        true => page.labeled("Fortran:").map(str::to_owned).collect(),
+        false => fortran(&of_page),
+    };
     let rust = page.labeled("Rust:").map(str::to_owned).collect();
     for (language, forms) in [("C11", c11), ("C", families), ("Fortran", fortran), ("Rust", rust)] {
         if !forms.is_empty() {
@@ -106,7 +114,7 @@ fn write(
     }
     roff.control("fi", []);
     roff.control("SH", ["DESCRIPTION"]);
-    let labels = ["Rust:", "Returns:", "Note:", "Argument "];
+    let labels = ["Fortran:", "Rust:", "Returns:", "Note:", "Argument "];
     let plain = page.paragraphs.iter().filter(|line| !labels.iter().any(|l| line.starts_with(l)));
     for (i, paragraph) in plain.enumerate() {
         if i > 0 {
@@ -134,8 +142,11 @@ fn write(
     }
     example(&mut roff, page.name);
     roff.control("SH", ["CONFORMING TO"]);
-    let sections = page.sections.join(", ");
-    roff.text([roman(format!("OpenSHMEM 1.6: {sections}."))]);
+    let conforms = match is_extension {
+        true => "These routines are an extension.".to_owned(),
+        false => format!("OpenSHMEM 1.6: {}.", page.sections.join(", ")),
+    };
+    roff.text([roman(conforms)]);
     let old = deprecated(&of_page);
     if !old.is_empty() {
         roff.text([roman(format!("Deprecated there: {}.", old.join(", ")))]);

@@ -13,13 +13,15 @@ use task_support::workspace::Workspace;
 
 /// The interface of librushmem.so.1.
 const PROMISED: &str = "ci/spec/abi-1.txt";
-const TYPES: [&str; 6] = [
+const TYPES: [&str; 8] = [
     "shmem_team_t",
     "shmem_ctx_t",
     "shmem_team_config_t",
     "shmem_ctx_session_config_t",
     "shmemx_req_t",
     "shmemx_pcntr_t",
+    "shmemx_uniqueid_t",
+    "shmemx_init_attr_t",
 ];
 const HEADERS: &str = "#include <shmem.h>\n#include <shmemx.h>\n#include <stdio.h>\n";
 
@@ -91,7 +93,8 @@ fn prototype(line: &str) -> Option<String> {
 /// Returns the name of a constant, of a line such as `#define SHMEM_CMP_EQ 1`.
 fn constant(line: &str) -> Option<&str> {
     let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
-    let is_plain = name.starts_with("SHMEM") && !name.contains('(') && !value.starts_with('"');
+    let is_number = !value.starts_with(['"', '{']);
+    let is_plain = name.starts_with("SHMEM") && !name.contains('(') && is_number;
     // The version of the standard may grow.
     (is_plain && !value.is_empty() && !name.ends_with("_VERSION")).then_some(name)
 }

@@ -2,7 +2,7 @@
 //!
 //! It is pure. The alphabet contains no character with a meaning in PMI-1 or PMI-2.
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+use crate::base64;
 
 /// The separator between the number of texts and the data in the first one.
 const MARK: char = '.';
@@ -14,7 +14,7 @@ const MARK: char = '.';
 /// When `limit` is below 16.
 pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
     assert!(limit >= 16, "a manager's values have room for more than {limit} characters");
-    let text = encode(bytes);
+    let text = base64::encode(bytes);
     // Room for the number, which has at most as many digits as the length of the whole.
     let data = limit - text.len().to_string().len().min(limit - 2) - 1;
     let parts: Vec<&str> = text
@@ -41,38 +41,7 @@ pub(crate) fn join<E>(
     for index in 1..count {
         text += &part(index)?;
     }
-    Ok(decode(&text))
-}
-
-fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let word = three
-            .iter()
-            .chain(&[0, 0])
-            .take(3)
-            .fold(0_u32, |word, &byte| word << 8 | u32::from(byte));
-        for digit in 0..=three.len() {
-            let six = word >> (18 - 6 * digit) & 63;
-            text.push(ALPHABET[six as usize].into());
-        }
-    }
-    text
-}
-
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for four in text.as_bytes().chunks(4) {
-        let mut word = 0_u32;
-        for character in four {
-            let six = ALPHABET.iter().position(|known| known == character)?;
-            word = word << 6 | six as u32;
-        }
-        let n = four.len().checked_sub(1).filter(|&n| n > 0)?;
-        let word = word << (6 * (4 - four.len()));
-        bytes.extend_from_slice(&word.to_be_bytes()[1..=n]);
-    }
-    Some(bytes)
+    Ok(base64::decode(&text))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::abort_message;
 use crate::error::Error;
+use crate::records::Records;
 
 /// A process's connection to the manager that started it.
 ///
@@ -25,6 +26,17 @@ pub(crate) trait Manager: Debug + Send {
 
     /// Returns what process `from` has put under `key` before the last fence.
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
+
+    /// Exchanges records with all processes, if the manager can do that itself; each calls it.
+    fn exchange(&mut self, _record: &[u8]) -> Option<Result<Records, Error>> {
+        None
+    }
+
+    /// Reports that the last finalize is done, to a manager that watches it.
+    fn finalized(&self) {}
+
+    /// Reports that initialization is entered again, to a manager that watches it.
+    fn resumed(&self) {}
 
     /// Returns a handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;

@@ -172,7 +172,7 @@ pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
 }
 
 /// Blocks all signals in the threads that `start` starts, since signals are for the program.
-pub(super) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: writes a set, which every bit pattern of its size is.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };

@@ -6,6 +6,9 @@ use proptest::prelude::*;
 fn message() -> impl Strategy<Value = FromPe> {
     prop_oneof![
         any::<u32>().prop_map(|pid| FromPe::Hello { pid }),
+        (any::<[u32; 3]>(), ".{0,40}", any::<bool>()).prop_map(
+            |([pe, n_pes, pid], host, serves)| FromPe::Join { pe, n_pes, pid, host, serves }
+        ),
         (any::<u32>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..300)).prop_map(
             |(round, all, record)| {
                 let to = if all { Receivers::All } else { Receivers::FirstOfNode };

@@ -73,9 +73,7 @@ pub enum NotRemapped {
 impl fmt::Display for NotRemapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotRemapped::Threads => {
-                f.write_str("other threads ran already when the library was loaded")
-            }
+            NotRemapped::Threads => f.write_str("other threads ran already"),
             NotRemapped::Stack => f.write_str("the library was loaded on a stack among them"),
             NotRemapped::Taken => f.write_str(
                 "another process of this PE, or another copy of the library, has its place",

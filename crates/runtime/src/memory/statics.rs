@@ -1,8 +1,10 @@
 //! The program's static data, which are symmetric like the heap. If a launcher started the process,
 //! they are moved to shared memory when the library is loaded, before the code of the program runs:
 //! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE
-//! that the other PEs of the node map in `shmem_init`. The move keeps all values and addresses, so
-//! it does not matter what the process does before `shmem_init`.
+//! that the other PEs of the node map in `shmem_init`. A process that joins a job by a unique id
+//! has no launcher that shows it: there they are moved by the first call that is about the id. The
+//! move keeps all values and addresses, so it does not matter what the process does before
+//! `shmem_init`.
 //!
 //! [`object_holding`] finds the program or library that contains an address. Each process may load
 //! it at another address, but the offset of a variable in it is the same in all of them.
@@ -36,6 +38,11 @@ extern "C" fn at_load() {
         return;
     };
     OUTCOME.get_or_init(|| outcome);
+}
+
+/// Moves them in a process that is about to join a job without a launcher, unless they were moved.
+pub(crate) fn move_now() {
+    OUTCOME.get_or_init(|| own().remap_alone());
 }
 
 /// Returns the static data of this program.

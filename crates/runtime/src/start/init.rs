@@ -1,6 +1,7 @@
 //! Initialization (OpenSHMEM 1.6, §9.1.1): counts inits, and makes the steps of a first one.
 #![allow(unsafe_code)]
 
+use super::by_id::{ById, UNIQUE_ID_BYTES};
 use super::{connect, join};
 use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
@@ -9,7 +10,7 @@ use crate::diagnosis::{status, watchdog};
 use crate::end::{crash, finalize, job_trace, leave, statistics, threads};
 use crate::job::caller;
 use crate::job::{self, Job};
-use crate::memory::address;
+use crate::memory::{address, statics};
 use crate::net::flags;
 use crate::observers::races;
 use crate::observers::{self, Subscriber, writes};
@@ -23,14 +24,28 @@ use std::sync::Mutex;
 
 /// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
 pub fn init(call: Call, providers: &[Provider]) {
-    enter(call, providers, SHMEM_THREAD_SINGLE);
+    enter(call, providers, SHMEM_THREAD_SINGLE, None);
 }
 
 /// `shmem_init_thread` (§9.2.1): works as [`init`]. Returns the provided thread level, which is the
 /// one that the first init has requested; `None` if `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
     let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
-    levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
+    levels.contains(&requested).then(|| enter(call, providers, requested, None).thread_level)
+}
+
+/// `shmemx_init_attr`: as init_thread, as process `rank` of `n_ranks` of the job of a unique id.
+pub fn init_by_id(
+    call: Call,
+    providers: &[Provider],
+    requested: c_int,
+    (rank, n_ranks): (c_int, c_int),
+    id: &[u8; UNIQUE_ID_BYTES],
+) -> Option<c_int> {
+    let by = ById::new(call, rank, n_ranks, id);
+    by.require_same(call);
+    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
+    levels.contains(&requested).then(|| enter(call, providers, requested, Some(&by)).thread_level)
 }
 
 /// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls have no
@@ -40,7 +55,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     if process::inits() > 0 {
         return;
     }
-    enter(call, providers, SHMEM_THREAD_SINGLE);
+    enter(call, providers, SHMEM_THREAD_SINGLE, None);
     extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
         if leave::may_finalize(status) {
             finalize::close(call!("start_pes (at exit)"));
@@ -51,7 +66,12 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
 
 /// Counts an init. The first one joins the job; the first one after the last finalize returns to
 /// it.
-fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+fn enter(
+    call: Call,
+    providers: &[Provider],
+    thread_level: c_int,
+    by: Option<&ById>,
+) -> &'static Job {
     if process::is_child() {
         job::refuse_child(call);
     }
@@ -62,7 +82,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         return job::require(call);
     }
     process::set_starts(true);
-    let job = threads::recording(|| open(call, providers, thread_level));
+    let job = threads::recording(|| open(call, providers, thread_level, by));
     thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
@@ -96,7 +116,12 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
 }
 
 /// Joins the job, or returns to it, and connects to its PEs.
-fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+fn open(
+    call: Call,
+    providers: &[Provider],
+    thread_level: c_int,
+    by: Option<&ById>,
+) -> &'static Job {
     let job = match job::known() {
         Some(job) => {
             status::enter(Stage::Starting);
@@ -106,7 +131,11 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
             job
         }
         None => {
-            let job = job::set(join::join(call, providers, thread_level));
+            if by.is_some() {
+                // While this thread is the only one.
+                statics::move_now();
+            }
+            let job = job::set(join::join(call, providers, thread_level, by));
             watchdog::start(job);
             job
         }

@@ -6,6 +6,7 @@
 //! early. A step that fails ends the job with a message. The transport is opened later, by
 //! `connect`, because a PE that initializes the library again also connects again.
 
+use super::by_id::ById;
 use super::record::{self, StartupRecord};
 use super::{algorithm_table, child, locality, mistakes};
 use crate::api::lock;
@@ -26,7 +27,7 @@ use crate::process::stdio;
 use crate::settings::{Settings, Statistics, VirtualNodes};
 use crate::teams::registry::{self, Teams};
 use core::ffi::c_int;
-use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
+use rushmem_bootstrap::{JobSession, Joining, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_collectives::receive_buffer;
 use rushmem_heap::huge_pages::PageSize;
@@ -38,9 +39,14 @@ use std::convert::Infallible;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Mutex;
 
-/// Joins the job that the environment and the launcher name.
-pub(super) fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
-    identify(call, providers, thread_level).exchange().agree().map().publish().job()
+/// Joins the job that the environment and the launcher, or the program by a unique id, name.
+pub(super) fn join(
+    call: Call,
+    providers: &[Provider],
+    thread_level: c_int,
+    by: Option<&ById>,
+) -> Job {
+    identify(call, providers, thread_level, by).exchange().agree().map().publish().job()
 }
 
 /// A PE that knows its number, its settings and who shares memory with whom.
@@ -66,15 +72,25 @@ struct Identified {
 
 /// Reads the environment, gets the number of this PE from the launcher, and sets up the process:
 /// its identity in messages, its exit handler, its log.
-fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
+fn identify(
+    call: Call,
+    providers: &[Provider],
+    thread_level: c_int,
+    by: Option<&ById>,
+) -> Identified {
     let settings = Settings::read(environment);
     if let Ok(Settings { debug: Some(filter), .. }) = &settings {
         rushmem_log::print(filter);
     }
-    let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
-    let opens_libraries = !statics::own().of_static_program();
-    let file = statics::remapped().and_then(|remapped| remapped.file());
-    let opened = JobSession::open(protocol, opens_libraries, file, |pe, aborter| {
+    let chosen = settings.as_ref().ok();
+    let joining = Joining {
+        protocol: chosen.map_or(Protocol::Any, |settings| settings.bootstrap),
+        opens_libraries: !statics::own().of_static_program(),
+        file: statics::remapped().and_then(|remapped| remapped.file()),
+        meeting: by.map(ById::attendance),
+        limits: chosen.map(Settings::meeting_limits).unwrap_or_default(),
+    };
+    let opened = JobSession::open(&joining, |pe, aborter| {
         process::set_identity(Pe(pe), aborter);
     });
     // Reported only now, since a PE that has joined names itself and ends the whole job.
@@ -88,6 +104,9 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
              (docs/rust-reference.md says how Rust and C share one)"
         );
     }
+    if let Some(by) = by {
+        by.require(call, session.pe(), session.n_pes());
+    }
     child::watch(call);
     if session.is_launched() {
         stdio::print_line_by_line();
@@ -95,7 +114,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     if me == Pe(0) {
-        mistakes::print_lines(&settings, providers);
+        mistakes::print_lines(&settings, providers, session.is_launched());
     }
     let algorithms =
         algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));

@@ -8,7 +8,8 @@ use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use crate::settings::{self, Settings};
 use rushmem_bootstrap::env;
-use rushmem_transport::setting::{ValueSource, is_blank};
+use rushmem_bootstrap::meeting::lone_variables;
+use rushmem_transport::setting::{ValueSource, environment, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
 use std::path::Path;
 
@@ -21,12 +22,16 @@ const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 /// The setting of the network interfaces for TCP.
 const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
-/// Prints a warning for each setting without effect and for an MPI that cannot start any more, and
-/// if requested the version and the settings.
-pub(super) fn print_lines(chosen: &Settings, providers: &[Provider]) {
+/// Prints a warning for each setting without effect, for variables that ask for a job that this
+/// process has not joined, and for an MPI that cannot start any more, and if requested the version
+/// and the settings.
+pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched: bool) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in found(of_providers.clone()) {
         warning!("{warning}");
+    }
+    if !is_launched && let Some(hint) = lone_variables(&environment) {
+        warning!("{hint}");
     }
     if rushmem_bootstrap::is_open_mpi_shut_out() {
         warning!(

@@ -45,7 +45,7 @@ unsafe extern "C" {
 }
 
 /// Writes the buffers of Fortran units before the library ends the process.
-fn flush_units() {
+pub(super) fn flush_units() {
     // SAFETY: it may be called at any time, from any thread.
     unsafe { rushmem_flush_units() };
 }

@@ -1,14 +1,17 @@
 //! The additions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of
-//! blocks of any size, Sandia's clock.
+//! blocks of any size, Sandia's clock, and the initialization by a unique id.
 
 use core::ffi::c_int;
 
+use rushmem_providers::ALL;
 use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::TeamOrActiveSet;
-use rushmem_runtime::time;
-use rushmem_runtime::{TeamHandle, team};
+use rushmem_runtime::constants::SHMEM_THREAD_SINGLE;
+use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
+use rushmem_runtime::{Call, TeamHandle, stdio, team, time};
 
 use super::export::In;
+use super::setup::flush_units;
 
 fortran! {
     [shmemx_team_split_strided](
@@ -52,5 +55,28 @@ fortran! {
         t_size.write_unaligned(alltoallv_packed(call, members, target, target_len, blocks))
     };
 
+    [shmemx_get_uniqueid](uniqueid: *mut [u8; UNIQUE_ID_BYTES], length: usize) = |call| {
+        require_room(call, length);
+        let id = setup::unique_id(call).map(|byte| if byte == 0 { b' ' } else { byte });
+        uniqueid.write(id);
+    };
+    [shmemx_init_uniqueid](
+        rank: In<c_int>, nranks: In<c_int>, uniqueid: *const [u8; UNIQUE_ID_BYTES], length: usize,
+    ) = |call| {
+        require_room(call, length);
+        stdio::also_flush(flush_units);
+        let place = (rank, nranks);
+        setup::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, place, &uniqueid.read());
+    };
+
     [shmemx_wtime]() -> f64 = |_call| time::wtime();
+}
+
+/// Ends the job unless a CHARACTER of this length holds a unique id.
+fn require_room(call: Call, length: usize) {
+    if length < UNIQUE_ID_BYTES {
+        call.fail(format_args!(
+            "argument uniqueid has {length} characters; declare it as CHARACTER(128)"
+        ));
+    }
 }

@@ -23,6 +23,7 @@ mod starts;
 mod statics;
 mod threads;
 mod transports;
+mod unique_id;
 
 fn main() -> std::process::ExitCode {
     testkit::run(
@@ -46,6 +47,7 @@ fn main() -> std::process::ExitCode {
             statics::tests(),
             threads::tests(),
             transports::tests(),
+            unique_id::tests(),
         ]
         .into_iter()
         .flatten()

@@ -12,3 +12,4 @@ mod operations;
 mod over_tcp;
 mod testing;
 mod threads;
+mod unique_id;

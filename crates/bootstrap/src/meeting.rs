@@ -1,0 +1,149 @@
+//! The meeting of the PEs of a job that no launcher has started: processes that share a unique id,
+//! or the variables `SHMEM_JOB`, `SHMEM_RANK` and `SHMEM_SIZE`.
+//!
+//! One process serves the meeting, from a thread: the one that made the id, or PE 0. The others
+//! connect to it over TCP, prove that they know the secret, and say which PE they are. When all
+//! have come, the meeting is to them what `oshrun` is to its PEs: it speaks the same protocol, by
+//! the same rules. What it lacks is power over their processes. So each PE has a thread that ends
+//! the process when the meeting says so, or is gone.
+//!
+//! To the rest of this crate a meeting is a process manager ([`Manager`](crate::managed::Manager)):
+//! the PEs of a node find each other as under any other one.
+
+mod addresses;
+mod attendance;
+mod gathering;
+mod handshake;
+mod id;
+mod member;
+mod socket;
+mod variables;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Error;
+
+use attendance::Speaker;
+pub use attendance::{
+    Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingLimits, MeetingPlace,
+};
+use gathering::Gathering;
+pub use id::UniqueId;
+use member::Member;
+pub(crate) use variables::attendance as attendance_by_variables;
+pub use variables::{GivenVariable, NamedJob, given, lone_variables};
+
+/// The meetings that this process serves, and the process, since a child that it forks serves none.
+static SERVED: Mutex<Option<(u32, Vec<Gathering>)>> = Mutex::new(None);
+
+/// This process has begun to attend a meeting.
+static ATTENDS: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if this process has begun to attend a meeting.
+pub(crate) fn is_attended() -> bool {
+    ATTENDS.load(Ordering::Relaxed)
+}
+
+/// Makes a unique id, and serves the meeting of its job from a thread of this process until all of
+/// its PEs have ended.
+///
+/// # Errors
+/// When the process has no address, no descriptor or no thread for it.
+pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
+    let mut secret = [0; id::SECRET];
+    getrandom::fill(&mut secret)
+        .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
+    let listeners = addresses::own()?.into_iter().map(|ip| TcpListener::bind((ip, 0)));
+    let listeners: Vec<TcpListener> = listeners.filter_map(Result::ok).collect();
+    let at: Result<Vec<SocketAddr>, io::Error> =
+        listeners.iter().map(TcpListener::local_addr).collect();
+    let at = at.map_err(Error::Serving)?;
+    if at.is_empty() {
+        return Err(Error::Serving(io::ErrorKind::AddrNotAvailable.into()));
+    }
+    let id = UniqueId::new(&secret, &at);
+    rushmem_log::debug!(?at, "serves the meeting of a unique id");
+    serve(listeners, JobSecret::new(secret), limits, Speaker::UniqueId)?;
+    Ok(id)
+}
+
+fn serve(
+    listeners: Vec<TcpListener>,
+    secret: JobSecret,
+    limits: MeetingLimits,
+    speaker: Speaker,
+) -> Result<(), Error> {
+    let gathering = Gathering::start(listeners, secret, limits, speaker).map_err(Error::Serving)?;
+    let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = std::process::id();
+    match &mut *served {
+        Some((process, gatherings)) if *process == own => gatherings.push(gathering),
+        // The listeners of the parent, whose threads are not here, close.
+        _ => *served = Some((own, vec![gathering])),
+    }
+    Ok(())
+}
+
+/// Returns the meeting with this secret, if this process serves it.
+fn served(secret: &JobSecret) -> Option<Gathering> {
+    let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (process, gatherings) = served.as_ref()?;
+    if *process != std::process::id() {
+        // Nobody accepts connections in this process: they are to be refused when the parent ends.
+        let (_, gatherings) = served.take()?;
+        gatherings.into_iter().for_each(Gathering::forget);
+        return None;
+    }
+    gatherings.iter().find(|gathering| gathering.is_of(secret)).cloned()
+}
+
+/// Attends a meeting: returns when all PEs have come.
+///
+/// # Errors
+/// When the meeting cannot be reached, refuses this process, or does not begin within the limit.
+pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<Member, Error> {
+    ATTENDS.store(true, Ordering::Relaxed);
+    let Attendance { place, secret, pe, n_pes } = attendance;
+    let addresses = match place {
+        MeetingPlace::Addresses(_) => None,
+        MeetingPlace::Named(at) if *pe == 0 => Some(serve_at(at, secret, limits)?),
+        MeetingPlace::Named(_) => None,
+    };
+    let gathering = served(secret);
+    let place = addresses.map_or_else(|| place.clone(), MeetingPlace::Addresses);
+    rushmem_log::debug!(?place, pe, n_pes, "attends the meeting of its job");
+    Member::join(&place, secret, (*pe, *n_pes), gathering, limits)
+}
+
+/// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
+/// which this process reaches it itself.
+fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
+    let refuse = |cause: io::Error| Error::MeetingPlace { at: at.to_owned(), cause };
+    let resolved: Vec<SocketAddr> = at.to_socket_addrs().map_err(refuse)?.collect();
+    let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
+    let mut refused = None;
+    let mut listeners = Vec::new();
+    for address in resolved {
+        match TcpListener::bind(address) {
+            Ok(listener) => listeners.push(listener),
+            // The name may stand for an address of a router before this host.
+            Err(error) => refused = Some(error),
+        }
+    }
+    if listeners.is_empty() {
+        match refused {
+            Some(error) if error.kind() != io::ErrorKind::AddrNotAvailable => {
+                return Err(refuse(error));
+            }
+            _ => listeners = addresses::listen_at(port).map_err(refuse)?,
+        }
+    }
+    let own: Result<Vec<SocketAddr>, io::Error> =
+        listeners.iter().map(|listener| listener.local_addr().map(addresses::reachable)).collect();
+    let own = own.map_err(refuse)?;
+    serve(listeners, secret.clone(), limits, Speaker::Variables)?;
+    Ok(own)
+}

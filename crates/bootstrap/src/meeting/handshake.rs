@@ -1,0 +1,126 @@
+//! Both ends of a connection to a meeting prove that they know the job's secret, before anything
+//! else is read.
+//!
+//! The meeting sends a greeting with a nonce. The member answers with a nonce of its own and an
+//! HMAC-SHA256 over both; the meeting answers a right one with an HMAC of its own, and ends the
+//! connection of a wrong one. Messages have fixed sizes.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::attendance::JobSecret;
+
+const NONCE: usize = 32;
+const PROOF: usize = 32;
+
+/// Bytes of the greeting: magic, version, nonce.
+pub(super) const GREETING: usize = MAGIC.len() + 1 + NONCE;
+/// Bytes of the claim of a member: nonce and proof.
+pub(super) const CLAIM: usize = NONCE + PROOF;
+/// Bytes of the answer to a right claim.
+pub(super) const ANSWER: usize = PROOF;
+
+const MAGIC: [u8; 7] = *b"rushjob";
+const VERSION: u8 = rushmem_wire::JOB.version;
+
+const MEMBER: &[u8] = b"member";
+const MEETING: &[u8] = b"meeting";
+
+/// Why a greeting is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoGreeting {
+    /// It is none of a meeting.
+    Foreign,
+    /// The meeting speaks this version of the job protocol.
+    Version(u8),
+}
+
+/// The two nonces of a connection and the secret of the job.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    secret: JobSecret,
+    meeting: [u8; NONCE],
+    member: [u8; NONCE],
+}
+
+impl Handshake {
+    /// Begins one with a random nonce, on either side.
+    pub(super) fn new(secret: &JobSecret, nonce: [u8; NONCE]) -> Handshake {
+        Handshake { secret: secret.clone(), meeting: nonce, member: nonce }
+    }
+
+    /// Returns what the meeting sends first.
+    pub(super) fn greeting(&self) -> [u8; GREETING] {
+        let mut greeting = [0; GREETING];
+        greeting[..MAGIC.len()].copy_from_slice(&MAGIC);
+        greeting[MAGIC.len()] = VERSION;
+        greeting[MAGIC.len() + 1..].copy_from_slice(&self.meeting);
+        greeting
+    }
+
+    /// Returns what a member answers to a greeting.
+    pub(super) fn claim(&mut self, greeting: &[u8; GREETING]) -> Result<[u8; CLAIM], NoGreeting> {
+        if greeting[..MAGIC.len()] != MAGIC {
+            return Err(NoGreeting::Foreign);
+        }
+        if greeting[MAGIC.len()] != VERSION {
+            return Err(NoGreeting::Version(greeting[MAGIC.len()]));
+        }
+        self.meeting.copy_from_slice(&greeting[MAGIC.len() + 1..]);
+        let mut claim = [0; CLAIM];
+        claim[..NONCE].copy_from_slice(&self.member);
+        claim[NONCE..].copy_from_slice(&self.proof(MEMBER).finalize().into_bytes());
+        Ok(claim)
+    }
+
+    /// Returns what the meeting answers to a right claim; `None` to another.
+    pub(super) fn answer(&mut self, claim: &[u8; CLAIM]) -> Option<[u8; ANSWER]> {
+        self.member.copy_from_slice(&claim[..NONCE]);
+        self.proof(MEMBER).verify_slice(&claim[NONCE..]).ok()?;
+        Some(self.proof(MEETING).finalize().into_bytes().into())
+    }
+
+    /// Returns true if this is the answer of a meeting that knows the secret.
+    pub(super) fn is_answer(&self, answer: &[u8; ANSWER]) -> bool {
+        self.proof(MEETING).verify_slice(answer).is_ok()
+    }
+
+    fn proof(&self, side: &[u8]) -> Hmac<Sha256> {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.secret.bytes())
+            .expect("HMAC takes any key");
+        [&MAGIC, &[VERSION][..], side, &self.meeting, &self.member]
+            .iter()
+            .for_each(|part| mac.update(part));
+        mac
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sides(meeting: &str, member: &str) -> (Handshake, Handshake) {
+        let side = |secret: &str, nonce| Handshake::new(&JobSecret::new(secret), [nonce; NONCE]);
+        (side(meeting, 1), side(member, 2))
+    }
+
+    #[test]
+    fn who_knows_the_secret_is_let_in() {
+        let (mut meeting, mut member) = sides("secret", "secret");
+        let claim = member.claim(&meeting.greeting()).expect("a greeting");
+        let answer = meeting.answer(&claim).expect("a right claim");
+        assert!(member.is_answer(&answer));
+        assert!(!member.is_answer(&claim[NONCE..].try_into().expect("its size")), "not reflected");
+    }
+
+    #[test]
+    fn others_are_not() {
+        let (mut meeting, mut member) = sides("secret", "another");
+        let claim = member.claim(&meeting.greeting()).expect("a greeting");
+        assert_eq!(meeting.answer(&claim), None);
+        assert_eq!(member.claim(&[0; GREETING]), Err(NoGreeting::Foreign));
+        let mut older = meeting.greeting();
+        older[MAGIC.len()] = 1;
+        assert_eq!(member.claim(&older), Err(NoGreeting::Version(1)));
+    }
+}

@@ -1,0 +1,357 @@
+//! A PE's connection to the meeting of its job.
+//!
+//! A thread receives what the meeting sends. It passes on what the PE waits for, and ends the
+//! process when the meeting says so, or is gone before the last finalize.
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::attendance::{JobSecret, MeetingLimits, MeetingPlace};
+use super::gathering::Gathering;
+use super::handshake::{ANSWER, GREETING, Handshake, NoGreeting};
+use super::socket::prepare;
+use crate::error::Error;
+use crate::link::{Link, Sender};
+use crate::managed::{Ender, Manager, without_signals};
+use crate::proto::{FromLauncher, FromPe, Receivers};
+use crate::records::Records;
+
+/// The time for which one attempt to connect, and each step of the handshake, may take.
+const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// Pause between attempts at a place where nobody listens yet.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How much longer than the meeting a member waits for the others: the meeting says who is missing.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// The time for which this process waits to be ended by the meeting that it serves.
+const END: Duration = Duration::from_secs(5);
+
+/// No process of the job serves the meeting, as far as is known.
+const NOBODY: u32 = u32::MAX;
+
+/// One PE's connection.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pe: u32,
+    n_pes: u32,
+    line: Arc<Line>,
+    messages: mpsc::Receiver<FromLauncher>,
+    round: u32,
+    /// What this PE puts at the next fence.
+    puts: Vec<(String, Vec<u8>)>,
+    /// What all have put at the last one, by PE and key.
+    values: HashMap<(u32, String), Vec<u8>>,
+    /// The meeting, if this process serves it.
+    gathering: Option<Gathering>,
+    silence: Duration,
+}
+
+/// What the PE and its thread share.
+#[derive(Debug)]
+struct Line {
+    sender: Arc<Sender>,
+    pe: u32,
+    /// This process serves the meeting.
+    serves: bool,
+    /// The PE whose process serves the meeting.
+    server: AtomicU32,
+    /// The last finalize is done: the meeting may end.
+    finalized: AtomicBool,
+}
+
+/// Why an attempt at an address failed.
+enum NoConnection {
+    Socket(io::Error),
+    /// A process answers that serves no meeting.
+    Foreign,
+    Version(u8),
+    /// The meeting does not take the claim, or does not prove itself: it is of another job.
+    Secret,
+}
+
+impl NoConnection {
+    /// Returns true if another attempt may have another result.
+    fn may_pass(&self) -> bool {
+        match self {
+            NoConnection::Socket(error) => error.kind() != ErrorKind::ConnectionRefused,
+            _ => false,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            NoConnection::Socket(error) => match error.kind() {
+                ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".to_owned(),
+                _ => error.to_string(),
+            },
+            NoConnection::Foreign => "another program answers".to_owned(),
+            NoConnection::Version(version) => {
+                format!("it has version {version} of the job protocol, another one than this side")
+            }
+            NoConnection::Secret => "it does not know the secret of this job".to_owned(),
+        }
+    }
+}
+
+impl From<io::Error> for NoConnection {
+    fn from(error: io::Error) -> NoConnection {
+        NoConnection::Socket(error)
+    }
+}
+
+impl Member {
+    /// Joins as PE `pe` of `n_pes`: returns when all have come.
+    pub(super) fn join(
+        place: &MeetingPlace,
+        secret: &JobSecret,
+        (pe, n_pes): (u32, u32),
+        gathering: Option<Gathering>,
+        limits: MeetingLimits,
+    ) -> Result<Member, Error> {
+        let end = Instant::now() + limits.join + SLACK;
+        let stream = connect(place, secret, end, limits.join)?;
+        prepare(&stream, limits.silence);
+        let link = Link::new(stream);
+        let line = Arc::new(Line {
+            sender: link.sender().clone(),
+            pe,
+            serves: gathering.is_some(),
+            server: AtomicU32::new(NOBODY),
+            finalized: AtomicBool::new(false),
+        });
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let (pid, serves) = (std::process::id(), line.serves);
+        let join = FromPe::Join { pe, n_pes, pid, host, serves };
+        link.send(&join).map_err(|_| Error::MeetingGone)?;
+        let (to, messages) = mpsc::channel();
+        let shared = line.clone();
+        let receive = move || receive(link, &to, &shared);
+        without_signals(|| thread::Builder::new().name("rushmem-member".into()).spawn(receive))
+            .map_err(Error::Serving)?;
+        match messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(FromLauncher::Welcome { pe: number, nodes })
+                if number == pe && nodes.n_pes() == n_pes => {}
+            Ok(FromLauncher::Refused { why }) => return Err(Error::NotWelcome(why)),
+            Ok(_) => return Err(Error::Unexpected("a message of another meeting")),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                return Err(Error::SilentMeeting { limit: limits.join + SLACK });
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Error::MeetingGone),
+        }
+        let (puts, values, silence) = (Vec::new(), HashMap::new(), limits.silence);
+        Ok(Member { pe, n_pes, line, messages, round: 0, puts, values, gathering, silence })
+    }
+
+    /// Exchanges records with all PEs.
+    fn exchange_all(&mut self, record: Vec<u8>) -> Result<Records, Error> {
+        let (round, to) = (self.round, Receivers::All);
+        let lost = |error| Error::ManagerLost(error);
+        self.line.sender.send(&FromPe::Exchange { round, to, record }).map_err(lost)?;
+        self.round = round.wrapping_add(1);
+        match self.messages.recv() {
+            Ok(FromLauncher::Gathered { round: of, records })
+                if of == round && records.n_pes() == self.n_pes =>
+            {
+                Ok(records)
+            }
+            Ok(_) => Err(Error::Unexpected("the records of another exchange")),
+            Err(_) => Err(lost(ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+impl Manager for Member {
+    fn pe(&self) -> u32 {
+        self.pe
+    }
+
+    fn n_pes(&self) -> u32 {
+        self.n_pes
+    }
+
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
+        self.puts.push((key.to_owned(), value.to_vec()));
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        let puts = (self.gathering.is_some(), std::mem::take(&mut self.puts));
+        let record = postcard::to_stdvec(&puts).expect("plain data and memory does not refuse");
+        let records = self.exchange_all(record)?;
+        self.values.clear();
+        for (pes, record) in records.runs() {
+            let (serves, puts): (bool, Vec<(String, Vec<u8>)>) = postcard::from_bytes(record)
+                .map_err(|_| Error::Unexpected("values that cannot be read"))?;
+            if serves {
+                self.line.server.store(pes.start, Ordering::Relaxed);
+            }
+            for pe in pes {
+                let puts = puts.iter().cloned();
+                self.values.extend(puts.map(|(key, value)| ((pe, key), value)));
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
+        let value = self.values.get(&(from, key.to_owned())).cloned();
+        value.ok_or(Error::Unexpected("a value that nobody put"))
+    }
+
+    fn exchange(&mut self, record: &[u8]) -> Option<Result<Records, Error>> {
+        Some(self.exchange_all(record.to_vec()))
+    }
+
+    fn ender(&self) -> Arc<dyn Ender> {
+        self.line.clone()
+    }
+
+    fn finalized(&self) {
+        self.line.finalized.store(true, Ordering::Release);
+        // A meeting that is gone need not know.
+        let _ = self.line.sender.send(&FromPe::Finalized);
+    }
+
+    fn resumed(&self) {
+        self.line.finalized.store(false, Ordering::Release);
+        let _ = self.line.sender.send(&FromPe::Resumed);
+    }
+
+    fn leave(&mut self) {
+        if let Some(gathering) = &self.gathering {
+            // They have come to the end of their last finalize, or soon do.
+            gathering.wait_for_others(self.silence);
+        }
+    }
+}
+
+impl Ender for Line {
+    fn ask(&self, status: i32) -> bool {
+        let is_sent = self.sender.send(&FromPe::GlobalExit { status }).is_ok();
+        if is_sent && self.serves {
+            // The meeting ends this process when it has told the others; it ends with it.
+            thread::sleep(END);
+        }
+        is_sent
+    }
+}
+
+/// Receives messages until the meeting is gone.
+fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
+    let mut is_member = false;
+    loop {
+        match link.receive() {
+            Ok(FromLauncher::End { status }) => end(status),
+            Ok(message) => {
+                is_member |= matches!(message, FromLauncher::Welcome { .. });
+                if to.send(message).is_err() {
+                    return;
+                }
+            }
+            Err(_) => break,
+        }
+    }
+    if !is_member || line.finalized.load(Ordering::Acquire) {
+        return;
+    }
+    // One line is enough for the job: it is of the first PE that is left.
+    let server = line.server.load(Ordering::Relaxed);
+    if line.pe == u32::from(server == 0) {
+        let who = match server {
+            NOBODY => "the process that serves the meeting of this job".to_owned(),
+            pe => format!("PE {pe}, whose process serves the meeting of this job,"),
+        };
+        // A PE may have no stderr.
+        let _ = writeln!(
+            io::stderr(),
+            "PE {}: {who} ended, or its host is gone, before shmem_finalize; all PEs end",
+            line.pe
+        );
+    }
+    end(1)
+}
+
+/// Ends this process.
+fn end(status: i32) -> ! {
+    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait
+    // for other PEs.
+    unsafe { libc::_exit(status) }
+}
+
+/// Returns a connection to the meeting of the job with this secret.
+fn connect(
+    place: &MeetingPlace,
+    secret: &JobSecret,
+    end: Instant,
+    limit: Duration,
+) -> Result<TcpStream, Error> {
+    loop {
+        let addresses = match place {
+            MeetingPlace::Addresses(at) => Ok(at.clone()),
+            MeetingPlace::Named(at) => at.to_socket_addrs().map(Iterator::collect),
+        };
+        let mut tried: Vec<(String, NoConnection)> = Vec::new();
+        match (addresses, place) {
+            (Ok(addresses), _) => {
+                for address in addresses {
+                    match reach(address, secret) {
+                        Ok(stream) => return Ok(stream),
+                        Err(failure) => tried.push((address.to_string(), failure)),
+                    }
+                }
+            }
+            // The name of a host that is about to start may not be known yet.
+            (Err(error), MeetingPlace::Named(at)) => {
+                tried.push((at.clone(), NoConnection::Socket(error)));
+            }
+            (Err(_), MeetingPlace::Addresses(_)) => unreachable!("nothing is resolved"),
+        }
+        let serves_later = matches!(place, MeetingPlace::Named(_))
+            && tried.iter().all(|(_, failure)| matches!(failure, NoConnection::Socket(_)));
+        let may_pass = serves_later || tried.iter().any(|(_, failure)| failure.may_pass());
+        if !may_pass || Instant::now() >= end {
+            let answers = tried.iter().map(|(at, failure)| format!("{at}: {}", failure.text()));
+            let tried = answers.collect::<Vec<_>>().join("; ");
+            return Err(match place {
+                MeetingPlace::Addresses(_) => Error::NoMeeting { tried },
+                MeetingPlace::Named(_) => Error::NobodyServes { tried, limit },
+            });
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Returns a connection to the meeting at an address.
+fn reach(address: SocketAddr, secret: &JobSecret) -> Result<TcpStream, NoConnection> {
+    let mut stream = TcpStream::connect_timeout(&address, ATTEMPT)?;
+    stream.set_read_timeout(Some(ATTEMPT))?;
+    let mut nonce = [0; 32];
+    getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
+    let mut handshake = Handshake::new(secret, nonce);
+    let mut greeting = [0; GREETING];
+    stream.read_exact(&mut greeting)?;
+    let claim = handshake.claim(&greeting).map_err(|why| match why {
+        NoGreeting::Foreign => NoConnection::Foreign,
+        NoGreeting::Version(version) => NoConnection::Version(version),
+    })?;
+    stream.write_all(&claim)?;
+    let mut answer = [0; ANSWER];
+    match stream.read_exact(&mut answer) {
+        Ok(()) if handshake.is_answer(&answer) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
+            return Err(error.into());
+        }
+        _ => return Err(NoConnection::Secret),
+    }
+    stream.set_read_timeout(None)?;
+    Ok(stream)
+}

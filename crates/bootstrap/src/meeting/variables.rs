@@ -1,0 +1,222 @@
+//! The variables by which processes that nothing has prepared form a job: `SHMEM_JOB`, which names
+//! the meeting, and the rank and the number of processes, ours or those of a scheduler.
+//!
+//! It is pure: it decides from a lookup function.
+
+use std::fs;
+
+use super::attendance::{Attendance, JobSecret, MeetingPlace};
+use super::id::UniqueId;
+use crate::env;
+use crate::error::Error;
+
+/// Where a rank and a number of processes come from: a name, and the variables with the rank, the
+/// number of processes if there is one, and one that only this scheduler sets if others have the
+/// same names.
+struct RankSource {
+    scheduler: &'static str,
+    rank: &'static str,
+    size: Option<&'static str>,
+}
+
+/// The sources, in the order of precedence: the one that is nearest to the process first.
+const SOURCES: [RankSource; 4] = [
+    RankSource { scheduler: "torchrun", rank: "RANK", size: Some("WORLD_SIZE") },
+    RankSource { scheduler: "Flux", rank: "FLUX_TASK_RANK", size: Some("FLUX_JOB_SIZE") },
+    RankSource {
+        scheduler: "Slurm",
+        rank: env::SLURM_PROCID,
+        size: Some(env::SLURM_STEP_NUM_TASKS),
+    },
+    RankSource { scheduler: "Kubernetes", rank: "JOB_COMPLETION_INDEX", size: None },
+];
+
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A variable that says something about this process's place in a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenVariable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub value: String,
+    /// The scheduler that sets it; `None` for our own.
+    pub scheduler: Option<&'static str>,
+}
+
+/// The variables of a job that processes form by them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedJob {
+    /// The rank of this process, and the number of processes.
+    pub rank: Option<GivenVariable>,
+    /// The number of processes.
+    pub size: Option<GivenVariable>,
+}
+
+/// Returns the rank and the number of processes that the environment shows.
+pub fn given(lookup: Lookup<'_>) -> NamedJob {
+    let own = |name| lookup(name).map(|value| GivenVariable { name, value, scheduler: None });
+    let of = |source: &RankSource, name| {
+        let scheduler = Some(source.scheduler);
+        lookup(name).map(|value| GivenVariable { name, value, scheduler })
+    };
+    let source = SOURCES.iter().find(|source| lookup(source.rank).is_some());
+    let rank = own(env::RANK).or_else(|| source.and_then(|source| of(source, source.rank)));
+    let size = own(env::SIZE).or_else(|| source.and_then(|source| of(source, source.size?)));
+    NamedJob { rank, size }
+}
+
+/// Returns a hint if this process takes itself for a job of its own although variables speak of
+/// several processes.
+pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
+    if lookup(env::JOB).is_some() {
+        return None;
+    }
+    let given = given(lookup);
+    let is_own = |variable: &Option<GivenVariable>| {
+        variable.as_ref().is_some_and(|variable| variable.scheduler.is_none())
+    };
+    // Such short names as torchrun's may mean something else where both are not there.
+    let of_several = given.rank.is_some()
+        && given
+            .size
+            .as_ref()
+            .is_some_and(|size| size.value.trim().parse().is_ok_and(|n: u32| n > 1));
+    if !is_own(&given.rank) && !is_own(&given.size) && !of_several {
+        return None;
+    }
+    let set = [given.rank, given.size].into_iter().flatten();
+    let set: Vec<String> = set.map(|one| format!("{}={}", one.name, one.value)).collect();
+    Some(format!(
+        "{} but not {}: this process is a job of one PE; set {} to the host and a free port of the process \
+         with rank 0, the same on all, to form one job",
+        set.join(" and ") + if set.len() == 1 { " is set" } else { " are set" },
+        env::JOB,
+        env::JOB
+    ))
+}
+
+/// Returns the meeting that the environment names; `None` where it names none.
+///
+/// # Errors
+/// When a variable is missing or has another form.
+pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error> {
+    let Some(job) = lookup(env::JOB) else { return Ok(None) };
+    let given = given(lookup);
+    let number = |variable: Option<GivenVariable>, what, own, others: &str| match variable {
+        Some(GivenVariable { name, value, .. }) => match value.trim().parse::<u32>() {
+            Ok(number) => Ok((name, number)),
+            Err(_) => Err(Error::JobVariables(format!("{name} is {value}, which is no {what}"))),
+        },
+        None => Err(Error::JobVariables(format!(
+            "SHMEM_JOB is set, but nothing says the {what} of this process: set {own}, or let the scheduler set {others}"
+        ))),
+    };
+    let ranks = SOURCES.map(|source| source.rank).join(" or ");
+    let sizes = SOURCES.iter().filter_map(|source| source.size).collect::<Vec<_>>().join(" or ");
+    let (rank, pe) = number(given.rank, "rank", env::RANK, &ranks)?;
+    let (size, n_pes) = number(given.size, "number of processes", env::SIZE, &sizes)?;
+    if pe >= n_pes {
+        return Err(Error::JobVariables(format!(
+            "{rank} is {pe} and {size} is {n_pes}, but ranks are numbered from 0"
+        )));
+    }
+    if let Ok(id) = job.trim().parse::<UniqueId>() {
+        return Ok(Some(id.attendance(pe, n_pes)));
+    }
+    let is_place = job.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    if !is_place {
+        return Err(Error::JobVariables(
+            "SHMEM_JOB must be the host and a port of PE 0, such as node1:5000, or a unique id"
+                .to_owned(),
+        ));
+    }
+    let secret = secret(lookup)?;
+    Ok(Some(Attendance { place: MeetingPlace::Named(job), secret, pe, n_pes }))
+}
+
+/// Returns the secret that the variable holds, or the file that it names.
+fn secret(lookup: Lookup<'_>) -> Result<JobSecret, Error> {
+    let text = match lookup(env::JOB_SECRET) {
+        Some(value) => match value.strip_prefix('@') {
+            Some(file) => fs::read_to_string(file).map_err(|error| {
+                Error::JobVariables(format!(
+                    "SHMEM_JOB_SECRET names {file}, which cannot be read: {error}"
+                ))
+            })?,
+            None => value,
+        },
+        None => String::new(),
+    };
+    match text.trim() {
+        "" => Err(Error::JobVariables(
+            "SHMEM_JOB names a host, so SHMEM_JOB_SECRET must be set, too, to a text that only the processes of the job \
+             know, or to @ and the name of a file that holds one"
+                .to_owned(),
+        )),
+        text => Ok(JobSecret::new(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Result<Option<Attendance>, String> {
+        attendance(&|name| find(variables, name)).map_err(|error| error.to_string())
+    }
+
+    fn find(variables: &[(&str, &str)], name: &str) -> Option<String> {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    }
+
+    const JOB: [(&str, &str); 2] = [("SHMEM_JOB", "node1:5000"), ("SHMEM_JOB_SECRET", "x")];
+
+    #[test]
+    fn schedulers_say_rank_and_size() {
+        for (variables, expected) in [
+            (vec![("SHMEM_RANK", "1"), ("SHMEM_SIZE", "4")], (1, 4)),
+            (vec![("RANK", "2"), ("WORLD_SIZE", "3"), ("SLURM_PROCID", "0")], (2, 3)),
+            (vec![("FLUX_TASK_RANK", "2"), ("FLUX_JOB_SIZE", "3")], (2, 3)),
+            (vec![("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "2")], (0, 2)),
+            (vec![("JOB_COMPLETION_INDEX", "5"), ("SHMEM_SIZE", "8")], (5, 8)),
+            (vec![("RANK", "2"), ("WORLD_SIZE", "3"), ("SHMEM_RANK", "0")], (0, 3)),
+        ] {
+            let attendance = of(&[&JOB[..], &variables].concat()).expect("it is right");
+            let attendance = attendance.expect("there is a job");
+            assert_eq!((attendance.pe, attendance.n_pes), expected, "{variables:?}");
+        }
+        assert_eq!(of(&[("RANK", "2"), ("WORLD_SIZE", "3")]), Ok(None));
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let both = [("SHMEM_RANK", "0"), ("SHMEM_SIZE", "2")];
+        for (variables, words) in [
+            (vec![JOB[0], JOB[1]], "set SHMEM_RANK, or let the scheduler set RANK or "),
+            (vec![JOB[0], JOB[1], ("JOB_COMPLETION_INDEX", "1")], "set SHMEM_SIZE"),
+            (vec![JOB[0], both[0], both[1]], "SHMEM_JOB_SECRET must be set"),
+            (vec![JOB[0], both[0], both[1], ("SHMEM_JOB_SECRET", "@/nowhere")], "/nowhere"),
+            (vec![JOB[0], JOB[1], ("SHMEM_RANK", "one"), both[1]], "SHMEM_RANK is one"),
+            (vec![JOB[0], JOB[1], ("SHMEM_RANK", "2"), both[1]], "numbered from 0"),
+            (vec![("SHMEM_JOB", "node1"), JOB[1], both[0], both[1]], "node1:5000"),
+        ] {
+            let error = of(&variables).expect_err("something is wrong");
+            assert!(error.contains(words), "{variables:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn half_of_the_variables_give_a_hint() {
+        let hint = |variables: &[(&str, &str)]| lone_variables(&|name| find(variables, name));
+        let said = hint(&[("SHMEM_RANK", "1")]).expect("a hint");
+        assert!(said.starts_with("SHMEM_RANK=1 is set but not SHMEM_JOB"), "{said}");
+        assert!(hint(&[("RANK", "1"), ("WORLD_SIZE", "2")]).is_some());
+        for none in [&[("RANK", "1")][..], &[("RANK", "0"), ("WORLD_SIZE", "1")], &[JOB[0]], &[]] {
+            assert_eq!(hint(none), None, "{none:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Initialization by a unique id: one process makes it, the program hands it to the others, and
+//! each joins with its rank. The names and forms are those of NVSHMEM and rocSHMEM.
+
+use crate::call::{Call, fail};
+use crate::job;
+use crate::memory::statics;
+use crate::process;
+use crate::settings::Settings;
+use core::ffi::c_int;
+use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
+use rushmem_transport::setting::environment;
+use std::sync::OnceLock;
+
+/// Bytes of a unique id in C.
+pub const UNIQUE_ID_BYTES: usize = 128;
+
+/// The arguments of the initialization by which this process has joined its job.
+static JOINED: OnceLock<ById> = OnceLock::new();
+
+/// The part of this process in the job of a unique id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ById {
+    id: UniqueId,
+    pe: u32,
+    n_pes: u32,
+}
+
+impl ById {
+    /// Checks the arguments of an initialization.
+    pub(super) fn new(call: Call, rank: c_int, n_ranks: c_int, id: &[u8; UNIQUE_ID_BYTES]) -> ById {
+        let pe = match u32::try_from(rank) {
+            Ok(pe) if n_ranks > rank => pe,
+            _ => fail!(
+                call,
+                "argument rank is {rank} and nranks is {n_ranks}, but ranks are 0 to nranks - 1; set both by \
+                 shmemx_set_attr_uniqueid_args"
+            ),
+        };
+        let Some(id) = UniqueId::from_bytes(id) else {
+            fail!(
+                call,
+                "argument id is no unique id; one process makes it by shmemx_get_uniqueid, and all {UNIQUE_ID_BYTES} \
+                 bytes go to the others"
+            )
+        };
+        ById { id, pe, n_pes: n_ranks as u32 }
+    }
+
+    pub(super) fn attendance(&self) -> Attendance {
+        self.id.attendance(self.pe, self.n_pes)
+    }
+
+    /// Ends the job unless this process is the PE that it says, of as many as it says: `oshrun` has
+    /// numbered the processes that it has started.
+    pub(super) fn require(&self, call: Call, pe: u32, n_pes: u32) {
+        let (rank, n_ranks) = (self.pe, self.n_pes);
+        if (rank, n_ranks) != (pe, n_pes) {
+            fail!(
+                call,
+                "argument rank is {rank} of {n_ranks}, but oshrun has started this process as PE {pe} of {n_pes}; pass \
+                 SHMEM_LOCAL_ID as the rank there, or start the processes without oshrun"
+            );
+        }
+        // Only the first init comes here.
+        let _ = JOINED.set(self.clone());
+    }
+
+    /// Ends the job unless this is the id by which this process has joined its job.
+    pub(super) fn require_same(&self, call: Call) {
+        let joined = JOINED.get();
+        if job::known().is_some() && joined != Some(self) {
+            fail!(
+                call,
+                "this process has joined another job before, by other arguments; a process is in one job: initialize \
+                 again by the same arguments, or start another process"
+            );
+        }
+    }
+}
+
+/// `shmemx_get_uniqueid`: makes the unique id of a job, whose meeting this process serves until the
+/// job has ended.
+pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
+    if process::is_child() {
+        job::refuse_child(call);
+    }
+    let settings = match Settings::read(environment) {
+        Ok(settings) => settings,
+        Err(error) => fail!(call, "{error}"),
+    };
+    if let Some(filter) = &settings.debug {
+        rushmem_log::print(filter);
+    }
+    // While this thread is the only one.
+    statics::move_now();
+    match make_unique_id(settings.meeting_limits()) {
+        Ok(id) => id.to_bytes(),
+        Err(error) => fail!(call, "{error}"),
+    }
+}

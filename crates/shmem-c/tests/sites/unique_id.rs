@@ -1,0 +1,234 @@
+//! Jobs that no launcher has started: their processes meet by a unique id, or by SHMEM_JOB and the
+//! variables of schedulers. Each mistake is one message, within the limit that a setting gives, and
+//! leaves nothing behind.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::namespaces::Hosts;
+use testkit::{Job, Outcome, absent, has_library, patient, prefix, program};
+
+/// The limit of a job that fails.
+const SOON: Duration = Duration::from_secs(30);
+
+fn by_id() -> PathBuf {
+    program!("by_id.c")
+}
+
+/// Returns a job of `n` PEs in which this happens.
+fn job(n: usize, how: &str) -> Job {
+    Job::direct(by_id()).arg(n).arg(how).env("SHMEM_SYMMETRIC_SIZE", "16m")
+}
+
+fn fails(n: usize, how: &str) -> Outcome {
+    let outcome = job(n, how).timeout(patient(SOON)).env("SHMEM_JOIN_LIMIT", "2s").run();
+    assert!(!outcome.status.success(), "{outcome}");
+    outcome
+}
+
+fn of_any_number_of_pes() {
+    for n in [1, 2, 3, 8, 64] {
+        job(n, "ok").env("TEST_SHARED", "1").run().assert_ok(n);
+    }
+}
+
+fn over_every_transport() {
+    let here = [("tcp", ""), ("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")];
+    for (transport, library) in here {
+        if !library.is_empty() && !has_library(library) {
+            continue;
+        }
+        for (name, value) in [("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+2")] {
+            let job = job(3, "ok").env(name, value).env("SHMEM_TRANSPORT", transport);
+            job.run().assert_ok(3);
+        }
+    }
+}
+
+fn with_checks_threads_and_observers() {
+    for (name, value) in [("SHMEM_CHECK", "1"), ("SHMEM_STATS", "1"), ("SHMEM_AGGREGATE", "on")] {
+        job(3, "threads").env(name, value).run().assert_ok(3);
+        job(3, "threads").env(name, value).env("SHMEM_ONNODE", "off").run().assert_ok(3);
+    }
+}
+
+fn of_processes_that_come_late_or_were_forked_or_come_back() {
+    for how in ["late", "forks", "again", "driver"] {
+        job(4, how).run().assert_ok(4);
+    }
+}
+
+fn on_several_hosts() {
+    let hosts = Hosts::new("u", 2);
+    let first = hosts.host(0);
+    let on_hosts = |how: &str| {
+        let job = job(4, how).wrap(["ip", "netns", "exec", first.as_str()]);
+        job.env("TEST_NETNS", hosts.host(1)).env("SHMEM_TRANSPORT", "tcp")
+    };
+    for how in ["ok", "again", "late"] {
+        on_hosts(how).run().assert_ok(4);
+    }
+    for how in ["dies-0", "dies-1", "dies-3"] {
+        let outcome = on_hosts(how).timeout(patient(SOON)).run();
+        assert!(!outcome.status.success(), "{outcome}");
+        assert!(outcome.one_message().contains("before shmem_finalize"), "{outcome}");
+    }
+}
+
+fn ends_as_a_whole() {
+    for (how, words) in [
+        ("dies-2", &["rushmem: PE 2 (pid ", "ended", "before shmem_finalize"][..]),
+        ("exits-2", &["PE 2: exited with status 3 without shmem_finalize"]),
+        ("exits-0", &["PE 0: exited with status 3 without shmem_finalize"]),
+        ("dies-0", &["PE 1: PE 0, whose process serves the meeting of this job, ended"]),
+        ("driver-dies", &["PE 0: the process that serves the meeting of this job ended"]),
+    ] {
+        fails(4, how).assert_fails(words);
+    }
+    for how in ["global-0", "global-2"] {
+        let outcome = fails(4, how);
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (7, ""), "{outcome}");
+    }
+}
+
+fn says_who_is_wrong_or_missing() {
+    for (how, words) in [
+        ("absent", &["of the 4 PEs of the job by its unique id, PE 3 has not come within 2 s"][..]),
+        ("stale", &["nobody serves the job of this unique id (", "nobody listens there"]),
+    ] {
+        fails(4, how).assert_fails(words);
+    }
+    for (how, words) in [
+        // Who comes after the mistake says the same.
+        ("second", "two processes are PE 0: pid "),
+        ("count", "; give all processes the same number"),
+        ("secret", "it does not know the secret of this job"),
+        ("garbage", "argument id is no unique id"),
+        ("flags", "argument flags is 0x8; pass SHMEMX_INIT_WITH_UNIQUEID"),
+        ("rank", "but ranks are 0 to nranks - 1"),
+        ("another", "this process has joined another job before"),
+    ] {
+        let outcome = fails(2, how);
+        assert!(outcome.stderr.contains(words), "{how}\n{outcome}");
+    }
+    assert_eq!(fails(1, "level").code(), 91);
+}
+
+fn under_oshrun_it_is_the_job_of_oshrun() {
+    let ranks = "exec env TEST_ID=$(cat \"$0.id\") \"$0\" $SHMEM_LOCAL_ID $1 ok";
+    let program = by_id();
+    // Any id will do: oshrun has formed the job.
+    std::fs::write(format!("{}.id", program.display()), "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g")
+        .expect("a file");
+    let job = |n: usize| Job::new("sh").n(2).arg("-c").arg(ranks).arg(program.display()).arg(n);
+    job(2).run().assert_ok(2);
+    let outcome = job(3).timeout(patient(SOON)).run();
+    assert!(outcome.stderr.contains("but oshrun has started this process as PE "), "{outcome}");
+}
+
+/// Starts a program once for each rank, with these variables for rank `r`, and waits for all.
+fn script(n: usize, variables: &str) -> String {
+    format!(
+        "s=0; p=; for r in $(seq 0 {last}); do env {variables} \"$0\" & p=\"$p $!\"; done; \
+         for i in $p; do wait $i || s=$?; done; exit $s",
+        last = n - 1
+    )
+}
+
+/// Returns a job of processes that have only these variables, in a network namespace of their own,
+/// so that the port is free.
+fn by_variables(hosts: &Hosts, n: usize, variables: &str) -> Job {
+    let host = hosts.host(0);
+    let job = Job::direct("ip").arg("netns").arg("exec").arg(host).arg("sh").arg("-c");
+    let job = job.arg(script(n, variables)).arg(program!("statics.c").display());
+    job.env("SHMEM_JOB", "10.77.0.1:5000").env("SHMEM_JOB_SECRET", "told to nobody")
+}
+
+fn by_the_variables_of_schedulers() {
+    let hosts = Hosts::new("v", 1);
+    for variables in [
+        "SHMEM_RANK=$r SHMEM_SIZE=3",
+        "RANK=$r WORLD_SIZE=3 LOCAL_RANK=$r",
+        "FLUX_TASK_RANK=$r FLUX_JOB_SIZE=3",
+        "SLURM_PROCID=$r SLURM_STEP_NUM_TASKS=3 SLURM_NTASKS=3",
+        "JOB_COMPLETION_INDEX=$r SHMEM_SIZE=3",
+    ] {
+        let outcome = by_variables(&hosts, 3, variables).env("SHMEM_DEBUG", "2").run();
+        outcome.assert_ok(3);
+        let shared = outcome.stderr.matches("static_data=\"like the heap\"").count();
+        assert_eq!(shared, 3, "{variables}\n{outcome}");
+    }
+}
+
+fn variables_that_are_wrong_are_named() {
+    let hosts = Hosts::new("w", 1);
+    let fails = |variables: &str| {
+        let job = by_variables(&hosts, 2, variables).timeout(patient(SOON));
+        let outcome = job.env("SHMEM_JOIN_LIMIT", "1s").run();
+        assert!(!outcome.status.success(), "{outcome}");
+        outcome
+    };
+    for (variables, words) in [
+        ("SHMEM_RANK=$r", "nothing says the number of processes of this process: set SHMEM_SIZE"),
+        ("SHMEM_RANK=$r SHMEM_SIZE=3", "PE 2 has not come within 1 s"),
+        ("SHMEM_RANK=1 SHMEM_SIZE=2", "PE 0 does not serve the job at SHMEM_JOB (10.77.0.1:5000: "),
+        ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=$r", "does not know the secret of this job"),
+        ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=", "SHMEM_JOB_SECRET must be set"),
+        ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB=10.77.0.1", "such as node1:5000"),
+    ] {
+        let outcome = fails(variables);
+        assert!(outcome.stderr.contains(words), "{variables}: {words}\n{outcome}");
+    }
+    let alone = Job::direct(program!("statics.c")).env("SHMEM_RANK", 1).run();
+    alone.assert_ok(1);
+    let hint = "warning: SHMEM_RANK=1 is set but not SHMEM_JOB: this process is a job of one PE";
+    assert!(alone.stderr.contains(hint), "{alone}");
+}
+
+/// The process with rank 0 makes the id by the C function, and the others get it in a variable.
+const PYTHON: &str = r#"
+import ctypes, os, subprocess, sys
+library = ctypes.CDLL(sys.argv[1])
+if len(sys.argv) == 2:
+    text = ctypes.create_string_buffer(128)
+    assert library.shmemx_get_uniqueid(text) == 0
+    os.environ.update({"SHMEM_JOB": text.value.decode(), "SHMEM_SIZE": "3"})
+    others = [subprocess.Popen([sys.executable, *sys.orig_argv[1:], str(rank)]) for rank in (1, 2)]
+os.environ["SHMEM_RANK"] = sys.argv[2] if len(sys.argv) > 2 else "0"
+library.shmem_init()
+assert library.shmem_my_pe() == int(os.environ["SHMEM_RANK"])
+if library.shmem_my_pe() == 0:
+    print("n_pes", library.shmem_n_pes(), flush=True)
+library.shmem_finalize()
+if len(sys.argv) == 2:
+    assert [other.wait() for other in others] == [0, 0]
+    print("PASS")
+"#;
+
+fn from_python() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        absent("there is no python3");
+    }
+    let library = prefix().join("lib/librushmem.so");
+    let job = Job::direct("python3").arg("-c").arg(PYTHON).arg(library.display());
+    job.env("SHMEM_SYMMETRIC_SIZE", "16m").run().assert_ok(3);
+}
+
+fn from_fortran() {
+    Job::direct(program!("fortran_by_id.f90")).run().assert_ok(1);
+}
+
+testkit::module_tests! {
+    of_any_number_of_pes,
+    over_every_transport,
+    with_checks_threads_and_observers,
+    of_processes_that_come_late_or_were_forked_or_come_back,
+    on_several_hosts,
+    ends_as_a_whole,
+    says_who_is_wrong_or_missing,
+    under_oshrun_it_is_the_job_of_oshrun,
+    by_the_variables_of_schedulers,
+    variables_that_are_wrong_are_named,
+    from_python,
+    from_fortran,
+}

@@ -1,0 +1,106 @@
+//! Initialization by a unique id: in processes that no launcher has started.
+
+use crate::job::{self, Shmem, ThreadLevelError};
+use crate::thread_level::ThreadLevel;
+use rushmem_runtime::setup;
+use std::fmt;
+use std::str::FromStr;
+
+/// The unique id of a job (`shmemx_uniqueid_t`, an extension after NVSHMEM's and rocSHMEM's). It is
+/// a printable text, which one process makes and hands to the others: in a file, a message, an
+/// environment variable. Who has it can join the job, so it is as secret as the job's data.
+///
+/// ```no_run
+/// use shmem::{Single, UniqueId};
+///
+/// // The process with rank 0 makes the id, and starts the other one.
+/// let id: UniqueId = match std::env::args().nth(1) {
+///     Some(text) => text.parse().expect("an id"),
+///     None => UniqueId::make(),
+/// };
+/// let rank = u32::from(std::env::args().len() > 1);
+/// if rank == 0 {
+///     let this = std::env::current_exe().expect("a program");
+///     std::process::Command::new(this).arg(id.to_string()).spawn().expect("it starts");
+/// }
+/// let shmem = id.job(rank, 2).init::<Single>().expect("the first initialization");
+/// assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, 2));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct UniqueId([u8; setup::UNIQUE_ID_BYTES]);
+
+impl UniqueId {
+    /// Makes an id (`shmemx_get_uniqueid`). This process serves the meeting of the job, from a
+    /// thread, so it must live as long as the job; it need not be one of its PEs.
+    ///
+    /// The process ends with a message if it cannot listen at any address.
+    pub fn make() -> UniqueId {
+        UniqueId(setup::unique_id(call!("UniqueId::make")))
+    }
+
+    /// Returns the part of process `rank` in the job of `n_ranks` PEs with this id.
+    pub fn job(&self, rank: u32, n_ranks: u32) -> UniqueIdJob<'_> {
+        UniqueIdJob { id: self, rank, n_ranks }
+    }
+}
+
+impl fmt::Display for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(String::from_utf8_lossy(&self.0).trim_end_matches('\0'))
+    }
+}
+
+/// Without its text, which is a secret.
+impl fmt::Debug for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UniqueId")
+    }
+}
+
+/// A text is too long for a unique id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UniqueIdError;
+
+impl fmt::Display for UniqueIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this text is too long for the unique id of a job")
+    }
+}
+
+impl std::error::Error for UniqueIdError {}
+
+impl FromStr for UniqueId {
+    type Err = UniqueIdError;
+
+    /// Takes the text of an id. Whether it leads to a job is found out by the initialization.
+    fn from_str(text: &str) -> Result<UniqueId, UniqueIdError> {
+        let mut bytes = [0; setup::UNIQUE_ID_BYTES];
+        let room = bytes.get_mut(..text.len()).ok_or(UniqueIdError)?;
+        room.copy_from_slice(text.as_bytes());
+        Ok(UniqueId(bytes))
+    }
+}
+
+/// The part of one process in the job of a unique id.
+#[derive(Clone, Copy, Debug)]
+pub struct UniqueIdJob<'a> {
+    id: &'a UniqueId,
+    rank: u32,
+    n_ranks: u32,
+}
+
+impl UniqueIdJob<'_> {
+    /// Initializes the library (`shmemx_init_attr`): returns when all processes of the job have
+    /// come. The job ends with a message if one of them does not come in time (`SHMEM_JOIN_LIMIT`),
+    /// or has the rank of another one.
+    ///
+    /// Under `oshrun` the rank and the number of PEs must be those of `oshrun`, which starts the
+    /// job then.
+    ///
+    /// # Errors
+    /// The library is initialized already, at a lower thread level.
+    pub fn init<L: ThreadLevel>(self) -> Result<Shmem<L>, ThreadLevelError> {
+        let UniqueIdJob { id, rank, n_ranks } = self;
+        job::enter(call!("UniqueIdJob::init"), Some((rank, n_ranks, &id.0)))
+    }
+}

@@ -1,0 +1,48 @@
+//! A job of processes that no launcher has started, by a unique id.
+
+use std::process::Command;
+
+use shmem::{Multiple, UniqueId};
+
+const RANK: &str = "TEST_RANK";
+const ID: &str = "TEST_ID";
+const RANKS: u32 = 3;
+
+/// A process of the job below.
+#[test]
+fn a_pe() {
+    let Ok(rank) = std::env::var(RANK) else { return };
+    let id: UniqueId = std::env::var(ID).expect("an id").parse().expect("it is short");
+    join(&id, rank.parse().expect("a number"));
+}
+
+fn join(id: &UniqueId, rank: u32) {
+    let shmem = id.job(rank, RANKS).init::<Multiple>().expect("the first initialization");
+    assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, RANKS));
+    let sum = shmem.world().reduce_value(shmem::Sum, rank);
+    assert_eq!(sum, RANKS * (RANKS - 1) / 2);
+}
+
+#[test]
+fn processes_form_a_job() {
+    if std::env::var(RANK).is_ok() {
+        return;
+    }
+    let id = UniqueId::make();
+    assert_eq!(id.to_string().parse(), Ok(id.clone()));
+    assert!(!format!("{id:?}").contains(&id.to_string()));
+    assert!("x".repeat(200).parse::<UniqueId>().is_err());
+    let this = std::env::current_exe().expect("a test program knows its path");
+    let start = |rank: u32| {
+        let mut command = Command::new(&this);
+        command
+            .args(["unique_id::a_pe", "--exact"])
+            .env(RANK, rank.to_string())
+            .env(ID, id.to_string());
+        command.env("SHMEM_SYMMETRIC_SIZE", "16m").spawn().expect("it starts")
+    };
+    let pes: Vec<_> = (0..RANKS).map(start).collect();
+    for mut pe in pes {
+        assert!(pe.wait().expect("it ends").success());
+    }
+}

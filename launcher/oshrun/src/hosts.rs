@@ -1,8 +1,9 @@
 //! The hosts of a job, and the number of PEs on each.
 //!
-//! Without a list of hosts, a job runs on the nodes of the Slurm allocation, or else on this
-//! machine.
+//! Without a list of hosts, a job runs on the nodes of the allocation of Slurm, PBS, LSF or Grid
+//! Engine, or else on this machine.
 
+mod batch;
 mod distribute;
 mod list;
 mod own;
@@ -62,13 +63,17 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
     let mut is_strict = true;
     let hosts = match listed {
         Some(hosts) => hosts,
-        None => match slurm::allocation()? {
-            Some(hosts) => {
+        None => match (slurm::allocation()?, batch::allocation()?) {
+            (Some(hosts), _) => {
                 agent = agent.or_else(|| Some(slurm::agent()));
                 is_strict = false;
                 hosts
             }
-            None => vec![HostSlots { name: own::name(), slots: None }],
+            (None, Some(hosts)) => {
+                is_strict = false;
+                hosts
+            }
+            (None, None) => vec![HostSlots { name: own::name(), slots: None }],
         },
     };
     let parts = distribute(slots::distinct(hosts), options.n_pes, options.ppn, is_strict)

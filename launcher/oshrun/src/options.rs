@@ -17,6 +17,7 @@ use rushmem_bootstrap::{env, host_limit, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
 use self::doctor::ExaminedHosts;
+use self::foreign::ForeignOptions;
 use crate::report::failure::StartFailure;
 use crate::spawn::debugger::Debugged;
 use crate::spawn::placement::PlacementRequest;
@@ -55,11 +56,11 @@ pub struct Options {
     pub hosts: Option<String>,
 
     /// A file with one host per line: HOST, HOST:N or HOST slots=N
-    #[arg(long, value_name = "FILE", visible_alias = "machinefile", help_heading = HOSTS)]
+    #[arg(short = 'f', long, value_name = "FILE", visible_alias = "machinefile", help_heading = HOSTS)]
     pub hostfile: Option<PathBuf>,
 
-    /// Maximum number of PEs on each host (also -ppn N)
-    #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true, help_heading = HOSTS)]
+    /// Maximum number of PEs on each host (also -ppn N, --npernode N, --map-by ppr:N:node)
+    #[arg(short = 'N', long, aliases = ["npernode", "ntasks-per-node"], value_name = "N", value_parser = n_pes, allow_hyphen_values = true, help_heading = HOSTS)]
     pub ppn: Option<u32>,
 
     /// Command that starts daemons on other hosts, called with the host and a command line; by
@@ -82,7 +83,7 @@ pub struct Options {
 
     /// Prefix every line of output with the number of its PE in brackets, and with its host if
     /// there are several
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(short = 'l', long, alias = "prepend-rank", help_heading = OUTPUT)]
     pub tag_output: bool,
 
     /// Write the output of each PE unchanged to the files PE.out and PE.err in this directory on
@@ -104,7 +105,7 @@ pub struct Options {
     /// thread after the other (slot), to one core after the other (core), or in turn to each l3,
     /// numa or socket
     #[arg(long, value_name = "PLACE", value_parser = map_by, help_heading = HOSTS)]
-    pub map_by: Option<MapBy>,
+    map_by: Option<MapRequest>,
 
     /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines
     /// with several NUMA nodes while PEs do not outnumber the CPUs, and none otherwise
@@ -139,6 +140,13 @@ pub struct Options {
     #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all", help_heading = TROUBLE)]
     pub gdb: Option<Debugged>,
 
+    /// Print which options have no effect here, since they are of other launchers
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = OUTPUT)]
+    verbose: u8,
+
+    #[command(flatten)]
+    foreign: ForeignOptions,
+
     /// The variables of -x, and those that other options set for the PEs.
     #[arg(skip)]
     pub exported: Vec<(OsString, OsString)>,
@@ -160,6 +168,10 @@ impl Options {
     /// Returns the requested placement.
     pub fn placement(&self) -> PlacementRequest {
         let Options { map_by, bind_to, report_bindings: report, .. } = *self;
+        let map_by = match map_by {
+            Some(MapRequest::Place(place)) => Some(place),
+            Some(MapRequest::PerHost(_)) | None => None,
+        };
         PlacementRequest { map_by, bind_to, report }
     }
 
@@ -224,11 +236,18 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         }
     };
     options.arguments = rest.collect();
+    if let Some(MapRequest::PerHost(n)) = options.map_by {
+        options.ppn.get_or_insert(n);
+    }
+    if options.verbose > 0 {
+        options.foreign.ignored().iter().for_each(|line| eprintln!("oshrun: {line}"));
+    }
     // PEs get the same limit.
     let limit = options.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
     let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
-    let given = options.export.iter().cloned().map(assignment);
+    let given = options.foreign.exported().into_iter().chain(options.export.iter().cloned());
+    let given = given.map(assignment);
     options.exported = limit.into_iter().chain(explained).chain(given).collect::<Result<_, _>>()?;
     options.silence = match options.host_limit {
         Some(limit) => limit,
@@ -239,20 +258,26 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
 
 /// Splits off the program and its arguments, and adds the second dash of long names.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
-    let valued = |word: &OsStr| {
+    let has_name = |arg: &clap::Arg, name: &str| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        arg.get_long().into_iter().chain(aliases).any(|long| long == name)
+    };
+    // The number of words that follow as the values of an option.
+    let values = |word: &OsStr| {
         let takes_word =
             |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
-        command.get_arguments().filter(takes_word).any(|arg| {
+        let is_named = |arg: &&clap::Arg| {
             let short = arg.get_short().is_some_and(|short| word == format!("-{short}").as_str());
-            let aliases = arg.get_all_aliases().unwrap_or_default();
-            let mut long = arg.get_long().into_iter().chain(aliases);
-            short || long.any(|long| word == format!("--{long}").as_str())
-        })
+            let long = word.to_str().and_then(|word| word.strip_prefix("--"));
+            short || long.is_some_and(|name| has_name(arg, name))
+        };
+        let arg = command.get_arguments().filter(takes_word).find(is_named);
+        arg.map_or(0, |arg| arg.get_num_args().map_or(1, |range| range.min_values()))
     };
     // Other launchers accept one dash, as in -np.
     let is_long = |word: &str| {
         let name = word[1..].split('=').next().filter(|name| name.len() > 1);
-        let has = |arg: &clap::Arg| name.is_some_and(|name| arg.get_long() == Some(name));
+        let has = |arg: &clap::Arg| name.is_some_and(|name| has_name(arg, name));
         command.get_arguments().any(has)
     };
     let mut own = Vec::new();
@@ -263,11 +288,9 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
             Some(text) if is_long(text) => format!("-{text}").into(),
             _ => word,
         };
-        let takes_value = valued(&word);
+        let n_values = values(&word);
         own.push(word);
-        if takes_value {
-            own.extend(words.next());
-        }
+        own.extend(words.by_ref().take(n_values));
     }
     words.next_if(|word| word == "--");
     (own, words.collect())
@@ -300,10 +323,22 @@ fn n_pes(text: &str) -> Result<u32, String> {
     }
 }
 
-fn map_by(text: &str) -> Result<MapBy, String> {
-    match text.starts_with("ppr:") {
-        true => Err("--ppn N is the number of PEs of each host".to_string()),
-        false => text.parse(),
+/// What `--map-by` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MapRequest {
+    /// The order of places on a machine.
+    Place(MapBy),
+    /// Open MPI's form of the number of PEs on each host.
+    PerHost(u32),
+}
+
+fn map_by(text: &str) -> Result<MapRequest, String> {
+    match text.strip_prefix("ppr:") {
+        Some(number) => match number.strip_suffix(":node").map(n_pes) {
+            Some(number) => number.map(MapRequest::PerHost),
+            None => Err("of these forms it knows ppr:N:node".to_string()),
+        },
+        None => text.parse().map(MapRequest::Place),
     }
 }
 
@@ -394,7 +429,13 @@ mod tests {
             assert_eq!(options.hosts.as_deref(), Some("a,b:2"), "{line}");
             assert_eq!(options.program, "p", "{line}");
         }
-        for line in ["--hostfile f -ppn 3 p", "--machinefile f --ppn=3 p"] {
+        for line in [
+            "--hostfile f -ppn 3 p",
+            "--machinefile f --ppn=3 p",
+            "-machinefile f -N 3 p",
+            "-f f --npernode 3 p",
+            "--hostfile f --map-by ppr:3:node p",
+        ] {
             let options = parsed(line).expect(line);
             assert_eq!((options.hostfile, options.ppn), (Some("f".into()), Some(3)), "{line}");
         }
@@ -417,6 +458,21 @@ mod tests {
     }
 
     #[test]
+    fn options_of_other_launchers_are_carried_out_or_have_no_effect() {
+        let line = "--mca btl self,vader --oversubscribe --allow-run-as-root --bind-to none -v \
+                    -genv A -1 -env B 2 -x C=3 -l --prtemca a b --mca c d -genvall -n 2 p --mca e f";
+        let options = parsed(line).expect("options");
+        assert_eq!((options.n_pes, options.tag_output), (Some(2), true));
+        assert_eq!(options.arguments, ["--mca", "e", "f"]);
+        let exported = [("A", "-1"), ("B", "2"), ("C", "3")];
+        assert_eq!(options.exported, exported.map(|(name, value)| (name.into(), value.into())));
+        let ignored = options.foreign.ignored();
+        assert_eq!(ignored.len(), 6, "{ignored:?}");
+        assert!(ignored[0].starts_with("--mca btl self,vader: "), "{ignored:?}");
+        assert!(parsed("p").expect("options").foreign.ignored().is_empty());
+    }
+
+    #[test]
     fn errors_are_one_sentence() {
         for (line, words) in [
             ("-n 0 p", "it must be at least 1"),
@@ -434,12 +490,11 @@ mod tests {
             ("-x OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),
             ("-x =1 p", "name of the variable is missing"),
             ("--bind-to board p", "one of none, core, l3, numa, socket"),
-            ("--map-by ppr:2:node p", "--ppn N is"),
+            ("--map-by ppr:2:socket p", "ppr:N:node"),
             ("--tag-outptu p", "a similar argument exists: '--tag-output'"),
-            ("--oversubscribe p", "PEs may outnumber CPUs without an option"),
             ("-c 4 p", "-n N is the number of PEs"),
-            ("-v -n 4 p", "--timings"),
-            ("-genv A 1 p", "-x NAME=VALUE"),
+            ("-genvlist OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),
+            ("--mca btl", "--mca"),
             ("--map-by node p", "one of spread, slot, core, l3, numa, socket"),
         ] {
             let failure = parsed(line).expect_err(line);

@@ -7,7 +7,8 @@ use super::slots::HostSlots;
 use crate::daemons::orders::HostPes;
 
 /// Returns the PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host
-/// without a number has one slot. `is_strict`: the slots come from the user, not from Slurm.
+/// without a number has one slot. `is_strict`: the slots come from the user, not from an
+/// allocation.
 ///
 /// # Errors
 /// If there are more PEs than slots.

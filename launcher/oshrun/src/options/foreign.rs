@@ -1,27 +1,92 @@
-//! Options that other launchers have: each is refused with what to use here.
+//! Options of Open MPI's and MPICH's launchers. Those that `oshrun` has under another name are
+//! aliases in [`Options`](super::Options); the others are here: some are carried out, some need no
+//! action, and those that would mean something else are refused with what to use.
+
+use std::ffi::OsString;
 
 use clap::builder::UnknownArgumentValueParser;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Args, Command};
 
-/// Names of one letter are short; others are accepted with one dash or two.
-const OPTIONS: [(&[&str], &str); 9] = [
-    (
-        &["c", "N", "npernode", "ntasks-per-node"],
-        "-n N is the number of PEs, --ppn N that of each host",
-    ),
-    (&["oversubscribe", "overcommit"], "PEs may outnumber CPUs without an option"),
-    (&["v", "verbose"], "--timings, --report-bindings and -x SHMEM_DEBUG=1 say more"),
-    (&["l", "prepend-rank"], "--tag-output names the PE of each line"),
-    (&["genv", "env", "genvlist"], "-x NAME=VALUE sets a variable, -x NAME passes one on"),
-    (&["genvall"], "all PEs of this machine have its environment; -x NAME passes a variable on"),
-    (&["f"], "--hostfile FILE names the hosts"),
-    (&["mca", "prtemca"], "-x NAME=VALUE sets a variable; shmem-info lists those of Rushmem"),
-    (&["allow-run-as-root"], "no option is needed"),
-];
+/// Options that are accepted, and not listed in the help.
+#[derive(Debug, Default, Args)]
+pub struct ForeignOptions {
+    /// Hydra: a variable for the PEs, and its value.
+    #[arg(long, alias = "env", num_args = 2, action = ArgAction::Append, allow_hyphen_values = true, hide = true)]
+    genv: Vec<OsString>,
 
-/// Adds them to a command line, hidden.
+    /// Hydra: variables to pass on.
+    #[arg(long, alias = "envlist", value_delimiter = ',', hide = true)]
+    genvlist: Vec<OsString>,
+
+    /// Open MPI: a parameter, and its value.
+    #[arg(long, alias = "gmca", num_args = 2, action = ArgAction::Append, allow_hyphen_values = true, hide = true)]
+    mca: Vec<String>,
+
+    /// PRRTE: the same.
+    #[arg(long, num_args = 2, action = ArgAction::Append, allow_hyphen_values = true, hide = true)]
+    prtemca: Vec<String>,
+
+    /// Open MPI: PEs may outnumber CPUs.
+    #[arg(long, alias = "overcommit", action = ArgAction::Count, hide = true)]
+    oversubscribe: u8,
+
+    /// Open MPI: the user may be root.
+    #[arg(long, action = ArgAction::Count, hide = true)]
+    allow_run_as_root: u8,
+
+    /// Hydra: all variables pass on.
+    #[arg(long, alias = "envall", action = ArgAction::Count, hide = true)]
+    genvall: u8,
+}
+
+impl ForeignOptions {
+    /// Returns the variables for the PEs as words of `-x`.
+    pub fn exported(&self) -> Vec<OsString> {
+        let (pairs, _) = self.genv.as_chunks::<2>();
+        let set = pairs.iter().map(|[name, value]| {
+            let mut word = name.clone();
+            word.push("=");
+            word.push(value);
+            word
+        });
+        set.chain(self.genvlist.iter().cloned()).collect()
+    }
+
+    /// Returns a line for each option that has no effect, with the reason.
+    pub fn ignored(&self) -> Vec<String> {
+        let parameters = |name, words: &[String]| {
+            let (pairs, _) = words.as_chunks::<2>();
+            let line = move |[key, value]: &[String; 2]| {
+                format!(
+                    "--{name} {key} {value}: parameters of Open MPI have no effect here; shmem-info lists settings"
+                )
+            };
+            pairs.iter().map(line).collect::<Vec<_>>()
+        };
+        let flag = |count: u8, line: &str| (count > 0).then(|| line.to_owned());
+        let flags = [
+            flag(self.oversubscribe, "--oversubscribe: PEs may outnumber CPUs without an option"),
+            flag(self.allow_run_as_root, "--allow-run-as-root: no option is needed"),
+            flag(
+                self.genvall,
+                "-genvall: all PEs of this machine have its environment; -x NAME passes a variable on to other hosts",
+            ),
+        ];
+        let flags = flags.into_iter().flatten();
+        [parameters("mca", &self.mca), parameters("prtemca", &self.prtemca)]
+            .concat()
+            .into_iter()
+            .chain(flags)
+            .collect()
+    }
+}
+
+/// Options that are refused. Names of one letter are short.
+const REFUSED: [(&str, &str); 1] = [("c", "-n N is the number of PEs, --ppn N that of each host")];
+
+/// Adds those that are refused to a command line, hidden.
 pub fn added_to(command: Command) -> Command {
-    let arg = |name: &'static str, hint: &'static str| {
+    let arg = |(name, hint): (&'static str, &'static str)| {
         let arg = Arg::new(name).hide(true).action(ArgAction::SetTrue);
         let arg = arg.value_parser(UnknownArgumentValueParser::suggest(hint));
         match name.as_bytes() {
@@ -29,6 +94,5 @@ pub fn added_to(command: Command) -> Command {
             _ => arg.long(name),
         }
     };
-    let all = OPTIONS.iter().flat_map(|(names, hint)| names.iter().map(|name| arg(name, hint)));
-    command.args(all)
+    command.args(REFUSED.map(arg))
 }

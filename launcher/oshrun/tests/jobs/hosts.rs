@@ -286,3 +286,27 @@ fn background_processes_end_with_the_job() {
     let job = agent.steps("a,b", "", &["init", "background:sleep 600", "finalize"]);
     job.run().expect(0, "");
 }
+
+/// An allocation of a batch system gives the hosts and the slots, here of this machine alone.
+#[test]
+fn the_slots_of_an_allocation_are_the_pes() {
+    let file = |name: &str, text: &str| {
+        let path = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    let nodes = file("nodes", "localhost\nlocalhost\nlocalhost\n");
+    let queues = file("queues", "localhost 3 all.q@localhost UNDEFINED\n");
+    for (name, value) in [
+        ("PBS_NODEFILE", nodes.as_str()),
+        ("LSB_DJOB_HOSTFILE", &nodes),
+        ("LSB_MCPU_HOSTS", "localhost 3"),
+        ("LSB_HOSTS", "localhost localhost localhost"),
+        ("PE_HOSTFILE", &queues),
+    ] {
+        let outcome = TestJob::new(&["sh", "-c", "echo $SHMEM_LOCAL_ID"]).env(name, value).run();
+        assert_eq!(outcome.expect(0, "").sorted(), ["0", "1", "2"], "{name}");
+    }
+    let outcome = TestJob::new(&["true"]).env("PBS_NODEFILE", "/nowhere/nodes").run();
+    assert!(outcome.stderr.contains("/nowhere/nodes, which PBS_NODEFILE names"), "{outcome:?}");
+}

@@ -2,6 +2,7 @@
 //! checks ranges, shares static data, and lays out the library's own flags. No network is used
 //! here.
 
+pub(crate) mod accessible;
 pub(crate) mod address;
 pub(crate) mod areas;
 pub(crate) mod checks;

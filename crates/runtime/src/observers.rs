@@ -136,9 +136,11 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     #[cold]
     #[inline(never)]
     fn boxed(describe: impl FnOnce() -> Event) -> ObservedCall {
-        let mut begun = Box::new(OngoingEvent::new(describe()));
+        // Begins before the allocation, since a signal handler that calls is found then, and may
+        // have interrupted `malloc`.
+        let mut begun = OngoingEvent::new(describe());
         begun.begin();
-        Some(begun)
+        Some(Box::new(begun))
     }
     if any() { boxed(describe) } else { None }
 }

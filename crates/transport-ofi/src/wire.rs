@@ -1,4 +1,4 @@
-//! The way of an origin into libfabric: an ep, and the operations on it.
+//! The wire of an origin over libfabric: an endpoint (ep), and the operations on it.
 #![allow(unsafe_code)]
 
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
@@ -17,17 +17,17 @@ use rushmem_transport::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of the ep per poll of the service, while no reply is due.
+/// Polls of the ep per poll of the service, while no reply is expected.
 const POLLS_PER_SERVICE: u32 = 16;
 
-/// An ep of one origin.
+/// The wire of one origin.
 pub(crate) struct OfiWire {
-    /// `None` once it was given up: libfabric then uses no memory of callers.
+    /// `None` after a loss: the ep is closed then, so that libfabric accesses no memory of callers.
     ep: Option<FiEndpoint>,
     /// The replies to the origin's requests.
     replies: Arc<Replies>,
-    /// PEs that were written to since the last flush, where completion does not cover the target's
-    /// memory.
+    /// The PEs that were written to since the last flush, if the completion of a write does not
+    /// mean that the data are in the target's memory.
     pub(crate) unflushed: Vec<Pe>,
     caps: WireCaps,
 }
@@ -35,26 +35,25 @@ pub(crate) struct OfiWire {
 impl OfiWire {
     pub(crate) fn new(shared: &SharedState, ep: FiEndpoint, replies: Arc<Replies>) -> OfiWire {
         let (info, tuning) = (&shared.fabric.info, &shared.tuning);
-        // A NIC writes and reads a word faster than the target's CPU carries out a request, and
-        // buffers for messages are short there.
+        // A NIC writes and reads a word faster than the target's CPU carries out a request, and its
+        // buffers for messages are short.
         let batches = info.copies() && shared.local.amos == Amos::Software;
         let longest_batch = tuning.longest_batch();
         let caps = WireCaps {
-            copies: info.copies(),
             batches,
             sessions: batches,
             order: match shared.keeps_order() {
                 true => StreamOrder::WritesBeforeMessages,
                 false => StreamOrder::Unordered,
             },
-            // Sockets have taken what completes.
+            // Over sockets, the kernel has taken a message that is complete.
             polled: match info.sockets {
                 true => PolledUntil::Over,
                 false => PolledUntil::Acknowledged,
             },
             flushes_free: info.delivery,
-            // The longest data with a signal are a word where a NIC would write it, and what a
-            // batch takes where a long message costs more than a write.
+            // Where a NIC writes, only a word is sent with its signal. Where a long message costs
+            // more than a write, as much as an operation of a batch may have.
             longest_signaled: match (batches, info.takes_data()) {
                 (true, true) => tuning.longest_data().max(MAX_NBYTES),
                 (true, false) => MAX_NBYTES,
@@ -76,7 +75,8 @@ impl OfiWire {
         self.ep.as_mut()
     }
 
-    /// Returns what became of an attempt at a PE on the ep, by what libfabric has made of it.
+    /// Returns the outcome of an attempt to start an operation on a PE. `is_done` says that the
+    /// call need not wait once it is started.
     #[inline(always)]
     fn posted(
         &self,
@@ -93,8 +93,8 @@ impl OfiWire {
         }
     }
 
-    /// Works as [`write`](Wire::write), of one that is not injected. The range is looked up again,
-    /// so that an injected one has it in registers.
+    /// Works as [`write`](Wire::write), without injection. Looks up the range again, so that an
+    /// injected write has it in registers.
     ///
     /// # Safety
     /// The same.
@@ -118,8 +118,8 @@ impl OfiWire {
             return self.posted(shared, pe, true, attempt);
         }
         let known = shared.descriptor_of(source);
-        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        // A call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU to it meanwhile, for at most a few of its sleeps.
         shared.local.state.enter_wait();
         // SAFETY: valid until it completes, by contract.
         let attempt = unsafe { ep.write(remote, source, known, source_free) };
@@ -127,7 +127,7 @@ impl OfiWire {
         self.posted(shared, pe, false, attempt)
     }
 
-    /// Starts a read of a byte that nobody wants.
+    /// Starts a read of a byte whose value is ignored.
     fn read_and_forget(
         &mut self,
         shared: &SharedState,
@@ -139,8 +139,8 @@ impl OfiWire {
         self.posted(shared, pe, true, attempt)
     }
 
-    /// Returns the failure of operations that cannot be started on a PE: libfabric's number, or
-    /// `None` if the ep was given up.
+    /// Reports that an operation on a PE was refused with libfabric's `code`, or, if `None`,
+    /// because the ep is closed. Returns the first loss.
     #[cold]
     fn refused(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
         let refused = self.ep.as_ref().zip(code);
@@ -151,14 +151,14 @@ impl OfiWire {
     }
 }
 
-/// Returns the failure of operations that were given up after another loss.
+/// Returns the failure of an operation on a closed ep.
 fn given_up() -> EpFailure {
     EpFailure { pe: None, why: "it was given up after another loss".to_owned() }
 }
 
 impl Wire for OfiWire {
     type Network = SharedState;
-    /// The operations towards a PE end together.
+    /// No identity: a call waits until all operations on the PE have ended.
     type Token = ();
     type Outside = ();
 
@@ -295,8 +295,8 @@ impl Wire for OfiWire {
         self.ep.as_ref().is_some_and(|ep| ep.pauses(pe.0))
     }
 
-    /// After completions that do not cover the target's memory: reads from it, which comes after
-    /// what was written before.
+    /// If the completion of a write does not mean that the data are in the target's memory, reads a
+    /// byte from it, since a read follows the writes before it.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         if self.in_flight_to(pe) > 0 {
             return Ok(false);
@@ -325,7 +325,7 @@ impl Wire for OfiWire {
 
     #[inline]
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
-        // To take a reply is cheaper than to poll the ep, whose turn comes again.
+        // Taking a reply is cheaper than polling the ep, which the next poll does.
         if self.replies.take(take).map_err(|message| shared.refuse(&message))? > 0 {
             return Ok(true);
         }
@@ -343,7 +343,8 @@ impl Wire for OfiWire {
         }
     }
 
-    /// Not every provider says so when a message is lost; a read that fails does.
+    /// Also starts a read, which fails if the PE is gone: not every provider reports the loss of a
+    /// message.
     fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         shared.confirm(pe.0).map_err(|failure| shared.fail(&failure))?;
         let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);
@@ -357,7 +358,7 @@ impl Wire for OfiWire {
         shared.sleep(at_most);
     }
 
-    /// Nothing signals the end of an operation.
+    /// No descriptor signals the end of an operation, so none may be in flight.
     fn arm(&self, are_unacked: bool) -> bool {
         self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked
     }

@@ -1,8 +1,9 @@
-//! The connection to a peer: requests of this PE and requests of the peer, on one socket.
+//! An established connection to a peer: requests of this PE and requests of the peer, on one
+//! socket.
 //!
-//! Replies go out between requests: where both wait, one frame of each in turn, so that an answer
-//! does not wait for all the data that this PE sends. Whatever waits, everything that comes is
-//! read, since two PEs that waited for each other to read would wait forever.
+//! If requests and replies are queued, frames of both are sent in turn, so that a reply does not
+//! wait for all data that this PE sends. Data are received whatever is queued: two PEs that waited
+//! for each other to receive would deadlock.
 #![allow(unsafe_code)]
 
 use crate::heartbeat::PeerHeartbeat;
@@ -17,7 +18,7 @@ use crate::sys;
 use crate::target::{Target, range};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{Fault, LocalAccess, LocalBuf, Pe};
+use rushmem_transport::{LocalBuf, Pe};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
@@ -25,29 +26,27 @@ use std::net::TcpStream;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{Ordering, fence};
 
-/// Bytes received at once behind a head or what goes straight to its destination. They are on the
-/// stack, of which threads of the user may have little.
+/// Bytes of the buffer for what is not received directly to its destination. The buffer is on the
+/// stack, of which threads of the program may have little.
 const BUFFER: usize = 16 << 10;
 /// The protocol error for data received after the peer's last message.
 const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
-/// Answers of this many bytes leave with the next poll. A request that this PE makes because of
-/// what came with the peer's one leaves before: behind the answer it would wait for as long as that
-/// takes, and of two PEs that exchange data by gets one would receive nothing meanwhile.
+/// Replies of this many bytes are sent at the next poll, so that a request that this PE is about to
+/// issue overtakes them. Otherwise, of two PEs that exchange data by gets, one would receive
+/// nothing until the other has received all.
 const LONG: u64 = 64 << 10;
-/// Reads of one connection before others get their turn.
+/// Reads of one connection before other connections are polled.
 const READS: usize = 32;
 
 /// The reason for which a connection ended.
 #[derive(Debug)]
 pub(crate) enum ConnectionEnd {
-    /// The peer said so.
+    /// The peer has said goodbye.
     Bye,
-    /// It broke; the text says how.
+    /// The connection broke; the text says how.
     Broken(String),
-    /// This PE cannot use it; the text says why.
+    /// This PE cannot use the connection; the text says why.
     Own(String),
-    /// This PE cannot access memory that it sends or receives.
-    Fault(Fault),
 }
 
 impl fmt::Display for ConnectionEnd {
@@ -55,7 +54,6 @@ impl fmt::Display for ConnectionEnd {
         f.write_str(match self {
             ConnectionEnd::Bye => "it has left the job",
             ConnectionEnd::Broken(why) | ConnectionEnd::Own(why) => why,
-            ConnectionEnd::Fault(fault) => return fault.fmt(f),
         })
     }
 }
@@ -66,19 +64,20 @@ impl From<Violation> for ConnectionEnd {
     }
 }
 
-/// Returns how a connection ends by an error of the kernel, which accessed this memory.
-fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEnd {
-    match error.raw_os_error() {
-        Some(libc::EFAULT) => ConnectionEnd::Fault(Fault::new(access, memory)),
-        _ if is_of_peer(error) => ConnectionEnd::Broken(error.to_string()),
-        _ => {
-            let why = DESCRIPTORS.explain(error);
-            ConnectionEnd::Own(format!("the kernel refused to send or receive: {why}"))
+/// Returns how a connection ends after an error of the kernel.
+fn end(error: &io::Error) -> ConnectionEnd {
+    let why = match error.raw_os_error() {
+        Some(libc::EFAULT) => {
+            "it cannot access the local memory of an operation: check the pointer and the count"
+                .into()
         }
-    }
+        _ if is_of_peer(error) => return ConnectionEnd::Broken(error.to_string()),
+        _ => DESCRIPTORS.explain(error),
+    };
+    ConnectionEnd::Own(format!("the kernel refused to send or receive: {why}"))
 }
 
-/// A connection that is open.
+/// An established connection.
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     peer: Pe,
@@ -86,17 +85,17 @@ pub(crate) struct Connection {
     target: Target,
     reader: Reader,
     low_water: LowWater,
-    /// Replies are sent next, or are being sent; else requests.
+    /// Replies are sent next, or are being sent; otherwise requests.
     replies_turn: bool,
-    /// The peer has said that it leaves.
+    /// The peer has said goodbye.
     bye: bool,
-    /// Something came since the last call of [`took_in`](Connection::took_in).
+    /// Data have arrived since the last call of [`took_in`](Connection::took_in).
     received: bool,
-    /// The kernel had no room for what is left to send.
+    /// The kernel had no room for the queued data.
     blocked: bool,
     /// The kernel reports when there is room to send.
     pub(crate) watches_room: bool,
-    /// Listed as having something to send.
+    /// The connection is in the list of those with queued data.
     pub(crate) listed: bool,
     pub(crate) heartbeat: PeerHeartbeat,
 }
@@ -121,13 +120,13 @@ impl Connection {
         }
     }
 
-    /// Returns true if something waits to be sent.
+    /// Returns true if data are queued.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.requests.queue.is_empty() || !self.target.replies.is_empty()
     }
 
-    /// Returns true if there is room for one more request, once what waits has left as far as the
-    /// kernel takes it.
+    /// Returns true if there is room for one more request. If there is none at first, sends what
+    /// the kernel takes.
     pub(crate) fn make_room(&mut self, tuning: &Tuning) -> Result<bool, ConnectionEnd> {
         if !self.requests.has_room(tuning) {
             self.flush()?;
@@ -135,22 +134,22 @@ impl Connection {
         Ok(self.requests.has_room(tuning))
     }
 
-    /// Returns true if what waits to be sent waits for room.
+    /// Returns true if the kernel had no room for the queued data.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Returns true if something came since the last call.
+    /// Returns true if data have arrived since the last call.
     pub(crate) fn took_in(&mut self) -> bool {
         std::mem::take(&mut self.received)
     }
 
-    /// Returns true if this PE's memory was changed since the last call.
+    /// Returns true if the peer has changed this PE's memory since the last call.
     pub(crate) fn has_changed_memory(&mut self) -> bool {
         std::mem::take(&mut self.target.changed)
     }
 
-    /// Sends what the kernel takes.
+    /// Sends as much queued data as the kernel takes.
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
         self.blocked = false;
         while self.has_unsent() {
@@ -164,15 +163,15 @@ impl Connection {
                     self.blocked = true;
                     return Ok(());
                 }
-                Err(error) => return Err(end(&error, LocalAccess::Read, next.next_memory())),
+                Err(error) => return Err(end(&error)),
             }
             self.replies_turn = !self.replies_turn;
         }
         Ok(())
     }
 
-    /// Takes what has come: carries out requests, and puts answers where they belong. Returns
-    /// whether anything came.
+    /// Receives what has arrived: carries out requests and delivers replies. Returns true if
+    /// anything has arrived.
     pub(crate) fn receive(&mut self, receiving: &ReceivingPe) -> Result<bool, ConnectionEnd> {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
@@ -195,12 +194,13 @@ impl Connection {
         self.received |= came;
         let rest = self.reader.body().map_or(0, |(head, done)| head.body() - done);
         let followed = self.low_water.follow(&self.socket, rest);
-        followed.map_err(|error| end(&error, LocalAccess::Write, LocalBuf::EMPTY))?;
+        followed.map_err(|error| end(&error))?;
         Ok(came)
     }
 
-    /// Returns the destination into which the kernel may receive the current body without a copy:
-    /// of a segment, or valid until the request is answered that this is the answer to.
+    /// Returns the memory into which the kernel may receive the current body without a copy: a
+    /// range of a segment, or the destination of a get, which is valid until the get is answered.
+    /// Empty if there is none.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
             Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
@@ -214,7 +214,8 @@ impl Connection {
         })
     }
 
-    /// Receives to the rest of the [direct](Connection::direct) destination, then into a buffer.
+    /// Receives once: into the rest of the [direct](Connection::direct) destination `whole`, then
+    /// into the buffer.
     fn receive_once(
         &mut self,
         receiving: &ReceivingPe,
@@ -229,7 +230,7 @@ impl Connection {
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
-            // The data that came earlier are seen before these.
+            // Data that have arrived earlier become visible before these.
             fence(Ordering::Release);
             // SAFETY: of a segment, or a destination that is valid until its request is answered.
             unsafe { sys::receive(&self.socket, direct, buffer) }
@@ -240,9 +241,10 @@ impl Connection {
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
-            // Closed by a peer to which something was on its way, it is reset.
+            // The connection of a peer that closes it while data are on their way to the peer is
+            // reset.
             Err(_) if self.bye => return Err(ConnectionEnd::Bye),
-            Err(e) => return Err(end(&e, LocalAccess::Write, whole)),
+            Err(e) => return Err(end(&e)),
         };
         let to_place = nbytes.min(direct.nbytes);
         if let Some((head, _)) = body
@@ -280,10 +282,10 @@ impl Connection {
         Ok(if is_all { Received::All } else { Received::MoreToCome })
     }
 
-    /// Says that this PE leaves.
+    /// Says goodbye to the peer.
     pub(crate) fn leave(&mut self) {
         self.requests.queue.push(&RequestFrame::Bye.encode());
-        // A peer that this does not reach finds the connection closed.
+        // A peer that does not receive the goodbye finds the connection closed.
         let _ = self.flush();
     }
 }
@@ -291,7 +293,7 @@ impl Connection {
 /// The result of a read.
 enum Received {
     Nothing,
-    /// Likely all that is there.
+    /// The kernel has probably no more data.
     All,
     MoreToCome,
 }

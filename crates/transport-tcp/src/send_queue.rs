@@ -1,9 +1,8 @@
-//! The data that wait to be sent on a connection: copied bytes and ranges of memory, in order.
-//! Small requests are copied, and leave together in one system call.
+//! The queue of data to send on a connection: copied bytes and ranges of memory, in order. Small
+//! requests are copied, and sent together in one system call.
 //!
-//! The kernel reads memory in pieces that begin and end within words, at different times. Memory
-//! that others may change meanwhile is therefore copied in whole words when its turn comes: a part
-//! of it at a time.
+//! The kernel reads memory in pieces that may begin and end within words. So memory that others may
+//! change meanwhile is copied in whole words before it is sent, a part at a time.
 #![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
@@ -13,15 +12,16 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
 enum Unsent {
-    /// This many of the copied bytes, which follow those of the part before.
+    /// The next bytes of `own`, this many.
     Own(usize),
-    /// Memory that stays valid until it is sent.
+    /// Memory that is valid and unchanged until it is sent.
     Memory(LocalBuf),
-    /// Memory that stays valid until it is sent, but which others may change.
+    /// Memory that is valid until it is sent, but that others may change.
     Shared(LocalBuf),
 }
 
-/// The most bytes of such memory that are copied at a time. They fit into the cache of a CPU.
+/// Maximum number of bytes of shared memory that are copied at a time. They fit into the cache of a
+/// CPU.
 const COPY: usize = 64 << 10;
 /// A copy ends at the end of a word of this size.
 const WORD: usize = 8;
@@ -30,23 +30,20 @@ const WORD: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpTo {
     Everything,
-    /// The end of the next range of memory, where there is one, which is the end of what was
-    /// appended together.
+    /// The end of the next range of memory, if there is one. Such a range ends a frame.
     EndOfMemory,
 }
 
-/// The unsent part of a stream. Its positions count bytes from the stream's start.
+/// The unsent part of a stream of bytes. Positions count from the start of the stream.
 pub(crate) struct SendQueue {
     own: Vec<u8>,
-    /// The number of of that the own bytes are sent.
+    /// Bytes of `own` that were sent.
     own_sent: usize,
-    /// A copy of the start of the first shared memory that is unsent.
+    /// A copy of the start of the first unsent shared memory.
     copy: Vec<u8>,
-    /// The number of bytes of the copy that are sent.
+    /// Bytes of `copy` that were sent.
     copy_sent: usize,
     unsent: VecDeque<Unsent>,
-    /// The number of bytes of the first unsent memory that were sent before.
-    memory_sent: usize,
     appended: u64,
     sent: u64,
 }
@@ -59,18 +56,17 @@ impl SendQueue {
             copy: Vec::new(),
             copy_sent: 0,
             unsent: VecDeque::new(),
-            memory_sent: 0,
             appended: 0,
             sent: 0,
         }
     }
 
-    /// Returns the position up to which data were appended.
+    /// Returns the position of the end of the queue.
     pub(crate) fn appended(&self) -> u64 {
         self.appended
     }
 
-    /// Returns the position up to which the kernel has the data.
+    /// Returns the position up to which the kernel has taken the data.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -79,22 +75,22 @@ impl SendQueue {
         self.appended == self.sent
     }
 
-    /// Returns the number of bytes that wait to be sent.
+    /// Returns the number of unsent bytes.
     pub(crate) fn unsent(&self) -> u64 {
         self.appended - self.sent
     }
 
-    /// Returns the number of copied bytes that wait to be sent.
+    /// Returns the number of unsent copied bytes.
     pub(crate) fn own_bytes(&self) -> usize {
         self.own.len() - self.own_sent
     }
 
-    /// Parts of the stream that wait.
+    /// Returns the number of unsent parts: runs of copied bytes, and ranges of memory.
     pub(crate) fn n_unsent(&self) -> usize {
         self.unsent.len()
     }
 
-    /// Appends a head, or something else whose length is known when it is compiled.
+    /// Appends bytes whose number is known at compile time, such as a head.
     pub(crate) fn push<const N: usize>(&mut self, bytes: &[u8; N]) {
         self.own.extend_from_slice(bytes);
         self.appended_own(N);
@@ -133,7 +129,7 @@ impl SendQueue {
         self.appended += range.nbytes as u64;
     }
 
-    /// Appends memory by reference that others may change until it is sent. No word of it is torn.
+    /// Appends memory that others may change until it is sent, by reference. No word of it is torn.
     ///
     /// # Safety
     /// The range stays valid for reads by atomics until it is sent or the queue is dropped.
@@ -150,42 +146,24 @@ impl SendQueue {
         self.appended += nbytes as u64;
     }
 
-    /// Returns the next memory that is sent by reference, as it was appended.
-    pub(crate) fn next_memory(&self) -> LocalBuf {
-        let memory = self.unsent.iter().find_map(|part| match part {
-            Unsent::Memory(LocalBuf { base, nbytes }) => Some(LocalBuf {
-                base: base.wrapping_sub(self.memory_sent),
-                nbytes: nbytes + self.memory_sent,
-            }),
-            Unsent::Own(_) | Unsent::Shared(_) => None,
-        });
-        memory.unwrap_or(LocalBuf::EMPTY)
-    }
-
-    /// Sends what the kernel takes, up to everything or to the end of the next range of memory;
-    /// returns whether that was reached.
+    /// Sends what the kernel takes, at most `up_to` this position. Returns true if the position was
+    /// reached.
     ///
     /// # Errors
-    /// The kernel's. If it is EFAULT, the [next memory](SendQueue::next_memory) cannot be read.
+    /// The kernel's.
     pub(crate) fn flush(&mut self, socket: impl AsFd, up_to: UpTo) -> io::Result<bool> {
         let mut reached = false;
-        let mut at_once = up_to;
         while !self.is_empty() && !reached {
             let result = match self.unsent.front() {
                 Some(&Unsent::Own(nbytes)) if self.unsent.len() == 1 => {
                     sys::send_own(&socket, &self.own[self.own_sent..self.own_sent + nbytes])
                 }
-                _ => self.send_ranges(&socket, at_once),
+                _ => self.send_ranges(&socket, up_to),
             };
             match result {
                 Ok(nbytes) => reached = self.advance(nbytes) && up_to == UpTo::EndOfMemory,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // Any of the ranges may be at fault: they are sent one by one, so that it is the
-                // next one when it fails again.
-                Err(e) if e.raw_os_error() == Some(libc::EFAULT) && at_once == UpTo::Everything => {
-                    at_once = UpTo::EndOfMemory;
-                }
                 Err(e) => return Err(e),
             }
         }
@@ -193,7 +171,7 @@ impl SendQueue {
     }
 
     fn send_ranges(&mut self, socket: impl AsFd, up_to: UpTo) -> io::Result<usize> {
-        // Only the start of shared memory has a copy, so nothing that follows it can be sent yet.
+        // Only the start of shared memory has been copied, so nothing after the copy can be sent.
         let is_end = |part: &Unsent| match part {
             Unsent::Own(_) => false,
             Unsent::Memory(_) => up_to == UpTo::EndOfMemory,
@@ -227,7 +205,7 @@ impl SendQueue {
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 
-    /// Takes sent bytes off the queue; returns whether a range of memory was sent to its end.
+    /// Removes sent bytes from the queue. Returns true if a range of memory was sent to its end.
     fn advance(&mut self, mut nbytes: usize) -> bool {
         let mut ended = false;
         self.sent += nbytes as u64;
@@ -247,7 +225,6 @@ impl SendQueue {
                 Unsent::Own(_) => self.own_sent += taken,
                 Unsent::Memory(range) => {
                     range.base = range.base.wrapping_add(taken);
-                    self.memory_sent = if gone { 0 } else { self.memory_sent + taken };
                     ended |= gone;
                 }
                 Unsent::Shared(range) => {
@@ -258,7 +235,7 @@ impl SendQueue {
                         self.copy_sent = 0;
                     }
                     if gone {
-                        // A connection that sends no such memory needs no buffer.
+                        // Frees the buffer, which most connections do not need again.
                         self.copy = Vec::new();
                     }
                     ended |= gone;

@@ -1,8 +1,9 @@
 //! The state that all wires of a PE and its service thread share: the peers, the connections to
-//! them, and the notices of what arrived.
+//! them, and the count of events for threads that sleep.
 //!
-//! Locks: a wire waits for a link, as does the service for a peer that connects; all others try it.
-//! docs/architecture.md has the order of all locks. No link is held while it is connected.
+//! Locking: a wire waits for the lock of a link, and so does the service when a peer connects; all
+//! others only try it. The lock is not held while this PE connects. docs/architecture.md has the
+//! order of all locks.
 
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};
@@ -29,13 +30,13 @@ const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
 pub(crate) struct Peer {
-    /// Bytes of its segments.
+    /// The sizes of its segments in bytes.
     pub(crate) sizes: [u64; Segment::COUNT],
     pub(crate) link: Mutex<PeerLink>,
 }
 
 impl Peer {
-    /// Returns a peer from what `pe` published.
+    /// Returns the peer that `pe` is, from its record.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
         for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
@@ -45,7 +46,7 @@ impl Peer {
     }
 }
 
-/// Returns where `pe` listens, from what it published.
+/// Returns the address on which `pe` listens, from its record.
 pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address)
         .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))
@@ -53,11 +54,11 @@ pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error>
 
 /// The connection to a PE.
 pub(crate) enum PeerLink {
-    /// None yet.
+    /// Not connected yet.
     Unconnected(Establishment),
     Open(Box<Connection>),
-    /// Gone, and why. A connection that is only not used any more stays open, so that its peer does
-    /// not take this PE for lost.
+    /// Not used any more, for the reason `why`. A connection that did not break stays open, so that
+    /// the peer does not take this PE for lost.
     Closed {
         why: String,
         _unused: Option<Box<Connection>>,
@@ -71,7 +72,7 @@ impl Default for PeerLink {
 }
 
 impl PeerLink {
-    /// Gone.
+    /// Returns a link without a connection.
     pub(crate) fn closed(why: String) -> PeerLink {
         PeerLink::Closed { why, _unused: None }
     }
@@ -81,14 +82,14 @@ impl PeerLink {
 pub(crate) struct SharedState {
     pub(crate) secret: [u8; 32],
     pub(crate) tuning: Tuning,
-    /// This PE's address; its host's name goes into messages.
+    /// The address of this PE. Messages contain the name of its host.
     pub(crate) address: Address,
     pub(crate) receiving: ReceivingPe,
     pub(crate) peers: Peers<Peer>,
-    /// Every socket of this PE.
+    /// Watches all sockets of this PE.
     pub(crate) epoll: OwnedFd,
     events: Events,
-    /// PEs to which something is to be sent and was not sent yet.
+    /// The PEs on whose connections data are queued.
     unsent: FlushList<Pe>,
 }
 
@@ -111,7 +112,7 @@ impl SharedState {
         &self.receiving.local
     }
 
-    /// Returns the machine of a PE.
+    /// Returns the name of the host of a PE.
     pub(crate) fn host_of(&self, pe: Pe) -> Option<String> {
         let record = self.peers.record(pe)?;
         address_of(pe, record).ok().map(|address| address.host)
@@ -173,17 +174,17 @@ impl SharedState {
         }
     }
 
-    /// Opens the link: this connection is used and watched from now on.
+    /// Opens a link with a connection, which is watched already.
     fn open(&self, pe: Pe, link: &mut PeerLink, socket: TcpStream) {
         *link = PeerLink::Open(Box::new(Connection::new(socket, pe)));
-        // Other threads may wait for it.
+        // Other threads may wait for the connection.
         self.wake_sleepers();
     }
 
-    /// Returns what to answer to a peer that proved to be this PE; nothing if there will be no
-    /// connection any more.
+    /// Returns the answer to a connecting peer that has proved to be PE `pe`; `None` if there will
+    /// be no connection to it any more.
     pub(crate) fn answer(&self, pe: Pe) -> Option<HandshakeAnswer> {
-        // One that this PE has not heard of yet comes again.
+        // Before this PE knows the directory, the peer is told to try again.
         let Ok(peer) = self.peers.get(pe) else { return Some(HandshakeAnswer::Deferral) };
         match &mut *lock(&peer.link) {
             PeerLink::Unconnected(establishment) => Some(establishment.answer(self.local().me, pe)),
@@ -192,7 +193,8 @@ impl SharedState {
         }
     }
 
-    /// Ends the reservation of a connection for a peer, which uses it or has closed it.
+    /// Ends the reservation for a connection from a peer: opens the link with `socket`, or, if the
+    /// peer has closed it, allows others.
     pub(crate) fn end_reservation(&self, pe: Pe, socket: Option<TcpStream>) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
@@ -211,7 +213,8 @@ impl SharedState {
         }
     }
 
-    /// Works on the link to a PE that was [reached](SharedState::reach).
+    /// Calls `work` with the connection to a PE that was [reached](SharedState::reach), under the
+    /// lock of its link.
     pub(crate) fn with_link<T>(
         &self,
         pe: Pe,
@@ -230,14 +233,15 @@ impl SharedState {
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
-    /// Reports a PE as lost whose connection was closed.
+    /// Reports the loss of a PE if its connection was closed.
     pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
         // The lock is released before the link is used.
         let is_unconnected = matches!(*lock(&self.peers.get(pe)?.link), PeerLink::Unconnected(_));
         if is_unconnected { Ok(()) } else { self.with_link(pe, |_| Ok(())) }
     }
 
-    /// Closes a link, which is a loss unless the peer has said goodbye. Returns the first loss.
+    /// Closes a link that is in use, and reports the loss. Returns the first loss, which may be
+    /// another one.
     fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();
         rushmem_log::debug!(peer = pe.0, "the connection ends: {why}");
@@ -246,11 +250,10 @@ impl SharedState {
             ConnectionEnd::Own(why) => {
                 self.local().loss.of_self(&format!("at the connection to PE {pe} {why}"))
             }
-            ConnectionEnd::Fault(fault) => self.local().loss.of_memory(*fault),
         };
         *link = match (std::mem::take(link), end) {
-            // The peer must not take this PE for lost, which has the cause and reports it.
-            (PeerLink::Open(connection), ConnectionEnd::Own(_) | ConnectionEnd::Fault(_)) => {
+            // This PE has the cause and reports it; the peer must not report the loss of this PE.
+            (PeerLink::Open(connection), ConnectionEnd::Own(_)) => {
                 self.unwatch(&connection.socket);
                 PeerLink::Closed { why, _unused: Some(connection) }
             }
@@ -259,8 +262,8 @@ impl SharedState {
         error
     }
 
-    /// Wakes threads that wait for data that arrived on a link, and schedules the data left to
-    /// send.
+    /// After work on a connection: wakes threads that wait for what has arrived, and schedules the
+    /// sending of queued data.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.has_changed_memory() {
             self.local().host.arrived();
@@ -279,7 +282,7 @@ impl SharedState {
         }
     }
 
-    /// Has the kernel report arrivals at a socket that it watches, and room to send or not.
+    /// Has the kernel report arriving data on a watched socket, and room to send if `room`.
     pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool) {
         let mut flags = EventFlags::IN;
         flags.set(EventFlags::OUT, room);
@@ -290,19 +293,20 @@ impl SharedState {
         }
     }
 
-    /// Reports this PE as lost, since the kernel does not watch one of its connections.
+    /// Reports that this PE cannot use its network, since the kernel does not watch one of its
+    /// connections.
     fn unwatched(&self, error: Errno) -> Error {
         let why = DESCRIPTORS.explain(&error.into());
         self.local().loss.of_self(&format!("the kernel refused to watch a connection: {why}"))
     }
 
-    /// Hears no more of a socket.
+    /// Ends the watch of a socket.
     fn unwatch(&self, socket: &TcpStream) {
-        // It fails for a socket that is not watched; there is none.
+        // This fails only for a socket that is not watched.
         let _ = epoll::delete(&self.epoll, socket);
     }
 
-    /// Uses a link no more, so that nothing touches the memory that its requests name.
+    /// Ends the use of a link, so that the memory of its requests is not accessed any more.
     pub(crate) fn abandon(&self, pe: Pe) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
@@ -316,27 +320,27 @@ impl SharedState {
         };
     }
 
-    /// Returns true if something is to be sent.
+    /// Returns true if data are queued on any connection.
     pub(crate) fn has_unsent(&self) -> bool {
         self.unsent.any(|_| true)
     }
 
-    /// Sends what was held back, unless another thread works on the link; returns whether something
-    /// is left.
+    /// Sends queued data on all links that no other thread is using. Returns true if any data are
+    /// left.
     pub(crate) fn send_held_back(&self) -> bool {
         let left = self.unsent.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
                 connection.listed = false;
                 connection.flush().map(|()| false)
             });
-            // The other thread may be done with sending.
+            // The thread that uses the link may not send any more.
             sent.is_none()
         });
         left > 0
     }
 
-    /// Works on a link if no other thread does, and returns what the work says of itself; `None`
-    /// when another does.
+    /// Works as [`with_link`](SharedState::with_link) if no other thread is using the link; returns
+    /// `None` if one is. A link that is not open counts as idle: returns `Some(false)`.
     pub(crate) fn try_link(
         &self,
         pe: Pe,
@@ -369,18 +373,18 @@ impl SharedState {
         self.events.count()
     }
 
-    /// Wakes threads that sleep: this one received something for which they may wait.
+    /// Wakes threads that sleep, since the event that they wait for may have arrived.
     pub(crate) fn wake_sleepers(&self) {
         self.events.record();
     }
 
-    /// Sleeps for at most `at_most`, until data arrive or there are more events than `seen`.
+    /// Sleeps until data arrive or there are more events than `seen`, at most for `at_most`.
     pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
         self.events.sleep(&self.local().state, &self.epoll, seen, at_most);
     }
 }
 
-/// Whom an event of the kernel is about.
+/// The socket that an event of the kernel refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Listener(u32),

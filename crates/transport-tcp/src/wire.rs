@@ -1,5 +1,5 @@
-//! The wire of one origin: it writes, reads and sends on the connections, which all origins of the
-//! PE share. A connection keeps the order of all operations, and any thread may receive from it.
+//! The wire of one origin over the PE's connections, which all origins share. A connection keeps
+//! the order of all operations, and any thread may receive from it.
 #![allow(unsafe_code)]
 
 use crate::network::Network;
@@ -13,7 +13,7 @@ use rushmem_transport::{Error, LocalBuf, Pe, PeMap, RemoteAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of a connection from which an answer is expected before other peers are polled.
+/// Polls of the connection from which an answer is expected, before other peers are polled.
 const POLLS: usize = 4;
 
 /// The wire of one origin.
@@ -21,35 +21,35 @@ pub(crate) struct TcpWire {
     /// The replies to the origin's requests, which any thread may receive.
     replies: Arc<Replies>,
     caps: WireCaps,
-    /// The words of long transfers may be written and read in parts, since no thread accesses them
-    /// meanwhile.
+    /// Words of long transfers may be torn, since no thread accesses the data meanwhile: set for
+    /// the runtime's endpoint.
     pub(crate) in_parts: bool,
     routes: PeMap<Route>,
-    /// PEs to which operations since the last fence may be unsent.
+    /// The PEs to which operations since the last fence may be unsent.
     held: Vec<Pe>,
-    /// Writes and reads that no call waits for, and that are not known to be done.
+    /// The number of writes and reads that no call waits for and that are not acknowledged.
     in_flight: usize,
-    /// The PE that is likely to send next: a call waits, or will wait, for it.
+    /// The PE whose answer a call waits for, or is likely to wait for.
     expected: Option<Pe>,
-    /// The number of events when `sleep` last returned.
+    /// The number of events at the end of the last `sleep`.
     seen: u64,
 }
 
 /// What one origin has written and read at one PE.
 #[derive(Default)]
 struct Route {
-    /// The number of its last request on the connection; 0 if all are known to be done.
+    /// The number of the origin's last request on the connection; 0 if all are acknowledged.
     last: u64,
-    /// Writes and reads that no call waits for, and that are not known to be done.
+    /// The number of writes and reads that no call waits for and that are not acknowledged.
     in_flight: usize,
     is_held: bool,
 }
 
 /// An operation that a call waits for.
 pub(crate) enum TcpToken {
-    /// It is over once the kernel has the connection's data up to this position.
+    /// Over once the kernel has taken the connection's data up to this position.
     Sent(u64),
-    /// It is over once the request of this number is done.
+    /// Over once the request of this number is acknowledged.
     Done(u64),
 }
 
@@ -58,7 +58,6 @@ impl TcpWire {
     pub(crate) fn new(Network { shared, .. }: &Network, replies: Arc<Replies>) -> TcpWire {
         let tuning = &shared.tuning;
         let caps = WireCaps {
-            copies: true,
             batches: true,
             sessions: true,
             order: StreamOrder::Everything,
@@ -84,7 +83,7 @@ impl TcpWire {
         }
     }
 
-    /// Records the number of a write or read, and whether the connection has unsent data.
+    /// Records a write or read by its number, and whether the connection has unsent data.
     fn started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
         let route = &mut self.routes[pe];
         route.last = number;
@@ -95,7 +94,7 @@ impl TcpWire {
         self.hold(pe, is_unsent);
     }
 
-    /// Records a PE if the connection to it has unsent data.
+    /// Lists a PE for the next fence if the connection to it has unsent data.
     fn hold(&mut self, pe: Pe, is_unsent: bool) {
         if is_unsent && !std::mem::replace(&mut self.routes[pe].is_held, true) {
             self.held.push(pe);
@@ -184,7 +183,7 @@ impl Wire for TcpWire {
         Ok(PostOutcome::Pending(TcpToken::Done(number)))
     }
 
-    /// Keeps data of a call that does not wait, to be sent together with later operations.
+    /// Queues a request. Data of a call that does not wait are sent together with later operations.
     unsafe fn send(
         &mut self,
         Network { shared, .. }: &Network,
@@ -241,7 +240,7 @@ impl Wire for TcpWire {
         Ok(true)
     }
 
-    /// Requests an acknowledgment, unless an expected answer also acknowledges the last request.
+    /// Requests an acknowledgment of the last request, unless an expected answer includes one.
     fn begin_flush(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
         let last = self.routes[pe].last;
         if last == 0 {
@@ -283,7 +282,7 @@ impl Wire for TcpWire {
         self.routes.get(pe).map_or(0, |route| route.in_flight)
     }
 
-    /// Polls the connection from which an answer is expected. That takes less time than to ask the
+    /// Polls the connection from which an answer is expected. This takes less time than to ask the
     /// kernel which of all connections have data.
     fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<bool, Error> {
         let shared = &network.shared;
@@ -293,7 +292,7 @@ impl Wire for TcpWire {
             return Ok(true);
         }
         let Some(pe) = self.expected else { return Ok(false) };
-        // When PEs outnumber the CPUs, the peer may need this one to answer.
+        // When PEs outnumber the CPUs, the peer may need this CPU to answer.
         let polls = if shared.local().state.oversubscribed() { 1 } else { POLLS };
         for _ in 0..polls {
             let came = shared.try_link(pe, |connection| {
@@ -313,7 +312,7 @@ impl Wire for TcpWire {
         network.poll()
     }
 
-    /// Reports the peer as lost if its connection was closed, also by an orderly end.
+    /// Reports the loss of the peer if its connection was closed, also in order.
     fn confirm(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
         shared.confirm(pe)
     }

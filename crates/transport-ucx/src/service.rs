@@ -1,8 +1,8 @@
-//! The worker to which this PE's peers send requests. While it is polled, UCX carries out their
-//! puts and gets, and this module their messages (`engine::target`).
+//! The service worker, to which this PE's peers send requests. While it is polled, UCX carries out
+//! puts and gets of peers, and this module carries out their messages (`engine::target`).
 //!
-//! One thread at a time does so. This module does not know which thread polls. A message that
-//! cannot be carried out is the loss of the peer that sent it.
+//! One thread at a time polls. This module does not decide which one. A message that violates the
+//! protocol is the loss of the peer that sent it.
 #![allow(unsafe_code)]
 
 use crate::ucp::{
@@ -23,11 +23,11 @@ use ucx_sys::{
     ucp_am_recv_param_t, ucp_ep_h, ucp_worker_h, ucs_status_t,
 };
 
-/// The kind of message that is a request.
+/// The identifier of messages that are requests.
 pub(crate) const REQUEST_KIND: u32 = 1;
-/// The kind of message that is a batch.
+/// The identifier of messages that are requests with a batch.
 pub(crate) const BATCH_KIND: u32 = 3;
-/// The kind of message that is a reply.
+/// The identifier of messages that are replies.
 pub(crate) const REPLY_KIND: u32 = 2;
 
 /// The service worker.
@@ -41,7 +41,7 @@ pub(crate) struct Service {
 unsafe impl Send for Service {}
 
 impl Service {
-    /// Returns the service of a PE, for its memory and that of its node.
+    /// Returns the service of a PE.
     pub(crate) fn new(context: &Arc<UcpContext>, local: Arc<NetworkPe>) -> Result<Service, String> {
         let worker = Worker::new(context)?;
         let target = Rc::new(UcxTarget {
@@ -61,51 +61,51 @@ impl Service {
         Ok(Service { worker, target })
     }
 
-    /// Serves peers; returns whether there was anything to do.
+    /// Serves peers. Returns true if there was work.
     pub(crate) fn poll(&self) -> bool {
         let progressed = self.worker.progress();
         self.target.worked.take() || progressed
     }
 }
 
-/// The state that the callbacks use.
+/// The target of requests: the state that the callbacks use.
 pub(crate) struct UcxTarget {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
     pub(crate) local: Arc<NetworkPe>,
     target: RequestTarget<ucp_ep_h, *mut c_void>,
-    /// Replies that were sent, to be used again.
+    /// Memory of replies that were sent, for the next ones.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
     /// Requests were carried out since this was last taken.
     worked: Cell<bool>,
-    /// The first message that could not be carried out since this was last taken.
+    /// The first message that was refused since this was last taken.
     refused: RefCell<Option<RefusedMessage>>,
 }
 
-/// A reply that UCX may still have to read.
+/// A reply that UCX reads until it is sent.
 struct SentReply {
     bytes: [u8; REPLY],
-    /// The answers that follow the reply to a batch.
+    /// The results of a batch, which follow the reply.
     answers: Vec<u8>,
     target: *const UcxTarget,
-    /// The PE whose call waits for the reply, if one does for sure.
+    /// The PE whose call waits for the reply, if the reply has an answer.
     awaited_by: Option<Pe>,
 }
 
-/// A request whose data is on its way.
+/// A request whose data are being fetched.
 struct Deferred {
     incoming: Incoming<ucp_ep_h>,
     target: *const UcxTarget,
 }
 
 impl UcxTarget {
-    /// Returns the first message that could not be carried out since the last call.
+    /// Returns the first message that was refused since the last call.
     pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
         self.refused.take()
     }
 
-    /// Returns how many bytes of answers are kept that were sent.
+    /// Returns the number of bytes that replies that were sent still take.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
         self.spare.borrow().iter().map(|reply| reply.answers.capacity()).sum()
@@ -115,9 +115,9 @@ impl UcxTarget {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// Records that a reply was sent, or could not be. A peer that waits for an old value has not
-    /// left, and would wait for it forever; one that is acknowledged may have left.
-    fn is_sent(&self, mut answer: Box<SentReply>, status: ucs_status_t) {
+    /// Records that a reply was sent, or that this failed. If an answer was not sent, its PE would
+    /// wait forever, so this is a loss; a PE that is only acknowledged may have left the job.
+    fn record_sent(&self, mut answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
             let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
             match answer.awaited_by {
@@ -132,7 +132,7 @@ impl UcxTarget {
 
 impl Serving for UcxTarget {
     type ReplyTo = ucp_ep_h;
-    /// The descriptor of a message whose data UCX is to fetch.
+    /// UCX's descriptor of a message whose data are to be fetched.
     type Remote = *mut c_void;
     type Extra = ();
 
@@ -178,7 +178,7 @@ impl Serving for UcxTarget {
             Err(status) => status,
         };
         // SAFETY: made by `into_raw` above, and UCX does not know it.
-        self.is_sent(unsafe { Box::from_raw(answer) }, status);
+        self.record_sent(unsafe { Box::from_raw(answer) }, status);
         Ok(())
     }
 
@@ -229,10 +229,10 @@ impl SentReply {
     }
 }
 
-/// Handles a request, which brings a batch if `IS_BATCH`.
+/// The callback for a request, with a batch if `IS_BATCH`.
 ///
 /// # Safety
-/// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.
+/// `arg` is a [`UcxTarget`], and the other arguments are those that UCX passes to such a callback.
 unsafe extern "C" fn requested<const IS_BATCH: bool>(
     arg: *mut c_void,
     header: *const c_void,
@@ -271,7 +271,7 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
     }
 }
 
-/// Handles a request whose data are in place.
+/// The callback when the data of a request were fetched.
 ///
 /// # Safety
 /// `user_data` is a [`Deferred`].
@@ -293,7 +293,7 @@ unsafe extern "C" fn fetched(
     }
 }
 
-/// Records that a reply was sent, or could not be.
+/// The callback at the end of the send of a reply.
 ///
 /// # Safety
 /// `user_data` is a [`SentReply`].
@@ -302,7 +302,7 @@ unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_d
     let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*answer.target };
-    target.is_sent(answer, status);
+    target.record_sent(answer, status);
     if let Ok(Some(request)) = started(request) {
         request.free(target.ucp);
     }

@@ -1,4 +1,4 @@
-//! The way of an origin into UCX: a worker, its endpoints, and the operations on them.
+//! The wire of an origin over UCX: a worker, its endpoints, and the operations on them.
 #![allow(unsafe_code)]
 
 mod establish;
@@ -33,20 +33,18 @@ use ucx_sys::{
     ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// Polls of the own worker per poll of the service, since a reply comes to the own worker.
+/// Polls of the wire's worker per poll of the service worker. Replies arrive at the wire's worker.
 const POLLS_PER_SERVICE: u32 = 4;
 
-/// A worker that issues. Fields are dropped in this order: the worker before what its callbacks
-/// use.
+/// The wire. Fields are dropped in this order: the worker before the state that its callbacks use.
 pub(crate) struct UcxWire {
     worker: Worker,
     routes: PeMap<PeRoute>,
     callbacks: Rc<CallbackState>,
-    /// Endpoints that were closed by force, as they failed or after a loss; UCX may still call back
-    /// for them.
+    /// Endpoints that were closed by force, after a failure or a loss. UCX may still call back for
+    /// them.
     closed: Vec<OpenRoute>,
-    /// Requests whose callers got an error for a loss, or that no thread waits for: UCX may not be
-    /// done with them.
+    /// Requests that no call waits for any more, and that UCX may not have completed.
     given_up: Vec<UcpRequest>,
     window: u32,
     max_in_flight: usize,
@@ -55,19 +53,19 @@ pub(crate) struct UcxWire {
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for UcxWire {}
 
-/// An address in the process of a PE, and by which endpoint and key it is accessed.
+/// An address in the process of a PE, and the endpoint and the key by which it is accessed.
 type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
 
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
-    /// UCX says when it has ended; its slot, if it has one, is free then.
+    /// A request of UCX, and the slot that is to be released when it has ended.
     Request(UcpRequest, Option<Rc<CallbackSlot>>),
-    /// The slot, in this generation, is free when it has ended.
+    /// An operation that has ended when its slot, in this generation, was released.
     Slot(Rc<CallbackSlot>, u32),
 }
 
 impl UcxWire {
-    /// Returns a wire of a job of `n_pes` PEs, with limits that are set.
+    /// Returns a wire in a job of `n_pes` PEs.
     pub(crate) fn new(
         context: &Arc<UcpContext>,
         n_pes: usize,
@@ -101,8 +99,8 @@ impl UcxWire {
         move |status| shared.lose(pe, &status_string(ucp, status))
     }
 
-    /// Returns the address of a range of a PE that is connected, with its endpoint and key; `None`
-    /// if no key covers it.
+    /// Returns the address of a range of a connected PE, with the endpoint and the key; `None` if
+    /// no known key covers the range.
     #[inline]
     fn remote(
         &mut self,
@@ -130,7 +128,7 @@ impl UcxWire {
         Ok(Some((address, key)))
     }
 
-    /// Returns true if no more operations may be in flight.
+    /// Returns true if the maximum number of operations is in flight.
     #[inline]
     fn is_full(&self) -> bool {
         self.callbacks.transfers() >= self.max_in_flight
@@ -152,7 +150,7 @@ impl UcxWire {
         Ok((open.endpoint.handle, key))
     }
 
-    /// Starts a write or read of a range of a PE: `start` begins it, with a live endpoint and its
+    /// Starts a write or a read of a range of a PE. `start` calls UCX with a live endpoint and its
     /// key.
     #[inline(always)]
     fn transfer(
@@ -196,14 +194,14 @@ impl UcxWire {
         self.given_up.len() + self.callbacks.transfers()
     }
 
-    /// Closes an endpoint by force, if UCX can.
+    /// Closes an endpoint by force.
     fn close(&mut self, open: OpenRoute) {
         self.given_up.extend(self.worker.close_by_force(&open.endpoint));
         self.closed.push(open);
     }
 
-    /// Makes ready for the worker's end, which ends all connections: everything was completed or
-    /// given up.
+    /// Prepares for the end of the worker, which ends all connections, after all operations were
+    /// completed or given up.
     pub(crate) fn leave(&mut self) {
         self.unended();
         let ucp = self.ucp();
@@ -224,7 +222,6 @@ impl Wire for UcxWire {
 
     fn caps(&self) -> WireCaps {
         WireCaps {
-            copies: self.worker.context.copies,
             batches: self.worker.context.copies,
             sessions: true,
             order: match self.worker.context.orders {
@@ -324,8 +321,8 @@ impl Wire for UcxWire {
         true
     }
 
-    /// On the library's own flags the target's CPU carries them out, so that it can wake a thread
-    /// that waits for one.
+    /// The target's CPU carries out atomic operations on the library's own flags, so that it can
+    /// wake a thread that waits for a flag.
     #[inline]
     fn carries_out(shared: &SharedState, segment: Segment) -> bool {
         shared.local.amos == Amos::Network && segment != Segment::Internal
@@ -452,7 +449,7 @@ impl Wire for UcxWire {
         }
     }
 
-    /// UCX's fence says nothing of operations that it has only in part begun.
+    /// UCX's fence does not order operations of which UCX has started only a part.
     fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
         if self.callbacks.transfers() > 0 {
             return Ok(false);
@@ -473,8 +470,7 @@ impl Wire for UcxWire {
         Ok(())
     }
 
-    /// Returns true if all operations on a PE are complete. A flush that failed has ended, since
-    /// its connection is broken.
+    /// Returns true if all operations on a PE are complete.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
@@ -519,7 +515,8 @@ impl Wire for UcxWire {
 
     #[inline]
     fn serve(&self, shared: &SharedState, polls: u32, _: bool) -> Result<bool, Error> {
-        // Each poll may have waited for a CPU where PEs outnumber the CPUs.
+        // Where PEs outnumber the CPUs, each poll may have waited for a CPU, so peers are served
+        // each time.
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
         Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
     }
@@ -536,7 +533,7 @@ impl Wire for UcxWire {
         self.callbacks.free_batches();
     }
 
-    /// Endpoints are closed by force, since UCX cancels receives alone.
+    /// Closes endpoints by force, since UCX cancels no operations but receives.
     fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
         self.callbacks.forget_fetched();
         let mut opened = Vec::new();

@@ -1,30 +1,28 @@
 //! The errors of a provider.
 
-use crate::{Fault, Pe, Segment};
+use crate::{Pe, Segment};
 use std::fmt;
 
-/// A failure of a provider. A full queue is none: the provider makes progress and tries again.
+/// A failure of a provider. A full queue is not a failure: the provider makes progress and tries
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The provider cannot be used on this machine; the text says what is missing.
+    /// The provider cannot be used on this machine. The text says what is missing.
     Unavailable(String),
     /// The provider has no path to this PE.
     Unreachable(Pe),
-    /// This PE was lost, or cannot use its network if it is the caller; the text names it and its
-    /// host, and says how.
+    /// This PE was lost, or, if it is the caller, cannot use its network. The text names the PE and
+    /// its host, and says how.
     Lost(Pe, String),
-    /// An argument that the provider cannot pass on; the text says which and why.
+    /// An argument is invalid. The text says which and why.
     Invalid(String),
-    /// Local memory of an operation that this process cannot access. The operation may be an
-    /// earlier one.
-    Fault(Fault),
 }
 
 impl Error {
-    /// Returns the message for memory that a library or its network refused to register: the
-    /// reason, the likely cause and the remedy. `limit` is the process's RLIMIT_MEMLOCK in bytes,
-    /// `None` if it has none.
+    /// Returns the error for memory that a library or its network refused to register: the reason,
+    /// the likely cause and the remedy. `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` if
+    /// it has none.
     pub fn refused_memory(
         library: &str,
         segment: Segment,
@@ -55,9 +53,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Unavailable(why) | Error::Invalid(why) | Error::Lost(_, why) => f.write_str(why),
-            // Cause: no transport connects the two hosts. Remedy: run `oshrun --doctor` on them.
             Error::Unreachable(pe) => write!(f, "there is no path to PE {pe}"),
-            Error::Fault(fault) => write!(f, "an earlier call's {fault}"),
         }
     }
 }

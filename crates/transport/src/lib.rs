@@ -21,7 +21,6 @@
 mod endpoint;
 pub mod engine;
 mod error;
-mod fault;
 pub mod machine;
 pub mod mem;
 pub mod null;
@@ -36,7 +35,6 @@ mod verbs;
 
 pub use endpoint::Endpoint;
 pub use error::Error;
-pub use fault::{Fault, LocalAccess};
 pub use machine::devices::NicName;
 pub use pe::{Pe, PeMap, SharedPeMap, TeamPe};
 pub use peers::directory::{Directory, PeRecord};

@@ -1,4 +1,4 @@
-//! Plain data that the verbs of an endpoint take. An operation is a value, so that code that passes
+//! The data that the verbs of an endpoint take. An operation is one value, so that code that passes
 //! it on need not know its parts.
 #![allow(unsafe_code)]
 
@@ -17,32 +17,31 @@ pub enum Segment {
 impl Segment {
     /// The number of kinds.
     pub const COUNT: usize = Self::ALL.len();
-    /// All of them, by their numbers.
+    /// All kinds, by their numbers.
     pub const ALL: [Segment; 3] = [Segment::Heap, Segment::Internal, Segment::Static];
 
-    /// Returns the segment of a number on a wire, which is `segment as u8`.
+    /// Returns the segment of its encoded number, which is `segment as u8`.
     #[inline]
     pub fn from_number(number: u8) -> Option<Segment> {
         Self::ALL.get(usize::from(number)).copied()
     }
 }
 
-/// An address in a segment of another PE. Addresses cross the wire as these, never as pointers.
+/// An address in a segment of a PE. Messages contain such addresses, never pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteAddr {
-    /// Which segment of the PE.
+    /// The segment of the PE.
     pub segment: Segment,
     /// Bytes from the segment's start.
     pub offset: u64,
 }
 
-/// A range of this process's memory, as an address. The code that passes it on ensures that the
-/// memory is valid.
+/// A range of this process's memory. Whoever passes it on ensures that the memory is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalBuf {
-    /// Its start.
+    /// The start of the range.
     pub base: *mut u8,
-    /// Its length in bytes.
+    /// The length of the range in bytes.
     pub nbytes: usize,
 }
 
@@ -51,10 +50,10 @@ pub struct LocalBuf {
 unsafe impl Send for LocalBuf {}
 
 impl LocalBuf {
-    /// No memory at all.
+    /// An empty range.
     pub const EMPTY: LocalBuf = LocalBuf { base: std::ptr::null_mut(), nbytes: 0 };
 
-    /// Returns memory that is only read.
+    /// Returns a range that is only read.
     #[inline]
     pub fn source(base: *const u8, nbytes: usize) -> LocalBuf {
         LocalBuf { base: base.cast_mut(), nbytes }
@@ -67,7 +66,7 @@ impl LocalBuf {
         LocalBuf { base: self.base.wrapping_add(nbytes), nbytes: self.nbytes - nbytes }
     }
 
-    /// Returns at most `max_bytes` bytes from its start.
+    /// Returns the first bytes of the range, at most `max_bytes`.
     #[inline]
     pub fn first(self, max_bytes: usize) -> LocalBuf {
         LocalBuf { nbytes: self.nbytes.min(max_bytes), ..self }
@@ -106,41 +105,34 @@ pub struct Get {
     pub completion: Completion,
 }
 
-/// Blocks of one length, each at a constant distance from the one before, which may be another one
-/// at the PE than here.
+/// Blocks of equal length and distance. The distance at the PE and that in local memory may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct StridedBlocks {
     /// The first block at the PE.
     pub remote: RemoteAddr,
-    /// The first block here.
+    /// The first block in local memory.
     pub local: LocalBuf,
-    /// Bytes from one block to the next one at the PE.
+    /// Bytes from the start of a block to that of the next at the PE.
     pub remote_stride: usize,
-    /// Bytes from one block to the next one here.
+    /// Bytes from the start of a block to that of the next in local memory.
     pub local_stride: usize,
-    /// The number of blocks, 1 at least.
+    /// The number of blocks, at least 1.
     pub n: usize,
 }
 
 impl StridedBlocks {
-    /// Returns the number of bytes from the first to the end of the last block at the PE; what
-    /// overflows fits no segment.
+    /// Returns the number of bytes from the start of the first block to the end of the last one at
+    /// the PE. Saturates at a value that fits no segment.
     pub fn remote_nbytes(&self) -> usize {
         self.remote_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes)
     }
 
-    /// Returns the range here from the first to the end of the last block.
-    pub fn local_range(&self) -> LocalBuf {
-        let nbytes = self.local_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes);
-        LocalBuf { nbytes, ..self.local }
-    }
-
-    /// Returns each block as a remote and a local address.
+    /// Returns the remote and the local address of each block.
     pub fn each(self) -> impl Iterator<Item = (RemoteAddr, LocalBuf)> {
         (0..self.n).map(move |i| self.block(i))
     }
 
-    /// Returns the same blocks in parts of `n` blocks at most.
+    /// Returns the blocks in parts of at most `n` blocks.
     pub fn in_parts(self, n: usize) -> impl Iterator<Item = StridedBlocks> {
         (0..self.n).step_by(n).map(move |first| {
             let (remote, local) = self.block(first);
@@ -161,7 +153,7 @@ impl StridedBlocks {
 pub struct AmoRequest {
     /// The word.
     pub dest: RemoteAddr,
-    /// Its width.
+    /// The width of the word.
     pub width: AmoWidth,
     /// The operation on the word.
     pub op: AmoOp,
@@ -176,21 +168,22 @@ pub struct AmoRequest {
 /// The use of the old value of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldValue {
-    /// It is not needed: the operation is complete at the next quiet.
+    /// The old value is not needed. The operation is complete at the next quiet.
     Ignored,
-    /// The call waits for it and returns it, zero-extended.
+    /// The call waits for the old value and returns it, zero-extended.
     Returned,
-    /// It is stored here, as many bytes as the word has, at the next quiet at the latest.
+    /// The old value is stored here, as many bytes as the word has, at the next quiet at the
+    /// latest.
     AtQuiet(*mut u8),
 }
 
-/// The operations that a signal comes after.
+/// The operations that a signal follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// The data of its put.
     Data,
-    /// Also all puts and signals that the endpoint has issued to the PE. Unlike a fence, it does
-    /// not order what is issued later, and takes less time.
+    /// Also all puts and signals that the endpoint has issued to the PE. Unlike a fence, this does
+    /// not order later operations, and takes less time.
     All,
 }
 
@@ -250,7 +243,7 @@ pub enum AmoOp {
 }
 
 impl AmoOp {
-    /// All of them in the order of their numbers.
+    /// All operations in the order of their numbers.
     pub const ALL: [AmoOp; 8] = [
         AmoOp::Fetch,
         AmoOp::Set,
@@ -262,14 +255,14 @@ impl AmoOp {
         AmoOp::Xor,
     ];
 
-    /// Returns the operation of a number on a wire, which is `op as u8`.
+    /// Returns the operation of its encoded number, which is `op as u8`.
     #[inline]
     pub fn from_number(number: u8) -> Option<AmoOp> {
         AmoOp::ALL.get(usize::from(number)).copied()
     }
 }
 
-/// Size of the word that an atomic operation updates.
+/// The size of the word of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AmoWidth {
     /// 4 bytes.
@@ -289,7 +282,7 @@ impl AmoWidth {
         }
     }
 
-    /// Returns its number of bytes.
+    /// Returns the number of bytes of the word.
     #[inline]
     pub fn nbytes(self) -> usize {
         match self {

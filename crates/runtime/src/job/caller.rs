@@ -2,7 +2,7 @@
 //! thread that the thread level does not allow.
 
 use crate::call::location;
-use crate::call::signal_handler::{self, StackPlace};
+use crate::call::signal_handler;
 use crate::call::thread;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -39,62 +39,30 @@ pub(crate) fn initialized_here() {
 /// handlers of `fork`, or a signal handler. Warns if the thread level does not allow this call.
 #[inline]
 pub(crate) fn check(call: Call, job: &Job) {
-    check_at(call, job, place());
+    if job.settings.checks() {
+        check_access(call);
+        signal_handler::refuse(call, job.me());
+    }
 }
 
-/// Works as [`check`], for a caller whose place on the stack is known.
-#[inline]
-pub(crate) fn check_at(call: Call, job: &Job, place: StackPlace) {
-    if !job.settings.checks() {
-        return;
+/// Works as [`check`], of an access, but does not recognize signal handlers: this takes a system
+/// call.
+#[inline(always)]
+pub(crate) fn check_access(call: Call) {
+    thread::add(&CALLS, 1, thread::is_alone());
+    if !(process::is_marked() && is_main()) {
+        check_process_and_thread(call, job::require(call));
     }
+}
+
+#[cold]
+#[inline(never)]
+fn check_process_and_thread(call: Call, job: &Job) {
     if !process::is_this_process() {
         job::refuse_child(call);
     }
-    count();
-    if !place.is_known() && check_thread(call, job) {
-        place.remember();
-    }
-}
-
-/// Returns the place of the calling function on the stack.
-#[inline(always)]
-pub(crate) fn place() -> StackPlace {
-    let local = 0u8;
-    StackPlace::of(&local, INITIALIZERS.load(Relaxed))
-}
-
-/// Counts a call if a caller at this place was found correct before; otherwise returns false.
-#[inline(always)]
-pub(crate) fn is_known(place: StackPlace) -> bool {
-    let is_known = process::is_marked() && place.is_known();
-    if is_known {
-        count();
-    }
-    is_known
-}
-
-#[inline(always)]
-fn count() {
-    thread::add(&CALLS, 1, thread::is_alone());
-}
-
-/// Ends the job with an error if the caller is a signal handler. Returns true if the thread level
-/// allows the calling thread to call, and warns if it does not.
-#[cold]
-#[inline(never)]
-fn check_thread(call: Call, job: &Job) -> bool {
-    if signal_handler::calls() {
-        signal_handler::ends_in_time(call, job.me());
-        fail!(
-            call,
-            "called by a signal handler, which may have interrupted another call of the library; set a flag \
-             there, and call where the program sees the flag"
-        );
-    }
     let is_of_program = thread::carries_out().is_none();
-    let is_other = is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main();
-    if is_other {
+    if is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
         warn_once(
             call,
             "called by another thread than the one that initialized the library, but the thread level is below \
@@ -102,7 +70,6 @@ fn check_thread(call: Call, job: &Job) -> bool {
              shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
         );
     }
-    !is_other
 }
 
 /// The number of checked calls; a call with several arguments may count more than once.
@@ -126,6 +93,7 @@ pub(crate) fn check_finalizer(call: Call, job: &Job) {
 
 /// Returns true if the calling thread has made the last initialization. Also returns true if the
 /// program numbers its threads, since they may move between threads of the system.
+#[inline(always)]
 fn is_main() -> bool {
     INITIALIZER.get() == INITIALIZERS.load(Relaxed) || thread::are_numbered()
 }

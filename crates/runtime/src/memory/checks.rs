@@ -7,18 +7,32 @@
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
+use crate::memory::accessible::{LocalAccess, require_accessible};
 use crate::memory::{address, shortage, statics};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
-use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
+use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it. Ends the job
-/// with an error if they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a
-/// mistake. `argument` is the name of the address in the call.
+/// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error when
+/// they are not symmetric, there is no PE `pe`, or `SHMEM_CHECK` finds a mistake, also of the
+/// caller. `argument` is the name that the address has in the call.
 #[inline]
 pub(crate) fn require_symmetric(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> (Segment, usize) {
+    caller::check(call, job::require(call));
+    require_bytes(call, argument, addr, nbytes, pe)
+}
+
+/// Works as [`require_symmetric`], without a check of the caller.
+#[inline]
+pub(crate) fn require_bytes(
     call: Call,
     argument: &'static str,
     addr: usize,
@@ -28,11 +42,8 @@ pub(crate) fn require_symmetric(
     let (segment, offset) = address::locate_on(addr, nbytes, pe)
         .unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
     let job = job::require(call);
-    if job.settings.checks() {
-        caller::check(call, job);
-        if segment == Segment::Heap {
-            require_block(call, job, argument, addr, nbytes);
-        }
+    if segment == Segment::Heap && job.settings.checks() {
+        require_block(call, job, argument, addr, nbytes);
     }
     (segment, offset)
 }
@@ -134,9 +145,7 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     if address::is_in_observed_heap(addr) {
         require_block(call, job::require(call), access.argument(), addr, local.nbytes);
     } else if !is_known_accessible(access, local) {
-        if let Some(fault) = Fault::at_ends(access, local) {
-            fail!(call, "{fault}");
-        }
+        require_accessible(call, access, local);
         remember_accessible(access, local);
     }
 }

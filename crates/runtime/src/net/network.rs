@@ -13,10 +13,9 @@
 
 use crate::call::{Call, call, fail};
 use crate::job;
+use crate::memory::accessible::{LocalAccess, require_accessible};
 use crate::memory::address;
-use rushmem_transport::{
-    Endpoint, Error, Fault, LocalAccess, LocalBuf, NetworkActivity, Pe, Transport,
-};
+use rushmem_transport::{Endpoint, Error, LocalBuf, NetworkActivity, Pe, Transport};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -159,8 +158,7 @@ pub(super) fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
 }
 
 /// Ends the job after an operation on local memory has failed. If this process cannot access the
-/// memory, the message says so. After the loss of another PE only the first and the last byte of
-/// the memory are examined, since a large array would delay the message.
+/// memory, the message names the argument instead of the error, which may accuse a peer.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail_on_memory(
@@ -169,13 +167,7 @@ pub(crate) fn fail_on_memory(
     access: LocalAccess,
     memory: LocalBuf,
 ) -> ! {
-    if !is_of_another(error, job::known().map(|job| job.me())) {
-        if let Some(fault) = Fault::within(access, memory) {
-            fail!(call, "{fault}")
-        }
-    } else if let Some(fault) = Fault::at_ends(access, memory) {
-        fail!(call, "{fault}")
-    }
+    require_accessible(call, access, memory);
     fail_on(call, error)
 }
 

@@ -8,6 +8,7 @@
 
 use crate::call::Call;
 use crate::job::handle::ContextHandle;
+use crate::memory::accessible::LocalAccess;
 use crate::memory::visibility::release;
 use crate::memory::{address, checks};
 use crate::net::contexts::{self, Context};
@@ -19,8 +20,8 @@ use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
-    SignalUpdate, mem,
+    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalBuf, OldValue, Put, RemoteAddr, SignalUpdate,
+    mem,
 };
 
 /// One access: the call, the context, the PE, and the symmetric argument.

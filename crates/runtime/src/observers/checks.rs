@@ -2,13 +2,13 @@
 //! its local bytes are accessible, and its signal is not within its data. Of all calls: the caller.
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
-use crate::call::signal_handler::StackPlace;
 use crate::call::{Call, fail};
 use crate::job;
 use crate::job::caller;
+use crate::memory::accessible::LocalAccess;
 use crate::memory::checks;
 use core::ffi::c_int;
-use rushmem_transport::{LocalAccess, LocalBuf};
+use rushmem_transport::LocalBuf;
 
 /// Checks an event at its begin. Ends the job with an error if there is a mistake.
 pub(super) fn begin(event: &Event) {
@@ -20,13 +20,13 @@ pub(super) fn begin(event: &Event) {
             }
             check(event, access);
         }
-        Action::Collective(_) => caller::check(call, job::require(call)),
+        Action::Collective(_) | Action::Wait => caller::check(call, job::require(call)),
         _ => {}
     }
 }
 
 fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
-    checks::require_symmetric(call, "sig_addr", signal, 8, pe);
+    checks::require_bytes(call, "sig_addr", signal, 8, pe);
     if signal.wrapping_sub(remote.addr) < remote.nbytes {
         fail!(
             call,
@@ -49,18 +49,17 @@ fn check(event: &Event, access: AccessEvent) {
     // The result of a fetch without a quiet is stored later, so its place is not checked here.
     let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
     let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
-    let place = caller::place();
-    // In a loop, all of these are usually known from an earlier iteration.
+    caller::check_access(call);
+    // In a loop, both are usually known from an earlier iteration.
     if !(checks::is_known_block(remote.addr, remote.span())
-        && checks::is_known_local(accessed, local)
-        && caller::is_known(place))
+        && checks::is_known_local(accessed, local))
     {
         let argument = (access.argument.name(), pe);
-        check_unknown(call, (remote.addr, remote.span()), local, accessed, argument, place);
+        check_unknown(call, (remote.addr, remote.span()), local, accessed, argument);
     }
 }
 
-/// Works as [`check`], for bytes or a caller that are not known to be correct.
+/// Works as [`check`], for bytes that are not known to be correct.
 #[cold]
 #[inline(never)]
 fn check_unknown(
@@ -69,14 +68,12 @@ fn check_unknown(
     local: LocalBuf,
     accessed: LocalAccess,
     (argument, pe): (&'static str, c_int),
-    place: StackPlace,
 ) {
     if local.nbytes > 0 {
         checks::check_local(call, accessed, local);
     }
     // Without bytes there is nothing to check; the access itself checks the PE.
     if nbytes > 0 && !checks::is_known_block(addr, nbytes) {
-        checks::require_symmetric(call, argument, addr, nbytes, pe);
+        checks::require_bytes(call, argument, addr, nbytes, pe);
     }
-    caller::check_at(call, job::require(call), place);
 }

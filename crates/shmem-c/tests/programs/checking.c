@@ -20,10 +20,10 @@ static int is(const char *name) { return strcmp(how, name) == 0; }
 static void handler(int number) {
     (void)number;
     handled++;
-    if (is("handler_puts") || is("handler_interrupts_wait"))
-        shmem_long_p(&word, 1, 0); /* in a handler */
+    if (is("handler_waits") || is("handler_interrupts_wait"))
+        shmem_long_wait_until(&word, SHMEM_CMP_EQ, 0);
     if (is("handler_synchronizes"))
-        shmem_barrier_all(); /* in a handler */
+        shmem_barrier_all();
 }
 
 /* A child of which the C library knows nothing, so that no handler of fork runs in it. */
@@ -73,7 +73,7 @@ static int by_all(int me) {
 static void by_one(void) {
     long *words = calloc(4, sizeof *words);
     struct itimerval soon = {{0, 20000}, {0, 20000}};
-    if (is("handler_puts") || is("handler_synchronizes"))
+    if (is("handler_waits") || is("handler_synchronizes"))
         raise(SIGUSR1);
     else if (is("handler_interrupts_wait")) {
         setitimer(ITIMER_REAL, &soon, NULL);

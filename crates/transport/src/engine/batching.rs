@@ -1,21 +1,21 @@
-//! Small operations that an origin batches for each PE, to send them in one message
-//! ([`batch`]): where processors move the data, one message costs as much as a hundred of them.
+//! The batches that an origin fills, one for each PE ([`batch`] has their format). Where CPUs move
+//! the data, a message costs as much as a hundred small operations.
 //!
-//! What is batched for a PE leaves
-//! - when there is no room for more,
-//! - ahead of anything else to that PE whose order matters,
-//! - with a fence, a quiet, and a call that waits,
-//! - and when a thread polls what calls left unfinished, at last the service thread; in a session
-//!   to which operations are being added, once in a while.
+//! The batch for a PE is sent
+//! - when the next operation does not fit;
+//! - before any other operation to the PE that must not overtake the batch;
+//! - by a fence, a quiet, and a call that waits for an operation;
+//! - by the next thread that polls unfinished operations, at the latest the service thread. While a
+//!   session is adding operations, only one in [`LOOKS`] such polls sends its batches.
 //!
-//! A lone operation is not batched, so that it takes no longer than without all this: one of an
-//! origin that did something else for a while after its last small operations had left, to any PE.
-//! To look at each PE alone would batch nothing for operations that are spread over many PEs.
+//! A lone operation is sent at once, so that batching does not delay it: an operation is lone if
+//! the origin has sent nothing small for [`IDLE_AFTER`], to any PE. The rate of each PE alone would
+//! be too low where operations are spread over many PEs.
 //!
-//! In a session no operation is a lone one, batches may be longer, and what goes to the heaps of
-//! all PEs of a node is batched for one of them, its [`Proxy`]: memory and messages grow with the
-//! number of nodes. A proxy and the PE know nothing of each other's order, so what orders or
-//! completes operations on one PE in such a session does so on all.
+//! In a session no operation is lone, batches may be longer, and operations on the heaps of all PEs
+//! of a node go to one of them, its [`Proxy`], so that memory and messages grow with the number of
+//! nodes. Since a proxy and the PE itself do not order their operations, ordering or completing the
+//! operations on one PE does so for all PEs then.
 #![allow(unsafe_code)]
 
 use super::batch::{self, HEAD, MAX_ANSWERS, MAX_NBYTES, STRIDED_HEAD, WORD};
@@ -25,37 +25,36 @@ use crate::progress::backoff::FLUSH_DELAY;
 use crate::{AmoOp, Host, LocalBuf, Pe, PeMap, Proxy, RemoteAddr, Segment, StridedBlocks, mem};
 use std::time::{Duration, Instant};
 
-/// An operation that comes so long after the last ones had left is a lone one. A reply takes
-/// longer, and what a loop does between two operations less.
+/// The time without small operations after which the next one is lone. It is shorter than a round
+/// trip, and longer than what a loop does between two operations.
 const IDLE_AFTER: Duration = Duration::from_micros(4);
 
-/// In a session to which operations are being added, what is batched leaves at every 16th look of
-/// another thread.
+/// While a session is adding operations, its batches are sent at every 16th poll by another thread.
 const LOOKS: u32 = 16;
 
-/// A small operation, as its origin issues it.
+/// A small operation at its origin.
 #[derive(Clone, Copy, Debug)]
 pub enum SmallOperation {
     /// A put of these bytes.
     Put(RemoteAddr, LocalBuf),
-    /// A get of bytes that go here.
+    /// A get into these bytes.
     Get(RemoteAddr, LocalBuf),
     /// Puts of these blocks.
     PutStrided(StridedBlocks),
     /// Gets of these blocks.
     GetStrided(StridedBlocks),
-    /// An atomic operation. The old value goes here, unless that is null.
+    /// An atomic operation, and the address for the old value, or null.
     Amo(Update, *mut u8),
 }
 
-/// The destinations of the answers to a batch.
+/// The local memory for the results of a batch, in the order of its operations.
 #[derive(Debug, Default)]
 pub struct ReplyDestinations {
     dests: Vec<LocalBuf>,
     nbytes: usize,
 }
 
-/// The operations that are batched for one PE.
+/// The batch for one PE that has not been sent yet.
 #[derive(Debug, Default)]
 struct OpenBatch {
     batch: Vec<u8>,
@@ -63,41 +62,42 @@ struct OpenBatch {
     n_operations: usize,
 }
 
-/// The operations that an origin has batched, for all PEs.
+/// The open batches of an origin, and the rule when an operation is batched.
 #[derive(Debug)]
 pub struct Batcher {
     by_pe: PeMap<OpenBatch>,
-    /// The PEs for which something is batched.
+    /// The PEs whose batches are not empty.
     pes: Vec<Pe>,
     n_operations: usize,
-    /// Most bytes of a batch, outside a session and in one.
+    /// Maximum number of bytes of a batch, outside a session and in one.
     limits: (usize, usize),
-    /// The number of contexts in a session, of those that share this.
+    /// The number of contexts of the origin that are in a session.
     n_sessions: usize,
-    /// Something was batched since another thread last looked, and how often in a row that was so.
+    /// An operation was added since another thread last polled. `looks` counts how many polls in a
+    /// row found that.
     grew: bool,
     looks: u32,
-    /// The time until which no operation that is issued counts as a lone one.
+    /// No operation before this time is lone.
     until: Option<Instant>,
-    /// A buffer for the next batch.
+    /// An unused buffer, for the next batch.
     spare: Vec<u8>,
 }
 
-/// Returns true if an operation on a segment that moves `nbytes` bytes is one that is batched. One
-/// on the library's own flags never is, since a thread waits for it.
+/// Returns true if an operation that moves `nbytes` bytes to or from a segment may be batched.
+/// Operations on the library's own flags may not, since a thread waits for them.
 #[inline]
 pub fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
-/// Returns how many blocks of this length fit into an empty batch of `limit` bytes, and into the
-/// answers to one.
+/// Returns how many blocks of `nbytes` bytes fit into an empty batch of `limit` bytes, and into its
+/// results.
 pub fn blocks_within(limit: usize, nbytes: usize) -> usize {
     limit.min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
 }
 
 impl SmallOperation {
-    /// Returns a batch of this put alone, for the PE itself.
+    /// Returns a batch of this put alone, to be carried out by the PE itself.
     ///
     /// # Safety
     /// The source is valid for reads.
@@ -110,7 +110,7 @@ impl SmallOperation {
         open.batch
     }
 
-    /// Returns the bytes that it takes in a batch, and in the answers to it.
+    /// Returns the bytes that the operation takes in a batch, and in the results of the batch.
     #[inline]
     fn nbytes(&self) -> (usize, usize) {
         match *self {
@@ -168,8 +168,8 @@ impl SmallOperation {
 }
 
 impl Batcher {
-    /// Returns a batcher of a job of `n_pes` PEs. `limits` is the maximum length of a batch, and of
-    /// its answers, outside a session and in one.
+    /// Returns a batcher for a job of `n_pes` PEs. `limits` is the maximum number of bytes of a
+    /// batch, and of its results, outside a session and in one.
     pub fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
         let (n_operations, n_sessions, looks) = (0, 0, 0);
@@ -177,8 +177,8 @@ impl Batcher {
         Batcher { by_pe, pes, n_operations, limits, n_sessions, grew, looks, until, spare }
     }
 
-    /// Begins or ends a session of a context that shares this. The memory of long batches is freed
-    /// with the last session.
+    /// Begins or ends a session of a context. The end of the last session frees the memory of long
+    /// batches.
     pub fn session(&mut self, is_open: bool) {
         self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
         if !self.in_session() {
@@ -186,19 +186,19 @@ impl Batcher {
         }
     }
 
-    /// Returns true if a context is in a session.
+    /// Returns true if any context of the origin is in a session.
     #[inline]
     pub fn in_session(&self) -> bool {
         self.n_sessions > 0
     }
 
-    /// Returns true if something that is ordered or completed towards a PE must be so towards all,
-    /// since proxies may have a part of it.
+    /// Returns true if proxies may have operations on a PE, so that ordering or completing the
+    /// operations on one PE must do so for all PEs.
     pub fn uses_proxies(&self, host: &dyn Host) -> bool {
         self.in_session() && host.has_proxies()
     }
 
-    /// Returns the PE or node for which an operation on these segments is batched.
+    /// Returns the PE that carries out an operation on these segments of `pe` if it is batched.
     #[inline]
     pub fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
         match self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
@@ -212,26 +212,26 @@ impl Batcher {
         if self.in_session() { self.limits.1 } else { self.limits.0 }
     }
 
-    /// Returns the PEs for which something is batched.
+    /// Returns the PEs whose batches are not empty.
     #[inline]
     pub fn pes(&self) -> &[Pe] {
         &self.pes
     }
 
-    /// Returns true if something is batched for a PE.
+    /// Returns true if the batch for a PE is not empty.
     #[inline]
     pub fn has_any(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|open| !open.batch.is_empty())
     }
 
-    /// Returns how many operations are batched.
+    /// Returns the number of operations in all batches.
     pub fn n_operations(&self) -> usize {
         self.n_operations
     }
 
-    /// Returns true if the origin was idle, so that the next small operation to a PE is a lone one,
-    /// which leaves at once. It is called once for each, and [`has_left`](Batcher::has_left) once
-    /// the lone one has.
+    /// Returns true if the small operation that is being issued to a PE is lone, and so to be sent
+    /// at once. Call this once for each operation, and [`mark_sent`](Batcher::mark_sent) after a
+    /// lone one was sent.
     #[inline]
     pub fn was_idle(&mut self, pe: Pe) -> bool {
         if self.in_session() || self.has_any(pe) {
@@ -245,32 +245,33 @@ impl Batcher {
         was_idle
     }
 
-    /// Returns true if another thread that looks leaves what is batched to its owner, who will
-    /// send it with more. It is called once for each look.
+    /// Returns true if a thread that polls should leave the batches to their owner, which is adding
+    /// to them. Call this once for each poll.
     pub fn may_stay(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
         !self.looks.is_multiple_of(LOOKS)
     }
 
-    /// Records that an operation or a batch was sent: the next operation may soon be sent alone.
+    /// Records that a batch or a lone operation was sent: after [`IDLE_AFTER`] the next operation
+    /// is lone.
     #[inline]
-    pub fn has_left(&mut self) {
+    pub fn mark_sent(&mut self) {
         self.until = Instant::now().checked_add(IDLE_AFTER);
     }
 
-    /// Returns when the last operation was recorded to have left.
+    /// Returns the time of the last call of [`mark_sent`](Batcher::mark_sent).
     #[cfg(test)]
     pub fn last_left(&self) -> Option<Instant> {
         self.until?.checked_sub(IDLE_AFTER)
     }
 
-    /// Returns how many blocks of this length fit into an empty batch, and into the answers to one.
+    /// Returns how many blocks of `nbytes` bytes fit into an empty batch, and into its results.
     pub fn most_blocks(&self, nbytes: usize) -> usize {
         blocks_within(self.limit(), nbytes)
     }
 
-    /// Returns true if the batch to a PE has room for these operations; otherwise it leaves first.
+    /// Returns true if the batch for a PE has room for these operations.
     #[inline]
     pub fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
         let Some(open) = self.by_pe.get(pe) else { return true };
@@ -282,12 +283,12 @@ impl Batcher {
         nbytes.0 <= self.limit() && nbytes.1 <= self.limit().min(MAX_ANSWERS)
     }
 
-    /// Adds operations, for which there is room, to what is batched for a proxy. They are carried
+    /// Adds operations, for which there is room, to the batch for a proxy. The proxy carries them
     /// out in this order.
     ///
     /// # Safety
-    /// The sources of puts are valid for reads; what is fetched is valid for writes until the
-    /// answers are stored or forgotten.
+    /// The sources of puts are valid for reads, and the destinations of results for writes until
+    /// the results are stored or forgotten.
     #[inline]
     pub unsafe fn add(&mut self, Proxy { pe, place }: Proxy, operations: &[SmallOperation]) {
         let nbytes = self.limit();
@@ -307,8 +308,8 @@ impl Batcher {
         self.grew = true;
     }
 
-    /// Takes what is batched for a PE, to be sent: the batch and where its answers go, both of
-    /// which are exchanged for empty ones.
+    /// Moves the batch for a PE, and the destinations of its results, into the arguments, which are
+    /// empty.
     pub fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
         debug_assert!(batch.is_empty() && answers.dests.is_empty(), "to be filled again");
         let open = &mut self.by_pe[pe];
@@ -321,13 +322,13 @@ impl Batcher {
         self.until = Instant::now().checked_add(FLUSH_DELAY);
     }
 
-    /// Gives back the buffer of a batch that was sent, for another one.
+    /// Returns the buffer of a batch that was sent, for another one.
     pub fn give_back(&mut self, mut batch: Vec<u8>) {
         batch.clear();
         self.spare = batch;
     }
 
-    /// Drops all batches after a loss: none is sent, and no memory of callers is used any more.
+    /// Drops all batches after a loss, with the destinations of their results.
     pub fn forget(&mut self) {
         for pe in self.pes.drain(..) {
             self.by_pe[pe] = OpenBatch::default();
@@ -342,23 +343,23 @@ impl ReplyDestinations {
         self.nbytes += dest.nbytes;
     }
 
-    /// Returns true if there are none.
+    /// Returns true if no results are expected.
     pub fn is_empty(&self) -> bool {
         self.dests.is_empty()
     }
 
-    /// Returns the bytes of all of them.
+    /// Returns the bytes of all results.
     pub fn nbytes(&self) -> usize {
         self.nbytes
     }
 
-    /// Stores the answers, which have come. Afterwards there are none.
+    /// Stores the results that have arrived, and expects none afterwards.
     ///
     /// # Safety
-    /// What was to be fetched is valid for writes.
+    /// The destinations are valid for writes.
     ///
     /// # Errors
-    /// When there are more or fewer bytes than were requested, none of which is stored.
+    /// When there are more or fewer bytes than expected. Then none is stored.
     pub unsafe fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         let is_right = bytes.len() == std::mem::take(&mut self.nbytes);
         let dests = self.dests.drain(..).take_while(|_| is_right);
@@ -373,7 +374,7 @@ impl ReplyDestinations {
         is_right.then_some(()).ok_or(Violation::Unrequested)
     }
 
-    /// Forgets all destinations: what was to be fetched is wanted no more.
+    /// Forgets all destinations, so that no results are stored any more.
     pub fn forget(&mut self) {
         self.dests.clear();
         self.nbytes = 0;

@@ -1,7 +1,7 @@
-//! An origin with its lock, and who completes what calls leave unfinished: the thread that polls
-//! next, at last the service thread.
+//! The lock of an origin, and the list of origins whose operations calls have left unfinished. The
+//! thread that polls next completes these, at the latest the service thread.
 //!
-//! Locking: endpoints and finalize wait for an origin's lock; all other threads try it.
+//! Locking: endpoints and finalize wait for the lock of an origin; all other threads only try it.
 //! docs/architecture.md has the order of all locks.
 
 use super::origin::Origin;
@@ -12,35 +12,36 @@ use crate::thread::{lock, try_lock};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
-/// Polls of a busy origin in a row by the service thread, unless a call waits for its lock.
+/// Maximum number of polls in a row of an origin by the service thread. A call that waits for the
+/// lock ends them.
 const MAX_POLLS: u32 = 100;
-/// Polls of a waiter per poll of origins that are only owed acknowledgments, whose sockets may have
-/// been full.
+/// A thread that waits polls origins that only await acknowledgments once in this number of its
+/// polls. Their sockets may have been full.
 const POLLS_PER_LOOK: u32 = 16;
 
-/// An origin, with what other threads read of it without its lock.
+/// An origin with its lock, and what other threads read of it without the lock.
 pub struct Issuer<W: Wire> {
-    /// The origin, under its lock.
+    /// The origin.
     pub origin: Mutex<Origin<W>>,
-    /// The part of its wire that others read without the lock.
+    /// The part of the wire that is read without the lock.
     pub outside: W::Outside,
-    /// The number of endpoints that use it.
+    /// The number of endpoints that use the origin.
     users: AtomicUsize,
-    /// The number of calls that wait for the lock of the origin.
+    /// The number of calls that wait for the lock.
     wanted: AtomicU32,
-    /// Counts the verbs; it changes under the lock of the origin. As long as it grows, its owner
-    /// polls.
+    /// The number of verbs; it changes under the lock. While it grows, the owner polls the origin
+    /// itself.
     uses: AtomicU64,
-    /// Its flags, which change under the lock of the origin.
+    /// The flags below; they change under the lock.
     state: AtomicU8,
 }
 
-/// The flag of an issuer that is among what is unfinished.
+/// The issuer is in the list of unfinished ones.
 const LISTED: u8 = 1;
-/// The flag of an issuer of which something is unfinished.
+/// The issuer has unfinished operations, not only missing acknowledgments.
 const BUSY: u8 = 2;
-/// The flag of an issuer for which the service thread sleeps until a descriptor signals what was
-/// unfinished when it looked.
+/// The service thread sleeps until a descriptor signals an event of the operations that were
+/// unfinished when it last polled.
 const ARMED: u8 = 4;
 
 impl<W: Wire> Issuer<W> {
@@ -55,8 +56,7 @@ impl<W: Wire> Issuer<W> {
         }
     }
 
-    /// Waits for the lock of the origin, which the service thread gives back after the poll that it
-    /// is in.
+    /// Waits for the lock. The service thread releases it after its current poll.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Origin<W>> {
         try_lock(&self.origin).unwrap_or_else(|| self.lock_later())
@@ -74,14 +74,13 @@ impl<W: Wire> Issuer<W> {
         self.users.load(Ordering::Acquire)
     }
 
-    /// Removes an endpoint from its users.
+    /// Records that an endpoint no longer uses the origin.
     pub(super) fn remove_user(&self) {
         self.users.fetch_sub(1, Ordering::Release);
     }
 
-    /// Counts a verb that it carries out. The caller holds the lock of the origin, as all code that
-    /// changes this does.
-    fn is_used(&self) {
+    /// Counts a verb. The caller holds the lock.
+    fn count_use(&self) {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -89,19 +88,19 @@ impl<W: Wire> Issuer<W> {
         self.state.load(Ordering::Relaxed)
     }
 
-    /// Changes its flags. The caller holds the lock of the origin.
+    /// Sets the flags. The caller holds the lock.
     fn set_state(&self, state: u8) {
         self.state.store(state, Ordering::Relaxed);
     }
 
-    /// Returns true if it is among what is unfinished.
+    /// Returns true if the issuer is in the list of unfinished ones.
     pub fn is_listed(&self) -> bool {
         self.state() & LISTED != 0
     }
 }
 
-/// Returns the flags of an issuer after a call: if operations are unfinished or acknowledgments are
-/// owed, it is among what is unfinished from now on.
+/// Returns the flags of an issuer after a call: it is listed if operations are unfinished or
+/// acknowledgments are missing.
 fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
     match (is_unfinished, awaits_acks) {
         (true, _) => LISTED | BUSY,
@@ -112,21 +111,21 @@ fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
 
 /// The issuers of a PE.
 pub struct Issuers<W: Wire> {
-    /// Issuers that their owners left unfinished.
+    /// Issuers whose operations calls have left unfinished.
     unfinished: FlushList<UnfinishedIssuer<W>>,
-    /// Counts the polls of threads that wait.
+    /// The number of polls by threads that wait.
     polls: AtomicU32,
     all: Mutex<Vec<Arc<Issuer<W>>>>,
 }
 
-/// An issuer that its owner left unfinished.
+/// An issuer in the list of unfinished ones.
 struct UnfinishedIssuer<W: Wire> {
     issuer: Arc<Issuer<W>>,
-    /// Its uses when it was last polled by the service thread.
+    /// Its number of verbs at the last poll by the service thread.
     uses: u64,
 }
 
-/// The thread that polls what is unfinished.
+/// The kind of thread that polls unfinished operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollingThread {
     /// A thread that waits for something else.
@@ -146,9 +145,9 @@ impl<W: Wire> Default for Issuers<W> {
 }
 
 impl<W: Wire> Issuers<W> {
-    /// Returns an issuer for a new endpoint, which is its user from now on: one without users, one
-    /// that `make` makes, or, if there are `max` or no more can be made, the one with the fewest
-    /// users. `setting` is the variable that sets the maximum.
+    /// Returns an issuer for a new endpoint, and counts the endpoint among its users. This is an
+    /// issuer without users, a new one that `make` makes, or, if there are `max` already or `make`
+    /// fails, the one with the fewest users. `setting` is the variable that sets the maximum.
     ///
     /// # Errors
     /// Those of `make`, if there is no issuer.
@@ -186,14 +185,15 @@ impl<W: Wire> Issuers<W> {
         Ok(issuer)
     }
 
-    /// Calls `each` for every issuer.
+    /// Calls `each` for each issuer.
     pub fn each(&self, each: impl FnMut(&Arc<Issuer<W>>)) {
         lock(&self.all).iter().for_each(each);
     }
 
-    /// Works with an issuer's origin. What is left unfinished is listed. A loss or a fault ends
-    /// everything: when this returns one, the network uses no memory of callers any more. What
-    /// `work` returns outlives the lock, so it shares nothing with the origin.
+    /// Calls `work` with the origin of an issuer under its lock, and lists the issuer if operations
+    /// are unfinished afterwards. If `work` returns a loss, all operations are canceled, so that
+    /// the network accesses no memory of callers any more. The result of `work` outlives the lock,
+    /// so it must not share anything with the origin.
     pub(super) fn with_origin<T: Send>(
         &self,
         network: &W::Network,
@@ -201,9 +201,9 @@ impl<W: Wire> Issuers<W> {
         work: impl FnOnce(&mut Origin<W>, &W::Network) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut origin = issuer.lock();
-        issuer.is_used();
+        issuer.count_use();
         let done = work(&mut origin, network);
-        if let Err(error @ (Error::Lost(..) | Error::Fault(_))) = &done {
+        if let Err(error @ Error::Lost(..)) = &done {
             if let Err(why) = origin.abandon(network) {
                 network.local().host.cannot_go_on(error, &why);
             }
@@ -215,25 +215,26 @@ impl<W: Wire> Issuers<W> {
                 let is_new = after & !before & LISTED != 0;
                 if is_new || before & !after & ARMED != 0 {
                     drop(origin);
-                    self.has_left(network, issuer, is_new);
+                    self.list(network, issuer, is_new);
                 }
             }
         }
         done
     }
 
-    /// Lists an issuer that was left unfinished if that `is_new`, and has the service thread look
-    /// at it, also if that sleeps until an event of earlier operations.
+    /// Adds an issuer to the list of unfinished ones if it `is_new` there. Requests a flush by the
+    /// service thread, which may be sleeping until an event of earlier operations.
     #[inline(never)]
-    fn has_left(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
+    fn list(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
         if is_new {
             self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
         }
         network.local().state.request_flush();
     }
 
-    /// Lets the issuers work that were left unfinished. Returns whether any still is; to the
-    /// service thread, whether one must be polled, or its owner has been back.
+    /// Makes progress on the unfinished issuers. Returns to a waiter whether any remain, and to the
+    /// service thread whether any must be polled again, since no descriptor signals its next event
+    /// or its owner is using it.
     pub fn finish(&self, network: &W::Network, by: PollingThread) -> bool {
         let by_service = by == PollingThread::Service;
         let (mut is_busy, mut n_kept) = (false, 0);
@@ -241,7 +242,7 @@ impl<W: Wire> Issuers<W> {
             by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
         let mut finish = |left: &mut UnfinishedIssuer<W>| {
             let issuer = &left.issuer;
-            // It is only owed acknowledgments, which peers send on request.
+            // The issuer only awaits acknowledgments, which peers send on request.
             if !looks_at_all && issuer.state() & BUSY == 0 {
                 return true;
             }
@@ -252,16 +253,15 @@ impl<W: Wire> Issuers<W> {
                 return true;
             };
             if in_use {
-                // Its owner may be busy with other PEs for long.
+                // The owner polls the origin itself, but may be busy with other PEs for long.
                 origin.send_old_batches(network);
                 is_busy = true;
                 return true;
             }
             let mut polls = if by_service { MAX_POLLS } else { 1 };
-            // To ask peers what has arrived may cost messages: the service thread does, now and
-            // then.
+            // A flush may cost messages, so only the service thread begins one then.
             let flush = by_service || origin.caps.flushes_free;
-            // A loss is reported by the next call that meets it.
+            // The next call that meets a loss reports it.
             while polls > 0
                 && issuer.wanted.load(Ordering::Relaxed) == 0
                 && origin.advance(network, flush).unwrap_or(false)
@@ -289,18 +289,18 @@ impl<W: Wire> Issuers<W> {
         });
         match by {
             PollingThread::Waiter => n > 0,
-            // Nothing is known of those that another thread is finishing.
+            // Nothing is known of issuers that another thread is polling.
             PollingThread::Service => is_busy || n > n_kept,
         }
     }
 
-    /// Returns true if some issuer was left with operations in flight.
+    /// Returns true if an unfinished issuer has operations in flight.
     pub fn moves_data(&self) -> bool {
         self.unfinished
             .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
-    /// Returns the issuers that are unfinished; `None` if another thread is finishing some of them.
+    /// Returns the unfinished issuers; `None` if another thread is polling some of them.
     pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
         self.unfinished.map(|left| Arc::clone(&left.issuer))
     }

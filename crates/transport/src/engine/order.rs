@@ -1,8 +1,8 @@
 //! The order and completion of what was issued.
 //!
-//! **After a fence.** Requests are messages with numbers of their own, and their targets keep the
-//! order among them (`acks`). Whether an operation waits for earlier ones depends on the
-//! [order](StreamOrder) that the wire keeps:
+//! **Fence.** Targets keep the order among requests by the numbers of the requests (`acks`). For
+//! other pairs of operations before and after a fence, the [order](StreamOrder) that the wire keeps
+//! decides whether the later one waits:
 //!
 //! - a write that follows a request waits until the request is known to be carried out, unless the
 //!   wire orders everything;
@@ -11,11 +11,11 @@
 //! - a write that follows a write waits only where the wire's fence does not order them. Then its
 //!   fence is not called.
 //!
-//! **A signal** follows the data of its put, in one message with them, or as if there were a fence
-//! between the two; one that follows all that was issued to its PE is a request that does so.
+//! **Signal.** A signal travels in one message with the data of its put, or follows them as after a
+//! fence. A signal that follows all operations issued to its PE is an ordered request.
 //!
-//! **A quiet** sends what is batched, asks for the acknowledgments of requests (few are answered by
-//! themselves), flushes the wire, and waits for all of this and for all answers.
+//! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
+//! and waits for the acknowledgments, the flushes and all answers.
 
 use super::origin::Origin;
 use super::requests::RequestParts;
@@ -23,8 +23,8 @@ use super::wire::{StreamOrder, Wire, WireNetwork};
 use crate::{Error, Pe};
 
 impl<W: Wire> Origin<W> {
-    /// Waits until the writes before the last fence are complete, unless the order that the wire
-    /// keeps is `enough`, or more.
+    /// Waits until the writes before the last fence are complete, unless the wire keeps an order of
+    /// at least `enough`.
     #[inline]
     pub(super) fn order_after_writes(
         &mut self,
@@ -36,8 +36,8 @@ impl<W: Wire> Origin<W> {
         if is_behind { self.end_writes(network, pe) } else { Ok(()) }
     }
 
-    /// Waits until a write to a PE, or an atomic operation of the network's, may follow what was
-    /// issued before.
+    /// Waits until a write to a PE, or an atomic operation of the network, may be started after the
+    /// operations before it.
     #[inline(always)]
     pub(super) fn order_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
@@ -48,29 +48,29 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Works as [`order_write`](Self::order_write), of the first write since a fence.
+    /// Works as [`order_write`](Self::order_write), for the first write after a fence.
     #[inline(never)]
     fn order_first_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.reach(network, pe)?;
         self.order_after_requests(network, pe)?;
         self.order_after_writes(network, pe, StreamOrder::WritesByFence)?;
-        // Otherwise the wire keeps the order, with each write.
+        // If writes before the fence are incomplete, the next write must be checked again.
         if !self.routes[pe].writes_before {
             self.routes[pe].ordered_at = self.issued.fences();
         }
         Ok(())
     }
 
-    /// Records that a write to a PE, or an atomic operation of the network's, is not known to be
-    /// complete. A put calls this once its wire has the write, so that a NIC does not wait for it.
+    /// Records that a write, or an atomic operation of the network, was issued to a PE. A put calls
+    /// this after the wire has taken the write, so that the NIC starts earlier.
     #[inline(always)]
-    pub(super) fn has_written(&mut self, pe: Pe) {
+    pub(super) fn mark_dirty(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].dirty, true) {
             self.activate(pe);
         }
     }
 
-    /// Waits until a message may follow all writes to a PE, as if there were a fence.
+    /// Waits until a message to a PE may follow all writes to it, as if there were a fence.
     pub(super) fn order_after_all(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let route = &self.routes[pe];
         let any = route.dirty || route.flushing || route.writes_before;
@@ -85,7 +85,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Waits until a write that follows the last fence may follow the requests before it.
+    /// Waits until the requests to a PE before the last fence are carried out, so that a write may
+    /// follow.
     #[inline]
     pub(super) fn order_after_requests(
         &mut self,
@@ -105,8 +106,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Waits until the wire has taken the requests that found no room, if it keeps everything in
-    /// the order in which it takes it.
+    /// Waits until the wire has taken all numbered batches, if its order is that in which it takes
+    /// operations.
     #[inline]
     pub(super) fn order_after_unsent(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         match self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
@@ -115,7 +116,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
+    /// Asks a PE to acknowledge all requests to it, unless it was asked already.
     fn ask_for_ack(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         if self.batcher.has_any(pe) {
             self.send_batch(network, pe, RequestParts { asks: true, ..RequestParts::BATCH })?;
@@ -126,13 +127,13 @@ impl<W: Wire> Origin<W> {
         self.send_question(network, pe)
     }
 
-    /// Begins to complete everything towards a PE.
+    /// Begins to complete all operations to a PE.
     fn begin_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.ask_for_ack(network, pe)?;
         self.begin_flush(network, pe)
     }
 
-    /// Sends what is batched for a PE and begins a flush, unless there is nothing new to flush.
+    /// Sends the batch for a PE, and begins a flush if there were writes since the last one.
     fn begin_flush(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.send_open_batch(network, pe)?;
         let route = &mut self.routes[pe];
@@ -143,7 +144,7 @@ impl<W: Wire> Origin<W> {
         self.wire.begin_flush(network, pe)
     }
 
-    /// Returns true if nothing of the wire's is in flight towards a PE, and its flush has ended.
+    /// Returns true if nothing is in flight to a PE on the wire, and its flush has ended.
     fn is_flushed(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
         let is_flushed = self.wire.is_flushed(network, pe)?;
         if is_flushed {
@@ -152,8 +153,8 @@ impl<W: Wire> Origin<W> {
         Ok(is_flushed)
     }
 
-    /// Returns true if the wire has nothing to do towards a PE and no request to it lacks an
-    /// answer, provided that its flush has begun.
+    /// Returns true if nothing is in flight to a PE and no answer from it is awaited, after its
+    /// flush has begun.
     fn is_idle(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
         let is_unsent = self.unsent.iter().any(|unsent| unsent.pe == pe);
         Ok(!is_unsent && self.routes[pe].unanswered == 0 && self.is_flushed(network, pe)?)
@@ -164,7 +165,7 @@ impl<W: Wire> Origin<W> {
         (route.active, route.writes_before) = (false, false);
     }
 
-    /// Completes everything towards one PE.
+    /// Completes all operations to one PE.
     pub(super) fn pe_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
         if pe.index() >= self.routes.n_pes() {
@@ -181,8 +182,9 @@ impl<W: Wire> Origin<W> {
         network.local().loss.check()
     }
 
-    /// Waits until what [`begin_quiet`](Self::begin_quiet) began is complete. The PE is neither
-    /// among the active ones nor does it owe an acknowledgment afterwards.
+    /// Waits until the operations to a PE that [`begin_quiet`](Self::begin_quiet) flushed are
+    /// complete. Afterwards the PE awaits no acknowledgment; the caller removes it from the active
+    /// ones.
     fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.until(network, Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
@@ -192,10 +194,10 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Completes everything.
+    /// Completes all operations.
     pub(super) fn quiet(&mut self, network: &W::Network) -> Result<(), Error> {
         network.local().loss.check()?;
-        // Ask all before waiting for one.
+        // All PEs are asked before the first wait.
         self.begin_quiet_of_all(network)?;
         while let Some(&pe) = self.active.last() {
             self.await_quiet(network, pe)?;
@@ -217,7 +219,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Returns whether everything is complete; what is not was begun to be.
+    /// Returns true if all operations are complete. Begins to complete those that are not.
     pub(super) fn is_quiet(&mut self, network: &W::Network) -> Result<bool, Error> {
         self.begin_quiet_of_all(network)?;
         self.advance(network, true)?;
@@ -231,8 +233,8 @@ impl<W: Wire> Origin<W> {
         Ok(true)
     }
 
-    /// Returns how much towards each PE is not known to be complete; its completion was begun if
-    /// there is room for that.
+    /// Returns the number of incomplete operations for each PE that has any. Begins to complete
+    /// them if there is room.
     pub(super) fn in_flight_by_pe(
         &mut self,
         network: &W::Network,
@@ -255,7 +257,7 @@ impl<W: Wire> Origin<W> {
         Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
     }
 
-    /// Orders what was issued ahead of what follows, towards each PE.
+    /// Orders the operations that follow after those issued before, for each PE.
     pub(super) fn fence(&mut self, network: &W::Network) -> Result<(), Error> {
         network.local().loss.check()?;
         if self.batcher.uses_proxies(&*network.local().host) {
@@ -271,7 +273,7 @@ impl<W: Wire> Origin<W> {
         }
         let calls_fence = match self.caps.order {
             StreamOrder::Unordered => false,
-            // The wire may hold back requests, too, which its fence sends.
+            // The wire may hold back requests, which its fence sends.
             StreamOrder::Everything => true,
             StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => any,
         };
@@ -281,9 +283,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Sends what is batched and completes what is in flight, but for writes if it shall not
-    /// `flush` them, while the owner is not in a call. Waits for nothing. Returns true if there was
-    /// anything to do.
+    /// Makes progress while the owner is not in a call, without waiting: sends batches, polls the
+    /// wire, and begins flushes, of writes only if `flush`. Returns true if the poll found work.
     pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
         self.try_send_open_batches(network)?;
         let worked = self.progress(network)?;

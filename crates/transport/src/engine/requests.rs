@@ -1,5 +1,9 @@
-//! The operations that the target's CPU carries out: atomic operations, signals and batches, each
-//! of which is a request (`acks`); and the atomic operations of the network's own.
+//! Requests to the CPU of a target: atomic operations, signals and batches. Also the atomic
+//! operations that the network carries out itself.
+//!
+//! Operations are batched (`batching`) where CPUs move the data. A NIC carries out an operation
+//! faster than the target's CPU, so there operations are batched only in sessions, where throughput
+//! counts: a CPU takes operations out of a message at a higher rate than a NIC takes requests.
 #![allow(unsafe_code)]
 
 use super::batch::MAX_NBYTES;
@@ -9,34 +13,34 @@ use super::origin::{Origin, UnsentRequest};
 use super::replies::Ticket;
 use super::wire::{Payload, PostOutcome, StreamOrder, Wire, WireNetwork};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Error, Fault, Follows, LocalAccess, LocalBuf, Pe, Proxy, Put,
-    RemoteAddr, Segment, SignalUpdate, mem,
+    AmoOp, AmoRequest, AmoWidth, Error, Follows, LocalBuf, Pe, Proxy, Put, RemoteAddr, Segment,
+    SignalUpdate, mem,
 };
 use std::ptr::null_mut;
 
-/// The content that a request brings.
+/// The body of a request to send.
 #[derive(Clone, Copy)]
 pub(super) enum Carried {
-    /// The operations that are batched for the PE.
+    /// The batch for the PE.
     Batch,
-    /// Data, or none, for a place at the PE.
+    /// Data for an address at the PE; may be empty.
     Data(LocalBuf, RemoteAddr),
 }
 
 pub(super) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
-/// The parts of which a request consists.
+/// What a request consists of.
 #[derive(Clone, Copy)]
 pub(super) struct RequestParts {
     pub(super) update: Option<Update>,
     pub(super) carried: Carried,
     /// The address for the old value, or null.
     pub(super) fetched: *mut u8,
-    /// It is carried out after all before it.
+    /// The target carries the request out after all earlier ones.
     pub(super) ordered: bool,
-    /// The target acknowledges it, which is after all before it, too.
+    /// The target acknowledges the request, and carries it out after all earlier ones.
     pub(super) asks: bool,
-    /// The call waits until the data may change.
+    /// The call waits until the data may be reused.
     pub(super) awaited: bool,
 }
 
@@ -49,17 +53,18 @@ impl RequestParts {
         asks: false,
         awaited: false,
     };
-    /// The request that carries what is batched for the PE.
+    /// A request that sends the batch for the PE.
     pub(super) const BATCH: RequestParts =
         RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
 }
 
 impl<W: Wire> Origin<W> {
-    /// Sends a request as the next of its stream. Returns where its answer will be, if one is due.
+    /// Sends a request as the next of its stream. Returns the ticket for its answer, if it has one.
     ///
     /// # Safety
-    /// What is fetched is valid for writes until the operation is complete; the data are valid for
-    /// reads until the call returns if it is awaited, and otherwise until then.
+    /// `fetched` is null or valid for writes until the operation is complete. The data are valid
+    /// for reads until the call returns if it is `awaited`, and otherwise until the operation is
+    /// complete.
     pub(super) unsafe fn send(
         &mut self,
         network: &W::Network,
@@ -99,7 +104,7 @@ impl<W: Wire> Origin<W> {
         Ok(ticket)
     }
 
-    /// Takes what is batched for a PE, if that is sent, and a slot for what is answered.
+    /// Takes the batch for a PE, if the request sends it, and a slot for the answer.
     fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
         let mut batch = Vec::new();
         let ticket = match parts.carried {
@@ -116,7 +121,7 @@ impl<W: Wire> Origin<W> {
         (batch, ticket)
     }
 
-    /// Returns the next request to a PE.
+    /// Numbers and returns the next request to a PE.
     fn issue(
         &mut self,
         network: &W::Network,
@@ -138,7 +143,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Sends what is batched for a PE, as these parts say.
+    /// Sends the batch for a PE in a request of these parts.
     pub(super) fn send_batch(
         &mut self,
         network: &W::Network,
@@ -147,19 +152,19 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         // SAFETY: there are no data, and what the batch fetches is valid by contract.
         unsafe { self.send(network, pe, parts) }?;
-        self.batcher.has_left();
+        self.batcher.mark_sent();
         Ok(())
     }
 
-    /// Sends a request that only asks for an acknowledgment.
+    /// Sends an empty request that asks for an acknowledgment.
     pub(super) fn send_question(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let parts = RequestParts { asks: true, ..RequestParts::EMPTY };
         // SAFETY: there are no data, and nothing is fetched.
         unsafe { self.send(network, pe, parts) }.map(|_| ())
     }
 
-    /// Issues what is batched for a PE, if there may be one more request, while the owner is not in
-    /// a call. It is sent when there is room.
+    /// Numbers the batch for a PE, while the owner is not in a call, if another request is
+    /// permitted at present. [`send_unsent`](Self::send_unsent) sends it.
     pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let is_full = self.in_flight() >= self.caps.max_in_flight
             || self.issued.is_full(pe)
@@ -171,11 +176,11 @@ impl<W: Wire> Origin<W> {
         let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
         self.activate(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
-        self.batcher.has_left();
+        self.batcher.mark_sent();
         Ok(())
     }
 
-    /// Sends the requests that found no room, as far as there is some now.
+    /// Sends numbered batches until the wire has no room.
     pub(super) fn send_unsent(&mut self, network: &W::Network) -> Result<(), Error> {
         while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
             if self.wire.pauses(*pe) {
@@ -194,8 +199,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Has the target's CPU carry out an operation for which the call waits, or which travels by
-    /// itself. Where it is `ordered`, that is after all writes and requests before.
+    /// Sends a request that is not batched, after the batch for the PE. If it is `ordered`, the
+    /// target carries it out after all earlier writes and requests.
     ///
     /// # Safety
     /// As [`send`](Self::send).
@@ -212,7 +217,7 @@ impl<W: Wire> Origin<W> {
         unsafe { self.send(network, pe, parts) }
     }
 
-    /// Waits until a request may be sent; one that is `ordered` follows all writes before.
+    /// Waits until a request may be sent. An `ordered` one follows all earlier writes.
     fn order_request(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
         if ordered && self.batcher.uses_proxies(&*network.local().host) {
             self.quiet(network)
@@ -223,8 +228,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Works as [`ask`](Self::ask), of data and an update for which no call waits: small ones
-    /// travel in a batch.
+    /// Works as [`ask`](Self::ask), for data and an update whose result no call waits for. Small
+    /// ones are batched.
     ///
     /// # Safety
     /// As [`ask`](Self::ask).
@@ -252,7 +257,7 @@ impl<W: Wire> Origin<W> {
             }
             // SAFETY: the same contract.
             unsafe { self.ask(network, pe, parts) }?;
-            self.batcher.has_left();
+            self.batcher.mark_sent();
             return Ok(());
         }
         if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {
@@ -268,7 +273,7 @@ impl<W: Wire> Origin<W> {
         unsafe { self.ask(network, pe, parts) }.map(|_| ())
     }
 
-    /// Puts, and updates the word of the signal by the target's CPU.
+    /// Puts, and has the target's CPU update the word of the signal.
     ///
     /// # Safety
     /// The source is valid for reads until the call returns or, if that does not wait, until the
@@ -285,12 +290,11 @@ impl<W: Wire> Origin<W> {
         let update = Update::of(&signal.amo());
         let ordered = signal.follows == Follows::All;
         if source.nbytes <= self.caps.longest_signaled {
-            self.check_memory(network, LocalAccess::Read, source)?;
             let parts = RequestParts { ordered, awaited, ..RequestParts::EMPTY };
             // SAFETY: nothing is fetched; the source is valid by contract.
             return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
         }
-        // The acknowledgment of the signal then covers the write.
+        // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
         // SAFETY: the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
@@ -308,7 +312,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Waits until the answer to a request to a PE has come.
+    /// Waits until the answer of a PE to a request has arrived.
     pub(super) fn answered(
         &mut self,
         network: &W::Network,
@@ -322,9 +326,10 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`. The
-    /// old value goes to `fetched`, unless that is null. One that the network lacks is made of its
-    /// compare-and-swap, so that all are atomic with respect to each other.
+    /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`.
+    /// Stores the old value at `fetched` unless that is null. An operation that the network lacks
+    /// is composed of its compare-and-swap, so that all operations are atomic with respect to each
+    /// other.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation is complete.
@@ -344,7 +349,7 @@ impl<W: Wire> Origin<W> {
         }
         self.order_write(network, pe)?;
         if !awaited {
-            self.has_written(pe);
+            self.mark_dirty(pe);
         }
         if !self.wire.has_amo(network, request.op, request.width) {
             let old = self.swap_until_applied(network, pe, request)?;
@@ -363,8 +368,8 @@ impl<W: Wire> Origin<W> {
         if awaited { self.end(network, pe, posted) } else { Ok(()) }
     }
 
-    /// Starts an atomic operation of the network's for which there was no room at `first`, or whose
-    /// key is to be found.
+    /// Starts an atomic operation of the network for which there was no room at first, or whose key
+    /// is missing.
     ///
     /// # Safety
     /// As [`operate`](Self::operate).
@@ -390,7 +395,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Carries out an operation by compare-and-swap. Returns the old value.
+    /// Carries out an operation by compare-and-swap in a loop. Returns the old value.
     #[cold]
     #[inline(never)]
     fn swap_until_applied(
@@ -399,7 +404,7 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         request: &AmoRequest,
     ) -> Result<u64, Error> {
-        // The value is unknown: a wrong guess returns it.
+        // The old value is unknown. A wrong guess returns it.
         let mut guess = 0u64;
         loop {
             let mut operand = guess;
@@ -432,34 +437,7 @@ impl<W: Wire> Origin<W> {
 const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
 
 impl<W: Wire> Origin<W> {
-    /// Checks the ends of the local memory of a long transfer that CPUs of this process move, where
-    /// a fault would end it by a signal. A NIC reports a fault.
-    #[inline]
-    pub(super) fn check_memory(
-        &self,
-        network: &W::Network,
-        access: LocalAccess,
-        memory: LocalBuf,
-    ) -> Result<(), Error> {
-        if memory.nbytes <= Fault::LONG { Ok(()) } else { self.check_long(network, access, memory) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn check_long(
-        &self,
-        network: &W::Network,
-        access: LocalAccess,
-        memory: LocalBuf,
-    ) -> Result<(), Error> {
-        if !self.caps.copies && !self.batcher.in_session() {
-            return Ok(());
-        }
-        let fault = Fault::at_ends(access, memory);
-        fault.map_or(Ok(()), |fault| Err(network.local().loss.of_memory(fault)))
-    }
-
-    /// Begins or ends a session of one of its contexts.
+    /// Completes all operations, and begins or ends a session of one of the contexts.
     pub(super) fn session(&mut self, network: &W::Network, is_open: bool) -> Result<(), Error> {
         self.quiet(network)?;
         if self.caps.sessions {
@@ -472,12 +450,12 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Batches operations on these segments of a PE for it or its proxy. If they `write`, they
-    /// follow the writes before the last fence.
+    /// Adds operations on these segments of a PE to the batch for the PE or its proxy. Operations
+    /// that `write` follow the writes before the last fence.
     ///
     /// # Safety
-    /// The sources of puts are valid for reads; what is fetched is valid for writes until the
-    /// operation is complete.
+    /// The sources of puts are valid for reads, and the destinations of results for writes until
+    /// the operations are complete.
     #[inline]
     pub(super) unsafe fn batch(
         &mut self,
@@ -495,7 +473,7 @@ impl<W: Wire> Origin<W> {
         }
         if !self.batcher.has_room(proxy.pe, operations) {
             self.send_open_batch(network, proxy.pe)?;
-            // A wait may have found nothing more to do.
+            // The wait for room may have removed the PE from the active ones.
             self.activate(proxy.pe);
         }
         // SAFETY: the same contract; what waits for answers is forgotten after a loss.
@@ -503,7 +481,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Sends what is batched for a PE.
+    /// Sends the batch for a PE, if it is not empty.
     #[inline]
     pub(super) fn send_open_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         match self.batcher.has_any(pe) {
@@ -512,7 +490,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Sends what is batched for any PE.
+    /// Sends the batches for all PEs.
     #[inline]
     pub(super) fn send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
         while let Some(&pe) = self.batcher.pes().last() {
@@ -521,7 +499,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Issues what is batched for any PE, as far as that needs no wait, while the owner is not in a
+    /// Sends the batches for all PEs as far as this needs no wait, while the owner is not in a
     /// call.
     pub(super) fn try_send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
         for i in (0..self.batcher.pes().len()).rev() {
@@ -530,8 +508,8 @@ impl<W: Wire> Origin<W> {
         if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
     }
 
-    /// Issues what is batched for any PE, as far as that needs no wait, unless the owner, which
-    /// goes on, will do so soon. The owner reports a loss itself.
+    /// Works as [`try_send_open_batches`](Self::try_send_open_batches) for a busy owner, unless the
+    /// owner is adding to the batches. The owner reports a loss itself.
     pub(super) fn send_old_batches(&mut self, network: &W::Network) {
         if !self.batcher.may_stay() {
             let _ = self.try_send_open_batches(network);

@@ -1,5 +1,5 @@
-//! Puts and gets, whole or of strided blocks, and the keys of a peer's heap, each of which is found
-//! at the first use of its block.
+//! Remote memory access: puts and gets, whole, in parts or of strided blocks. The key of a block of
+//! a peer's heap is read at the first access to the block.
 #![allow(unsafe_code)]
 
 use super::batching::{SmallOperation, is_small};
@@ -7,9 +7,7 @@ use super::origin::Origin;
 use super::wire::{PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd};
 use crate::peers::damaged;
 use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
-use crate::{
-    Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
-};
+use crate::{Completion, Error, Get, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks};
 
 impl Put {
     /// Returns true if the call waits until the source is free.
@@ -19,8 +17,8 @@ impl Put {
 }
 
 impl<W: Wire> Origin<W> {
-    /// Returns true if a put to a segment, or each block of one, is batched unless it is a lone
-    /// one.
+    /// Returns true if a put to a segment, or each block of a strided one, is batched unless it is
+    /// lone.
     #[inline]
     fn may_batch_put(&self, pe: Pe, segment: Segment, nbytes: usize) -> bool {
         // A batch is a message. It may have to wait for the writes before the last fence, and the
@@ -51,8 +49,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.put_by_wire(network, pe, put) }
     }
 
-    /// Batches a put if it is small and not a lone one; otherwise sends what is to leave ahead of
-    /// it, and starts it.
+    /// Batches a put if it is small and not lone; otherwise sends the batch for the PE, and starts
+    /// the put.
     ///
     /// # Safety
     /// As [`put`](Self::put).
@@ -78,14 +76,15 @@ impl<W: Wire> Origin<W> {
         self.send_open_batch(network, pe)?;
         // SAFETY: the same contract.
         unsafe { self.put_by_wire(network, pe, put) }?;
-        // To send one may take longer than what a loop does between two operations.
+        // Called after the send, which may take longer than what a loop does between two
+        // operations.
         if is_lone {
-            self.batcher.has_left();
+            self.batcher.mark_sent();
         }
         Ok(())
     }
 
-    /// Works as [`put`](Self::put), of one that is not batched.
+    /// Works as [`put`](Self::put), without batching.
     ///
     /// # Safety
     /// The same.
@@ -96,8 +95,8 @@ impl<W: Wire> Origin<W> {
         if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
     }
 
-    /// Starts the writes of a put that is not batched. Returns what became of a single one;
-    /// several are over if the call waits.
+    /// Starts the writes of a put, without batching. Returns the outcome of a single write; several
+    /// are over on return if the call waits.
     ///
     /// # Safety
     /// As [`put`](Self::put).
@@ -110,7 +109,6 @@ impl<W: Wire> Origin<W> {
         source_free: bool,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
-        self.check_memory(network, LocalAccess::Read, source)?;
         self.order_write(network, pe)?;
         if source.nbytes == 0 {
             return Ok(PostOutcome::Done);
@@ -121,7 +119,7 @@ impl<W: Wire> Origin<W> {
             // SAFETY: the same contract.
             posted = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
         }
-        self.has_written(pe);
+        self.mark_dirty(pe);
         if matches!(posted, PostOutcome::Done | PostOutcome::Pending(_)) {
             return Ok(posted);
         }
@@ -129,8 +127,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.put_later(network, pe, put, source_free, posted) }
     }
 
-    /// Starts the writes of a put for which there was no room at `first`, that is long, or that
-    /// several keys cover.
+    /// Starts the writes of a put that found no room at first, exceeds the longest write, or needs
+    /// several keys.
     ///
     /// # Safety
     /// As [`put`](Self::put).
@@ -159,9 +157,9 @@ impl<W: Wire> Origin<W> {
         Ok(PostOutcome::Done)
     }
 
-    /// Starts the parts of a transfer, none of which is longer than `longest` or than its key
-    /// covers. A part ends at the end of a word of the target, wherever the transfer begins. If the
-    /// call waits or fails, the parts that were started are over on return.
+    /// Starts a transfer in parts that are no longer than `longest` and that one key covers. A part
+    /// ends at the end of an 8-byte word of the target, so that no word is torn. If the call waits
+    /// or fails, the parts that were started are over on return.
     fn in_parts(
         &mut self,
         network: &W::Network,
@@ -186,7 +184,7 @@ impl<W: Wire> Origin<W> {
         if !awaited && done.is_ok() {
             return Ok(());
         }
-        // After a loss each fails at once, and is forgotten.
+        // After a loss each wait fails at once and releases the token.
         started.into_iter().fold(done, |done, part| {
             let ended = self.end(network, pe, part);
             done.and(ended)
@@ -205,7 +203,6 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         get: &Get,
     ) -> Result<(), Error> {
-        self.check_memory(network, LocalAccess::Write, get.dest)?;
         if self.batches {
             // SAFETY: the same contract.
             return unsafe { self.get_or_batch(network, pe, get) };
@@ -214,8 +211,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.get_by_wire(network, pe, get) }
     }
 
-    /// Batches a get if it is small, not a lone one, and no call waits for it; otherwise sends what
-    /// is to leave ahead of it, and starts it.
+    /// Batches a get if it is small, not lone, and no call waits for it; otherwise sends the
+    /// batches before it, and starts the get.
     ///
     /// # Safety
     /// As [`get`](Self::get).
@@ -245,12 +242,12 @@ impl<W: Wire> Origin<W> {
         // SAFETY: the same contract.
         unsafe { self.get_by_wire(network, pe, get) }?;
         if is_lone {
-            self.batcher.has_left();
+            self.batcher.mark_sent();
         }
         Ok(())
     }
 
-    /// Works as [`get`](Self::get), of one that is not batched.
+    /// Works as [`get`](Self::get), without batching.
     ///
     /// # Safety
     /// The same.
@@ -282,8 +279,8 @@ impl<W: Wire> Origin<W> {
         if awaited { self.end(network, pe, posted) } else { Ok(()) }
     }
 
-    /// Starts the reads of a get for which there was no room at `first`, that is long, or that
-    /// several keys cover; several are over if the call waits.
+    /// Starts the reads of a get that found no room at first, exceeds the longest read, or needs
+    /// several keys. Several reads are over on return if the call waits.
     ///
     /// # Safety
     /// As [`get`](Self::get).
@@ -309,7 +306,7 @@ impl<W: Wire> Origin<W> {
         Ok(PostOutcome::Done)
     }
 
-    /// Puts blocks. The local memory is free when the call returns.
+    /// Puts blocks. The local memory may be reused when the call returns.
     ///
     /// # Safety
     /// Every block is valid for reads.
@@ -321,9 +318,9 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
         let may_batch = self.may_batch_put(pe, segment, nbytes);
-        let (access, operation) = (LocalAccess::Read, SmallOperation::PutStrided);
+        let (writes, operation) = (true, SmallOperation::PutStrided);
         // SAFETY: the same contract.
-        if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {
+        if unsafe { self.batch_strided(network, pe, blocks, may_batch, writes, operation) }? {
             return Ok(());
         }
         for (dest, source) in blocks.each() {
@@ -345,9 +342,9 @@ impl<W: Wire> Origin<W> {
         blocks: StridedBlocks,
     ) -> Result<(), Error> {
         let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.batches;
-        let (access, operation) = (LocalAccess::Write, SmallOperation::GetStrided);
+        let (writes, operation) = (false, SmallOperation::GetStrided);
         // SAFETY: the same contract.
-        if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {
+        if unsafe { self.batch_strided(network, pe, blocks, may_batch, writes, operation) }? {
             return Ok(());
         }
         for (source, dest) in blocks.each() {
@@ -358,18 +355,19 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Checks the blocks and, if they `may_batch`, batches as many at once as fit a batch, by the
-    /// operation for some of them. Returns false if that is not more than one.
+    /// Checks the range of the blocks and, if they `may_batch`, adds them to batches, as many in
+    /// one operation as fit. Returns false if they are not batched, because less than two blocks
+    /// fit.
     ///
     /// # Safety
-    /// Every block is valid for this access until the operation is complete.
+    /// Every block is valid for reads, or for writes until the operation is complete.
     unsafe fn batch_strided(
         &mut self,
         network: &W::Network,
         pe: Pe,
         blocks: StridedBlocks,
         may_batch: bool,
-        access: LocalAccess,
+        writes: bool,
         operation: fn(StridedBlocks) -> SmallOperation,
     ) -> Result<bool, Error> {
         network.check(pe, blocks.remote, blocks.remote_nbytes())?;
@@ -377,19 +375,18 @@ impl<W: Wire> Origin<W> {
         if !may_batch || at_once < 2 || blocks.local.nbytes == 0 {
             return Ok(false);
         }
-        self.check_memory(network, access, blocks.local_range())?;
-        let (segments, write) = (&[blocks.remote.segment], access == LocalAccess::Read);
+        let segments = &[blocks.remote.segment];
         for part in blocks.in_parts(at_once) {
             // SAFETY: valid by contract.
-            unsafe { self.batch(network, pe, segments, &[operation(part)], write) }?;
+            unsafe { self.batch(network, pe, segments, &[operation(part)], writes) }?;
         }
         Ok(true)
     }
 }
 
 impl<W: Wire> Origin<W> {
-    /// Returns how many bytes of a range in the segment of a PE that is reached one key covers,
-    /// once that key was found.
+    /// Returns how many bytes from the start of a range one key covers. Reads the key from the
+    /// connected PE if it is missing.
     #[inline]
     pub(super) fn covered(
         &mut self,
@@ -406,8 +403,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Checks a range in the segment of a PE that is reached, and finds all keys that cover it. So
-    /// only a loss can end a call that has started some of its parts, and it ends these, too.
+    /// Checks a range in a segment of a connected PE and reads all missing keys. So a transfer in
+    /// parts can fail after its start only by a loss, which ends all its parts.
     pub(super) fn find_keys(
         &mut self,
         network: &W::Network,
@@ -424,7 +421,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Reads the entry of a block from the table of a PE, and learns its key.
+    /// Reads the entry of a block from the table of keys of a PE, and passes it to the wire.
     #[cold]
     fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
         let from = heap_blocks::entry(block, network.nbytes(pe, Segment::Internal)?);

@@ -238,7 +238,6 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
     let network = NetworkPe::new(&open, "here".to_owned(), &LIMITS);
     let network = TestNetwork(network.expect("a timer"));
     let caps = WireCaps {
-        copies: false,
         batches: false,
         sessions: false,
         order: StreamOrder::Unordered,

@@ -1,5 +1,7 @@
-//! The part that a provider supplies to an origin: a wire, which starts single operations and
-//! reports their completion. It knows nothing of order, batching or waits.
+//! What a provider implements for the engine: a [`Wire`] starts single operations and reports their
+//! completion, and a [`WireNetwork`] is the state that all wires of a PE share.
+//!
+//! A wire does not batch and does not wait, and keeps no more order than its [`StreamOrder`] says.
 #![allow(unsafe_code)]
 
 use super::acks::Acks;
@@ -22,19 +24,19 @@ pub trait WireNetwork: Send + Sync {
     /// The provider's data on a segment of this PE.
     type Extra: Send + Sync;
 
-    /// This PE.
+    /// Returns the state of this PE.
     fn local(&self) -> &NetworkPe<Self::Extra>;
 
-    /// Returns how many bytes a segment of a PE has.
+    /// Returns the size of a segment of a PE in bytes.
     ///
     /// # Errors
     /// When the PE cannot be reached.
     fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error>;
 
-    /// Returns the machine of a PE, if it is known.
+    /// Returns the name of the host of a PE, if it is known.
     fn host_of(&self, pe: Pe) -> Option<String>;
 
-    /// Requires that a range lies in a PE's segment.
+    /// Checks that a range lies within a PE's segment.
     ///
     /// # Errors
     /// When it does not, or the PE cannot be reached.
@@ -43,12 +45,14 @@ pub trait WireNetwork: Send + Sync {
         check_range(pe, at, nbytes, self.nbytes(pe, at.segment)?)
     }
 
-    /// Reports that a PE is lost. Returns the first loss.
+    /// Reports the loss of a PE. Returns the first loss that this transport has met, which may be
+    /// another one.
     fn lose(&self, pe: Pe, why: &str) -> Error {
         self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), why)
     }
 
-    /// Reports a message that cannot be carried out. Returns the first loss.
+    /// Reports a message that violates the protocol, as the loss of its sender. Returns the first
+    /// loss, which may be another one.
     fn refuse(&self, message: &RefusedMessage) -> Error {
         self.local().loss.of_message(message, |pe| self.host_of(pe))
     }
@@ -72,103 +76,102 @@ pub enum StreamOrder {
 /// The time until which a wire must be polled so that its operations are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolledUntil {
-    /// Until the wire has taken the operations. Then other threads send and receive.
+    /// Until the wire has taken the operations. Other threads send and receive from then on.
     Started,
     /// Until the operations are over.
     Over,
-    /// Until the target has acknowledged the messages: the operation of a message may be over
-    /// before the message is sent.
+    /// Until the target has acknowledged the messages: the network reports that a message is
+    /// complete before it has left.
     Acknowledged,
 }
 
 /// The capabilities and limits of a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct WireCaps {
-    /// CPUs move the data, so that a fault in local memory would end this process.
-    pub copies: bool,
-    /// Small operations travel in batches outside sessions, too: where CPUs move the data, a
-    /// message costs as much as a hundred of them.
+    /// Small operations are batched outside sessions, too. This pays where CPUs move the data,
+    /// since a message then costs as much as a hundred small operations.
     pub batches: bool,
-    /// Small operations travel in batches in sessions.
+    /// Small operations are batched in sessions.
     pub sessions: bool,
     /// The order that the wire keeps.
     pub order: StreamOrder,
     /// The time until which the wire must be polled.
     pub polled: PolledUntil,
-    /// A flush sends nothing.
+    /// [`Wire::begin_flush`] sends no message.
     pub flushes_free: bool,
-    /// Bytes of the longest put that travels in one message with its signal.
+    /// Maximum number of bytes of a put that is sent in one message with its signal.
     pub longest_signaled: usize,
-    /// Bytes of the longest write.
+    /// Maximum number of bytes of a write.
     pub longest_write: usize,
-    /// Bytes of the longest read.
+    /// Maximum number of bytes of a read.
     pub longest_read: usize,
-    /// Bytes of the longest batch, outside a session and in one.
+    /// Maximum number of bytes of a batch, outside a session and in one.
     pub longest_batch: (usize, usize),
-    /// Requests to a PE that are not acknowledged, at most.
+    /// Maximum number of unacknowledged requests to a PE.
     pub window: u32,
-    /// The maximum number of requests without an answer.
+    /// Maximum number of requests whose answers have not arrived.
     pub max_unanswered: usize,
-    /// The maximum number of operations in flight and of requests without an answer.
+    /// Maximum number of operations in flight and unanswered requests together.
     pub max_in_flight: usize,
 }
 
 /// The result of an attempt to start an operation. `T` identifies the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostOutcome<T> {
-    /// There is nothing for the call to wait for: its local memory is free already, or has the
-    /// data, or no call waits.
+    /// The call need not wait: its local memory may be reused, or has the data, or no call waits
+    /// for the operation.
     Done,
-    /// It is in flight.
+    /// The operation is in flight.
     Pending(T),
-    /// There is no room for now.
+    /// The wire has no room at present; the call tries again after a poll.
     Full,
-    /// No key covers the whole range, as far as keys were [learned](Wire::learn).
+    /// No key that the wire has [learned](Wire::learn) covers the whole range.
     Uncovered,
 }
 
 /// The payload that travels with a request.
 pub enum Payload<'a> {
-    /// Small operations. The wire may exchange the buffer for another one.
+    /// A batch of small operations. The wire may keep the buffer and leave another one in its
+    /// place.
     Batch(&'a mut Vec<u8>),
-    /// Data for the place that the request names, or none.
+    /// Data for the address that the request names; may be empty.
     Data(LocalBuf),
 }
 
-/// The end of a write, as its caller needs it.
+/// When a write counts as over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteEnd {
     /// The call waits until the source is free.
     pub awaited: bool,
-    /// The operation ends when the source is free, rather than at the target: a message that
-    /// follows is acknowledged.
+    /// The write is over when its source may be reused, not only when the data are at the target:
+    /// the acknowledgment of a later message covers the write.
     pub source_free: bool,
 }
 
-/// Takes a reply that has come, with the answers to a batch.
+/// The function that a poll calls for each reply that has arrived, with the answers to its batch.
 pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation>;
 
-/// The way of one origin into the network. One thread at a time uses it.
+/// One origin's endpoint of the network. One thread at a time uses it.
 ///
-/// An operation that is started stays in flight until the wire is polled. An error of any function
-/// is a loss, which was reported.
+/// An operation stays in flight until a poll completes it. Every error that a function returns is a
+/// loss, and was reported already.
 pub trait Wire: Send + Sized {
     /// The network that the wires of a PE share.
     type Network: WireNetwork;
-    /// The identity of an operation in flight.
+    /// Identifies an operation in flight.
     type Token;
-    /// The state that other threads read of a wire without its lock.
+    /// The part of the wire that other threads read without the lock of its origin.
     type Outside: Send + Sync;
 
-    /// Returns what it can do.
+    /// Returns the capabilities and limits of the wire.
     fn caps(&self) -> WireCaps;
 
-    /// Connects to a PE of the job, as far as that is possible now. Returns true once the PE can be
-    /// used.
+    /// Begins to connect to a PE, or goes on with it, without waiting. Returns true once operations
+    /// can be started to the PE.
     fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
-    /// Returns how much of a range in the segment of a PE is covered by one key. A wire without
-    /// keys covers all of it.
+    /// Returns how many bytes from the start of a range one key covers, or the block of the heap
+    /// whose key is missing. A wire without keys covers any range.
     fn covered(
         &mut self,
         network: &Self::Network,
@@ -180,7 +183,8 @@ pub trait Wire: Send + Sized {
         Ok(Covered::Bytes(nbytes))
     }
 
-    /// Learns the key of a block from its entry in the table of a PE, if the wire has keys.
+    /// Stores the key of a block of the heap of a PE, from the entry of that block in the PE's
+    /// table of keys. Only wires with keys implement this.
     fn learn(
         &mut self,
         network: &Self::Network,
@@ -204,8 +208,8 @@ pub trait Wire: Send + Sized {
         end: WriteEnd,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts a read to local memory, of 1 to [`longest_read`](WireCaps::longest_read) bytes. The
-    /// call waits for it if it is `awaited`.
+    /// Starts a read to local memory, of 1 to [`longest_read`](WireCaps::longest_read) bytes.
+    /// `awaited` says that the call waits for the data.
     ///
     /// # Safety
     /// The destination is valid for writes until the operation is over.
@@ -217,14 +221,15 @@ pub trait Wire: Send + Sized {
         awaited: bool,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Returns whether the network has an atomic operation.
+    /// Returns true if the network has this atomic operation. The engine composes the others from
+    /// compare-and-swap.
     fn has_amo(&self, network: &Self::Network, op: AmoOp, width: AmoWidth) -> bool {
         let _ = (network, op, width);
         false
     }
 
-    /// Returns whether the network carries out the atomic operations on a segment, rather than the
-    /// target's CPU.
+    /// Returns true if the network carries out the atomic operations on a segment, false if the
+    /// target's CPU does.
     #[inline]
     fn carries_out(network: &Self::Network, segment: Segment) -> bool {
         let _ = (network, segment);
@@ -247,10 +252,10 @@ pub trait Wire: Send + Sized {
         Err(Error::Unreachable(pe))
     }
 
-    /// Starts to send a request. If it is `awaited`, the call waits until the data are free.
+    /// Starts to send a request. `awaited` says that the call waits until the data may be reused.
     ///
     /// # Safety
-    /// Data are valid for reads until the operation is over.
+    /// The data are valid for reads until the operation is over.
     unsafe fn send(
         &mut self,
         network: &Self::Network,
@@ -260,7 +265,7 @@ pub trait Wire: Send + Sized {
         awaited: bool,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Returns whether an operation with a PE is over.
+    /// Returns true if an operation with a PE is over.
     fn is_over(
         &mut self,
         network: &Self::Network,
@@ -268,32 +273,32 @@ pub trait Wire: Send + Sized {
         token: &Self::Token,
     ) -> Result<bool, Error>;
 
-    /// Forgets an operation for which no call waits any more.
+    /// Releases the token of an operation for which no call waits any more.
     fn forget(&mut self, token: Self::Token) {
         let _ = token;
     }
 
-    /// Returns whether attempts at a PE pause for now, because it has refused.
+    /// Returns true if nothing is to be sent to a PE at present, because it has refused a message.
     fn pauses(&self, pe: Pe) -> bool {
         let _ = pe;
         false
     }
 
-    /// Orders the writes before this call ahead of those after it, if the wire
-    /// [can](WireCaps::order), and sends all operations that it has held back. Returns false if the
-    /// call must be repeated.
+    /// Makes writes after this call follow those before it, if the [order](WireCaps::order) of the
+    /// wire includes that, and sends all operations that the wire holds back. Returns false if the
+    /// call must be repeated after a poll.
     fn fence(&mut self, network: &Self::Network) -> Result<bool, Error> {
         let _ = network;
         Ok(true)
     }
 
-    /// Begins to complete the writes to a PE at the target.
+    /// Begins to complete all writes to a PE at the target.
     fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
         let _ = (network, pe);
         Ok(())
     }
 
-    /// Returns whether nothing is in flight to a PE, and its flush has ended.
+    /// Returns true if nothing is in flight to a PE and its last flush has ended.
     fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
     /// Returns how many operations are in flight.
@@ -302,65 +307,69 @@ pub trait Wire: Send + Sized {
     /// Returns how many operations are in flight to a PE.
     fn in_flight_to(&self, pe: Pe) -> usize;
 
-    /// Lets the network work, and takes what has come. Returns whether there was work.
+    /// Polls the network, processes completions, and passes replies to `take`. Returns true if
+    /// there was any.
     fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<bool, Error>;
 
-    /// Returns a PE to which the connection broke, and why, if it is one that `is_used`: others may
-    /// have left in order.
+    /// Returns a PE whose connection broke, and the reason, if `is_used` holds for that PE: one
+    /// with which nothing is pending may have left the job in order.
     fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
         let _ = is_used;
         None
     }
 
-    /// Serves peers by a thread that waits, if it is time for that: for the `polls`th time, and if
-    /// it `expects` the reply of a PE. Returns whether there was work.
+    /// Called by a thread that waits, after each of its `polls`. The wire decides from their
+    /// number, and from whether the thread `expects` a reply, if the thread serves peers now.
+    /// Returns true if there was work.
     fn serve(&self, network: &Self::Network, polls: u32, expects: bool) -> Result<bool, Error>;
 
-    /// Checks whether a PE still exists, after a long wait without an event.
+    /// Checks that a PE is alive, after a long wait without an event.
     fn confirm(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
         let _ = (network, pe);
         Ok(())
     }
 
-    /// Sleeps until there may be an event, for `at_most` at the longest.
+    /// Sleeps until there may be an event, but no longer than `at_most`.
     fn sleep(&mut self, network: &Self::Network, at_most: Duration);
 
-    /// Lets a descriptor of the network signal the next event, where requests may not have left if
-    /// they `are_unacked`. Returns false if the wire must be polled.
+    /// Prepares the network to signal its next event by a descriptor. `are_unacked` says that some
+    /// requests are not acknowledged, and so may not have left. Returns false if the wire must be
+    /// polled instead.
     fn arm(&self, are_unacked: bool) -> bool;
 
-    /// Frees buffers that only long batches need.
+    /// Frees buffers that only the long batches of sessions need.
     fn end_session(&mut self) {}
 
-    /// Ends the operations in flight after a loss, so that the network uses no memory of callers
-    /// any more.
+    /// Cancels the operations in flight after a loss. When this returns, the network accesses no
+    /// memory of callers any more.
     ///
     /// # Errors
-    /// Why it may still use some.
+    /// Why the network may still access some.
     fn abandon(&mut self, network: &Self::Network) -> Result<(), String>;
 }
 
-/// This PE, as its network knows it. `X` is what a provider knows of a segment.
+/// The state of this PE that its wires, its service thread and the engine share. `X` is the
+/// provider's data on a segment.
 pub struct NetworkPe<X = ()> {
-    /// Its number.
+    /// The number of this PE.
     pub me: Pe,
     /// The party that carries out atomic operations.
     pub amos: Amos,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
-    /// The state that threads that wait share with the service thread.
+    /// Shared by the service thread and threads that wait.
     pub state: ProgressState,
-    /// The first loss.
+    /// The first loss of a PE, if there was one.
     pub loss: Loss,
-    /// The acknowledgments between this PE's streams of requests and those of the others.
+    /// The acknowledgments that this PE owes and has received.
     pub acks: Acks,
-    /// The memory that peers may use.
+    /// The memory that peers may access.
     pub segments: Segments<X>,
 }
 
 impl<X> NetworkPe<X> {
-    /// Returns the state of a transport that is opened with these arguments, on a machine of this
-    /// name. Its threads wait as `limits` says.
+    /// Returns the state for a transport that is opened with these arguments, on host `own_host`.
+    /// `limits` says how its threads wait.
     ///
     /// # Errors
     /// If the kernel refuses a timer.

@@ -1,4 +1,4 @@
-//! Memory that libfabric reads and writes: it is never borrowed, and cut into cells of equal size.
+//! Memory that libfabric reads and writes, divided into cells of equal size. It is never borrowed.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
@@ -8,7 +8,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 pub(crate) struct CellBlock {
     base: *mut u8,
     layout: Layout,
-    /// The length of a cell is this power of two.
+    /// The length of a cell is two to this power.
     shift: u32,
 }
 
@@ -16,7 +16,8 @@ pub(crate) struct CellBlock {
 unsafe impl Send for CellBlock {}
 
 impl CellBlock {
-    /// Returns `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
+    /// Returns `n` zeroed cells of at least `cell` bytes, a multiple of a cache line each. Neither
+    /// number is 0.
     pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
         let cell = cell.next_power_of_two().max(64);
         // The alignment that the system's allocator has by itself: for more it would write all the
@@ -42,7 +43,7 @@ impl CellBlock {
         LocalBuf { base: self.base.wrapping_add(at), nbytes: 1 << self.shift }
     }
 
-    /// Returns the cell that an address is in; `None` for an address outside.
+    /// Returns the cell that contains an address; `None` for an address outside.
     #[inline]
     pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
         let at = address.addr().checked_sub(self.base.addr())?;

@@ -1,5 +1,5 @@
-//! Which of libfabric's providers and domains carry a job: those that fit what the user and the job
-//! request, in which order, and why others do not.
+//! Chooses the providers and domains of libfabric for a job: those that fit the requests of the
+//! user and the job, best first. Says why others do not fit.
 
 use crate::fabric;
 use crate::info::{ANY_REGISTRATION, FiInfo, InfoList, installed};
@@ -10,24 +10,24 @@ use libfabric_sys::Libfabric;
 use rushmem_transport::machine::devices;
 use rushmem_transport::{Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict};
 
-/// Providers of the list that are layers above others, or only log their calls.
+/// Providers that are layers above others, or only log their calls.
 const LAYERS: &str = "ofi_";
 
-/// The requests of the user, empty where there are none, and what the job is.
+/// The requests of the user, empty if there are none, and the properties of the job.
 #[derive(Clone, Debug)]
 struct Request {
     provider: String,
     domain: String,
     fabric: String,
-    /// The party that carries out atomic operations.
+    /// What carries out atomic operations.
     amos: Amos,
     /// All PEs run on this machine.
     one_machine: bool,
-    /// The interfaces that sockets may use; none is any.
+    /// The interfaces that sockets may use; none stands for any.
     interfaces: Vec<String>,
     /// The NIC that this PE should prefer.
     near: Option<NicName>,
-    /// Pairs of PEs that the busiest node would connect.
+    /// The number of pairs of PEs that the busiest node would connect.
     pairs_of_node: u64,
 }
 
@@ -108,9 +108,9 @@ impl Request {
         self.pairs_of_node > MANY_PAIRS
     }
 
-    /// Puts what needs no connections first in jobs that would make too many; then, among the
-    /// domains of a provider, what only this machine reaches if all PEs are on it, and the NIC that
-    /// this PE should prefer.
+    /// Sorts candidates: connectionless providers first in jobs that would make too many
+    /// connections; then, among the domains of a provider, loopback if all PEs are on this machine,
+    /// and the preferred NIC.
     fn sort<T>(&self, fitting: &mut [(T, FiInfo)]) {
         let first =
             |fitting: &[(T, FiInfo)]| fitting.first().map(|(_, info)| info.provider.clone());
@@ -142,7 +142,8 @@ impl Request {
     }
 }
 
-/// Returns the entries that fit a job, best first; of one provider if it is the part to be opened.
+/// Returns the entries that fit a job, best first; only those of one provider if it is the part to
+/// open.
 pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
     let request = Request::of(&*with.host, with.amos, with.one_machine);
     let mut fitting = some_fitting(fabric::library()?, &request)?;
@@ -150,8 +151,8 @@ pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String>
     Ok(fitting)
 }
 
-/// Returns what libfabric is here, and whether a device that reads and writes memory by itself is
-/// behind it. It is queried for its devices only where the kernel shows some.
+/// Returns the version of libfabric, and whether it has a device that reads and writes memory
+/// without a CPU. Queries devices only if the kernel shows some.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
     let version = library.version();
@@ -165,9 +166,9 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     Ok(device_of(&version, &infos, &devices))
 }
 
-/// Returns the report on each provider: those that fit in the order in which they are tried, then
-/// the others. None is opened, unless the arguments name one: then the result is the diagnosis of
-/// that one alone, by opening it.
+/// Returns the diagnosis of each provider: those that fit in the order in which they are tried,
+/// then the others. If the arguments name a provider, opens it and returns its diagnosis alone;
+/// otherwise opens none.
 pub(crate) fn diagnose(
     with: &Open,
     open: fn(&Open, InfoList, FiInfo) -> Result<(), String>,
@@ -223,16 +224,15 @@ pub(crate) fn diagnose(
     all
 }
 
-/// Returns what a newer libfabric than this `version` would bring to jobs that use a provider. With
-/// 2.5.1 a barrier, a broadcast and a maximum of 8 B of two PEs take 0.74 to 0.76 of the time of
-/// 1.17.
+/// Returns advice if a newer libfabric than this `version` is faster with a provider. With 2.5.1 a
+/// barrier, a broadcast and a maximum of 8 B of two PEs take 0.74 to 0.76 of the time with 1.17.
 fn upgrade(version: u32, provider: &str) -> Option<String> {
     let text =
         "with SHMEM_TRANSPORT=ofi, small collectives take a quarter less time with libfabric 2.x";
     (provider == "tcp;ofi_rxm" && version < 2 << 16).then(|| text.to_owned())
 }
 
-/// Returns all providers that fit, best first; there may be none.
+/// Returns all entries that fit, best first; there may be none.
 fn fitting(
     library: &'static Libfabric,
     request: &Request,
@@ -268,7 +268,7 @@ fn some_fitting(
     }
 }
 
-/// Returns what the first entry, which is the one that is opened, has of `devices`.
+/// Returns those of `devices` that the first entry, which is opened, uses.
 fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     let is_device = |name: &String| devices.contains(name);
     let has_device = |info: &&FiInfo| {
@@ -289,7 +289,7 @@ fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     Found { rdma: device.is_some(), hardware_amos, description }
 }
 
-/// Returns the reason why nothing fits, and the remedy, for a start that fails.
+/// Returns the reason why nothing fits, and the remedy.
 fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
     let provider = &request.provider;
     let refused = refusals(library, request, &[]);
@@ -356,7 +356,7 @@ fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> 
     all
 }
 
-/// Returns the reason why a provider, which has something here, does not fit.
+/// Returns the reason why a provider that has a device or an interface here does not fit.
 fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagnosis {
     let requested = &request.provider;
     if !requested.is_empty() && requested != name {
@@ -373,12 +373,12 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
     Diagnosis::new(name, Verdict::Refused, why)
 }
 
-/// A requirement that can be dropped: as the manual of libfabric calls it, the function that drops
-/// it, and the one that returns what the provider has instead, from the requirements and from an
-/// entry that it then offers; an empty text if it has nothing.
+/// A requirement that can be dropped: its name in the manual of libfabric, the function that drops
+/// it, and the function that returns what a provider has instead, from the requirements and from an
+/// entry that the provider then offers. It returns an empty text if there is nothing.
 type Relaxation = (&'static str, fn(&mut FiInfo), fn(&FiInfo, &FiInfo) -> String);
 
-/// All that can be dropped, in the order in which it is said.
+/// All requirements that can be dropped, in the order in which they are named.
 const RELAXATIONS: &[Relaxation] = &[
     (
         "FI_EP_RDM (reliable datagrams)",
@@ -480,9 +480,9 @@ fn flags(names: &[(&str, u64)], value: u64) -> String {
     set.map(|(name, _)| *name).collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns the reason why a provider refuses `hints`; `offer` is what it offers for other ones, if
-/// anything. Nothing if it refuses even when all is dropped. libfabric itself only says that it has
-/// nothing.
+/// Returns the reason why a provider refuses `hints`, which libfabric does not say: the
+/// requirements without which it makes an offer. `offer` is what it offers for other hints, if
+/// anything. Returns `None` if it refuses without all of them, too.
 fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> Option<String> {
     let without = |dropped: &[&Relaxation]| {
         let mut left = hints.clone();

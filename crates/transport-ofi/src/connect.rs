@@ -1,4 +1,5 @@
-//! The data that PEs publish to connect, as bytes, and the values that must be the same at both.
+//! The addresses and keys that PEs publish, their encoding, and the check that two PEs fit
+//! together.
 
 use crate::fabric::Fabric;
 use crate::probe;
@@ -8,10 +9,10 @@ use rushmem_transport::segments::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 
-/// The data of a PE that another one needs before it inserts the PE's address.
+/// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The provider: both sides must have the same.
+    /// The provider, which must be the same on both PEs.
     pub(crate) provider: String,
     pub(crate) host: String,
     /// The service endpoint's name, in the provider's format.
@@ -23,7 +24,7 @@ impl Address {
         encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
     }
 
-    /// Returns the service endpoint's name, for messages: a socket, a text, or bytes.
+    /// Returns the service endpoint's name for messages, as a socket address, a text, or bytes.
     pub(crate) fn shown(&self) -> String {
         let text = self.name.strip_suffix(&[0]).unwrap_or(&self.name);
         match probe::socket(&self.name) {
@@ -45,17 +46,17 @@ pub(crate) struct SegmentKey {
     /// The value that is added to offsets.
     pub(crate) base: u64,
     pub(crate) nbytes: u64,
-    /// As operations name it.
+    /// The key for operations.
     pub(crate) key: u64,
 }
 
-/// The data that a PE publishes about a segment of its own.
+/// What a PE publishes of one of its segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PublishedSegment {
-    /// Its key means nothing where there is a raw one.
+    /// The key; meaningless if there is a raw key.
     pub(crate) segment: SegmentKey,
     pub(crate) raw: Option<RawKey>,
-    /// Bytes of the segment, of which the key may cover the beginning alone.
+    /// The bytes of the segment. The key may cover only the first of them.
     pub(crate) whole: u64,
 }
 
@@ -72,17 +73,17 @@ impl PublishedSegment {
         Ok(PublishedSegment { segment: SegmentKey { base, nbytes, key }, raw, whole })
     }
 
-    /// As operations of this PE name it, once a raw key is mapped.
+    /// The key for operations of this PE, after a raw key was mapped.
     fn usable(self, fabric: &Fabric) -> Result<SegmentKey, i32> {
         let key = self.raw.map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
         Ok(SegmentKey { key, ..self.segment })
     }
 }
 
-/// A PE as an origin sees it that has used it.
+/// A peer that was used.
 pub(crate) struct Peer {
     pub(crate) at: fi::fi_addr_t,
-    /// A heap in blocks has that of the first.
+    /// The keys of the segments; that of a heap in blocks covers the first block.
     pub(crate) keys: [SegmentKey; Segment::COUNT],
     pub(crate) heap_bytes: u64,
     /// The keys of further blocks of its heap.
@@ -93,12 +94,12 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
 
-/// Returns how to reach `pe`, from what it published.
+/// Decodes the address of `pe` from its record.
 pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// Returns the segments of `pe`, from what it published.
+/// Decodes the segments of `pe` from its record.
 fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment::COUNT], Error> {
     let mut published: [PublishedSegment; Segment::COUNT] = Default::default();
     for (published, bytes) in
@@ -109,10 +110,10 @@ fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment:
     Ok(published)
 }
 
-/// Checks that PE `me`, which published `own`, can use `pe` by what that published.
+/// Checks that PE `me`, whose address is `own`, can use `pe`, from the record of `pe`.
 ///
 /// # Errors
-/// When what it published makes no sense, or when the two do not fit together.
+/// When the record is malformed, or the two PEs do not fit together.
 pub(crate) fn check(
     (me, own): (Pe, &Address),
     pe: Pe,
@@ -130,7 +131,7 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// Returns PE `pe` from what it published, which was checked.
+    /// Returns peer `pe` from its record, which was checked.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let address = address(pe, record)?;
         let at = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;
@@ -157,7 +158,8 @@ impl Peer {
         }
     }
 
-    /// Learns a block of the heap of `pe`, which this is, from its entry in the table there.
+    /// Records a block of the heap of this peer, PE `pe`, from the entry in the peer's table of
+    /// keys.
     ///
     /// # Errors
     /// When the block is not registered, or libfabric refuses its key.
@@ -177,7 +179,7 @@ impl Peer {
     }
 }
 
-/// Returns the error when libfabric refuses something of a PE.
+/// Returns the error that libfabric has refused an address or a key of a PE.
 fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
     move |code| {
         let (own, why) = (&fabric.info.provider, fabric.library.strerror(code));

@@ -1,11 +1,12 @@
-//! An endpoint of libfabric with its queue, and the operations that are in flight on it.
+//! An endpoint (ep) of libfabric with its completion queue, and the operations in flight on it.
 //!
-//! Every operation has a cell: a context that the provider may use until it completes, and memory
-//! for short transfers, so that their source is free at once. Who uses an ep has its lock.
+//! Every operation has a cell: a context that the provider may use until the operation completes,
+//! and memory for short transfers, so that their source may be reused at once. The user of an ep
+//! holds its lock.
 //!
-//! The parts: `open` opens and closes it, `connect` makes connections, which `connecting` lists, to
-//! PEs, `rma`, with its `arguments`, `message` and `atomic` start operations,
-//! `attempts` counts those that were refused, `poll` takes completions.
+//! Files: `open` opens and closes an ep; `connect` makes connections to PEs, which `connecting`
+//! lists; `rma`, with its `arguments`, `message` and `atomic` start operations; `attempts` counts
+//! refused ones; `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
@@ -30,19 +31,19 @@ use rushmem_transport::LocalBuf;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// The use that an operation makes of memory when it completes.
+/// What happens to the memory of an operation when it completes.
 enum BufferUse {
-    /// There is no operation, or it is over.
+    /// There is no operation, or it has ended.
     None,
-    /// Nothing: the memory is the caller's, or nobody wants it.
+    /// Nothing: the memory is the caller's, or its contents are ignored.
     Plain,
     /// The memory is the caller's and was registered for this operation alone.
     Registered { _mr: Fid<fi::fid_mr> },
-    /// The first bytes in the cell go there.
+    /// The first bytes of the cell are copied to this memory.
     Landing(LocalBuf),
-    /// A message came into the cell.
+    /// The cell has a message that has arrived.
     Receive,
-    /// Nothing: its message connects to the PE.
+    /// Nothing: the message only connects to the PE.
     Connect,
 }
 
@@ -62,8 +63,8 @@ pub(crate) struct EpFailure {
 pub(crate) enum ReceiveOutcome<'a> {
     /// A message.
     Whole(&'a [u8]),
-    /// One that is longer than any PE of the job sends: its start, and how many bytes it has as far
-    /// as the provider says.
+    /// A message that is longer than any that a PE of the job sends: its start, and its length, if
+    /// the provider reports it.
     Truncated { start: &'a [u8], nbytes: usize },
     /// The receive failed, perhaps in the middle of a message with this start.
     Failed { start: &'a [u8], why: String },
@@ -72,25 +73,25 @@ pub(crate) enum ReceiveOutcome<'a> {
 /// The result of an attempt to start an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PostStatus {
-    /// It is in flight.
+    /// The operation is in flight.
     Started,
-    /// There is no room for now: FI_EAGAIN.
+    /// There is no room at present: FI_EAGAIN.
     Again,
 }
 
-/// The sizes in bytes for which an endpoint is to have buffers.
+/// The sizes in bytes of the buffers of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferSizes {
-    /// A message that comes, and a transfer or message that is copied.
+    /// The longest message that arrives, and the longest transfer or message that is copied.
     pub(crate) cell: usize,
     /// The longest transfer that is copied.
     pub(crate) copy_up_to: usize,
-    /// The longest message, whose data may be sent from where they are.
+    /// The longest message; its data may be sent from the memory of the caller.
     pub(crate) longest_message: usize,
 }
 
-/// One endpoint. Registrations are closed before what they belong to, and memory is freed after it
-/// was closed.
+/// An endpoint. Registrations are closed before the objects that they belong to, and memory is
+/// freed after the endpoint was closed.
 pub(crate) struct FiEndpoint {
     ops: Vec<Op>,
     staging_mr: Option<Fid<fi::fid_mr>>,
@@ -99,18 +100,18 @@ pub(crate) struct FiEndpoint {
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
-    /// Per PE, how many more operations may begin: none before it is used, and then `CONNECTED`
-    /// less those in flight.
+    /// For each PE, the number of operations that may still begin: 0 before the PE is connected,
+    /// then `CONNECTED` minus those in flight.
     room: Vec<i32>,
     connecting: Connecting,
-    /// Receives that wait for a message.
+    /// The number of receives that wait for a message.
     pub(crate) receiving: usize,
     /// Bytes of a cell.
     cell: usize,
     copy_up_to: usize,
     longest_message: usize,
-    /// Writes up to this long are injected, with a completion; 0 if the provider does not take them
-    /// so.
+    /// Maximum number of bytes of a write that is injected, with a completion; 0 if the provider
+    /// does not support that.
     inject_up_to: usize,
     write_arguments: WriteArguments,
     attempts: RefusedAttempts,
@@ -120,12 +121,12 @@ pub(crate) struct FiEndpoint {
 }
 
 impl FiEndpoint {
-    /// Operations in flight, receives not counted.
+    /// Returns the number of operations in flight, without receives.
     pub(crate) fn in_flight(&self) -> u32 {
         (self.ops.len() - self.free.len() - self.receiving) as u32
     }
 
-    /// Operations in flight towards a PE, what connects to it not counted.
+    /// Returns the number of operations in flight to a PE, without the message that connects to it.
     pub(crate) fn pending(&self, pe: u32) -> u32 {
         match self.room[pe as usize] {
             0 => 0,
@@ -137,9 +138,9 @@ impl FiEndpoint {
         self.contexts.cell(op).base.cast()
     }
 
-    /// Begins an operation towards a PE: its cell, if there is a free one and the PE is connected;
-    /// otherwise [`not_now`](Self::not_now) is next. It counts as in flight from now on, so that
-    /// little is left to do when libfabric has taken it.
+    /// Begins an operation on a PE. Returns its cell, if there is a free one and the PE is
+    /// connected; otherwise the caller calls [`not_now`](Self::not_now). The operation counts as in
+    /// flight from now on, so that little is left to do when libfabric has taken it.
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let left = self.free.len().wrapping_sub(1);
@@ -166,7 +167,7 @@ impl FiEndpoint {
         std::mem::replace(use_, BufferUse::None)
     }
 
-    /// Returns what became of an operation that has begun, by libfabric's code.
+    /// Returns the outcome of an operation that has begun, from the code that libfabric returned.
     #[inline(always)]
     fn begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         if code == 0 { Ok(PostStatus::Started) } else { self.not_begun(code, op) }
@@ -186,7 +187,7 @@ impl FiEndpoint {
         })
     }
 
-    /// Returns true if the next attempt at a PE that has refused has to wait.
+    /// Returns true if the next attempt to reach a PE that has refused must wait.
     pub(crate) fn pauses(&self, pe: u32) -> bool {
         self.attempts.pauses(pe)
     }
@@ -215,7 +216,7 @@ impl FiEndpoint {
     }
 }
 
-/// Converts the code with which libfabric rejected an operation.
+/// Returns the outcome for the code of a rejected operation.
 #[cold]
 fn refused(code: isize) -> Result<PostStatus, i32> {
     match i32::try_from(code).unwrap_or(-fi::FI_EIO) {

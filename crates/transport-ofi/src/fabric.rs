@@ -1,4 +1,4 @@
-//! An open domain of libfabric, and what is opened in it.
+//! An open domain of libfabric, and the objects that are opened in it.
 #![allow(unsafe_code)]
 
 use crate::fid::{Fid, succeeded};
@@ -14,13 +14,13 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The advice for a user where libfabric refuses something with an error number alone.
+/// The advice for a user if libfabric refuses something with only an error number.
 pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
 
-/// Operations that an endpoint makes room for at most: more than are ever in flight.
+/// Maximum number of operations for which an endpoint has room: more than are ever in flight.
 const QUEUE: usize = 512;
 
-/// Peers that libfabric is prepared for at most; it takes more as they come.
+/// Maximum number of peers for which libfabric prepares. More can be inserted.
 const EXPECTED_PEERS: usize = 64;
 
 /// Returns the library, opened once.
@@ -44,7 +44,7 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
     }
 }
 
-/// Returns the library, after it has looked at its variables and at what this machine has.
+/// Returns the library, after it has read its variables and found its providers.
 fn opened() -> Result<Libfabric, String> {
     let library = Libfabric::open()?;
     let mut all = null_mut();
@@ -56,7 +56,7 @@ fn opened() -> Result<Libfabric, String> {
     Ok(library)
 }
 
-/// A completion queue, and the descriptor to sleep on, where there is one.
+/// A completion queue, and its wait object, if it has one.
 pub(crate) struct Cq {
     pub(crate) cq: Fid<fi::fid_cq>,
     wait: Option<i32>,
@@ -64,35 +64,35 @@ pub(crate) struct Cq {
 
 /// The way in which a thread can sleep until a queue has an event.
 pub(crate) enum WaitObject<'a> {
-    /// It must not: there may be an event already.
+    /// The thread must not sleep: there may be an event already.
     Ready,
-    /// On this descriptor.
+    /// The thread sleeps on this descriptor.
     Descriptor(BorrowedFd<'a>),
-    /// Not at all: it polls.
+    /// The queue has no wait object, so the thread polls.
     Absent,
 }
 
-/// A domain. Whatever is opened in it is dropped before.
+/// A domain. The objects that are opened in it are dropped before it.
 pub(crate) struct Fabric {
     av: Fid<fi::fid_av>,
     domain: Fid<fi::fid_domain>,
     fabric: Fid<fi::fid_fabric>,
-    /// libfabric may change it while it opens an endpoint. Code that inserts a peer has it, too:
-    /// shm (1.17, smr_av_insert) then uses all endpoints of the table without a lock, also those
-    /// that are not enabled yet.
+    /// The entry, which libfabric may change while it opens an endpoint. The lock is also held
+    /// while a peer is inserted: shm (1.17, smr_av_insert) then uses all endpoints of the table
+    /// without a lock, also those that are not enabled yet.
     list: Mutex<InfoList>,
     pub(crate) library: &'static Libfabric,
     pub(crate) info: FiInfo,
-    /// The next key, where registrations name their own.
+    /// The next key, if this PE names the keys of its registrations.
     keys: AtomicU64,
-    /// Raw keys of peers.
+    /// The mapped raw keys of peers.
     mapped: MappedKeys,
     /// The connections that all eps make at once.
     pub(crate) permits: Arc<ConnectionPermits>,
 }
 
 impl Fabric {
-    /// Opens the domain of an entry, for this many peers.
+    /// Opens the domain of an entry, for a job of `n_pes` PEs.
     pub(crate) fn open(
         list: InfoList,
         info: FiInfo,
@@ -149,7 +149,7 @@ impl Fabric {
         Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, permits })
     }
 
-    /// Returns a completion queue; one to sleep on where `sleep` and the provider has it.
+    /// Returns a completion queue, with a wait object if `sleep` and the provider has one.
     pub(crate) fn cq(&self, size: usize, sleep: bool) -> Result<Cq, i32> {
         let open = |wait_obj| {
             let mut attr = fi::fi_cq_attr {
@@ -176,8 +176,7 @@ impl Fabric {
         Ok(Cq { cq: open(fi::FI_WAIT_NONE)?, wait: None })
     }
 
-    /// Returns an endpoint that is ready for use, with room for this number of receives: some
-    /// providers make it at once.
+    /// Returns an enabled endpoint with room for this number of receives.
     pub(crate) fn endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         let list = lock(&self.list);
@@ -212,7 +211,7 @@ impl Fabric {
         Ok(endpoint)
     }
 
-    /// Returns an endpoint's name, to be inserted by peers.
+    /// Returns the name of an endpoint, which peers insert.
     pub(crate) fn name(&self, endpoint: &Fid<fi::fid_ep>) -> Result<Vec<u8>, i32> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
@@ -223,7 +222,7 @@ impl Fabric {
         Ok(name)
     }
 
-    /// Inserts a peer's name.
+    /// Inserts the name of a peer into the address vector.
     pub(crate) fn insert(&self, name: &[u8]) -> Result<fi::fi_addr_t, i32> {
         let mut at = fi::ADDR_NOTAVAIL;
         // Names may be structures: libfabric reads them where they are aligned.
@@ -244,7 +243,7 @@ impl Fabric {
         }
     }
 
-    /// Registers memory, for this endpoint where registrations belong to one.
+    /// Registers memory, for this endpoint if registrations belong to endpoints.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the registration is dropped.
@@ -276,7 +275,7 @@ impl Fabric {
         Ok(mr)
     }
 
-    /// Maps a peer's raw key, until the domain is closed; the key for operations.
+    /// Maps a raw key of a peer until the domain is closed. Returns the key for operations.
     pub(crate) fn map(&self, raw: &RawKey) -> Result<u64, i32> {
         self.mapped.add(&self.domain, raw)
     }
@@ -300,7 +299,7 @@ impl Drop for Fabric {
 }
 
 impl Cq {
-    /// Returns true if a descriptor signals its events.
+    /// Returns true if a descriptor signals the events of the queue.
     pub(crate) fn can_sleep(&self) -> bool {
         self.wait.is_some()
     }

@@ -1,11 +1,12 @@
-//! libfabric's objects, closed when they are dropped, and what its calls return.
+//! libfabric's objects, which are closed when they are dropped, and the codes that its calls
+//! return.
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-/// An open object: every kind of them begins with a `fid`.
+/// An open object. The structures of all kinds of objects begin with a `fid`.
 pub(crate) struct Fid<T>(NonNull<T>);
 
 // SAFETY: objects are opened with FI_THREAD_SAFE, so any thread may use them.
@@ -14,10 +15,11 @@ unsafe impl<T> Send for Fid<T> {}
 unsafe impl<T> Sync for Fid<T> {}
 
 impl<T> Fid<T> {
-    /// Returns what an opening call returned and stored.
+    /// Returns the object that a call has opened, or the error of the call.
     ///
     /// # Safety
-    /// `opened` was stored by a call that opens objects and returned `code`; it is given away here.
+    /// `opened` was stored by a call that opens objects and returned `code`. The result owns the
+    /// object.
     pub(crate) unsafe fn opened(code: i32, opened: *mut T) -> Result<Fid<T>, i32> {
         match NonNull::new(opened) {
             Some(object) if code == 0 => Ok(Fid(object)),
@@ -26,7 +28,8 @@ impl<T> Fid<T> {
         }
     }
 
-    /// Closes it; whether libfabric did, and uses nothing of it any more.
+    /// Closes the object. Returns true if libfabric has closed it, and so accesses no memory of it
+    /// any more.
     pub(crate) fn close(self) -> bool {
         let object = ManuallyDrop::new(self);
         // SAFETY: open, given away here, and not closed by a drop.
@@ -50,8 +53,7 @@ impl<T> Drop for Fid<T> {
     }
 }
 
-/// Converts a code of libfabric's to a result. Functions whose error is a number return such a
-/// code.
+/// Returns the result for a code of libfabric.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }

@@ -1,4 +1,4 @@
-//! The offers of libfabric and the requirements of a job, as plain data. Libfabric has one
+//! The offers of libfabric and the requirements of a job, as plain data. libfabric has one
 //! structure for both, `fi_info`.
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use libfabric_sys::Libfabric;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::null_mut;
 
-/// All that a provider can ask of registrations.
+/// All demands that a provider can make on registrations.
 pub(crate) const ANY_REGISTRATION: u64 = fi::FI_MR_LOCAL
     | fi::FI_MR_RAW
     | fi::FI_MR_VIRT_ADDR
@@ -20,16 +20,16 @@ pub(crate) const ANY_REGISTRATION: u64 = fi::FI_MR_LOCAL
     | fi::FI_MR_HMEM
     | fi::FI_MR_COLLECTIVE;
 
-/// Orders that make a fence between writes, and between a write and a message, needless.
+/// The orders with which writes, and a write and a message, need no fence between them.
 const ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;
-/// Orders of which one makes a read's completion show that writes have arrived.
+/// The orders any of which makes the completion of a read show that earlier writes have arrived.
 const READS: u64 = fi::FI_ORDER_RAW | fi::FI_ORDER_RMA_RAW;
 
-/// The fields of a `fi_info` that matter here: requirements, whose empty names allow any, or the
+/// The fields of a `fi_info` that are used: requirements, in which empty names allow any, or the
 /// offer of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FiInfo {
-    /// The provider, as libfabric composes its name.
+    /// The name of the provider, as libfabric composes it.
     pub(crate) provider: String,
     pub(crate) domain: String,
     pub(crate) fabric: String,
@@ -45,16 +45,16 @@ pub(crate) struct FiInfo {
 
     // These fields are of an entry alone:
     pub(crate) key_bytes: usize,
-    /// The number of registrations there that may be; 0 if the provider does not say.
+    /// The maximum number of registrations; 0 if the provider does not state it.
     pub(crate) registrations: usize,
-    /// Transfers up to this long may be injected.
+    /// The maximum number of bytes of an injected transfer.
     pub(crate) inject: usize,
-    /// Operations that an endpoint may have in flight.
+    /// The number of operations that an endpoint may have in flight.
     pub(crate) depth: usize,
-    /// Receives that an endpoint may wait for.
+    /// The number of receives that an endpoint may have posted.
     pub(crate) receives: usize,
     pub(crate) max_message: usize,
-    /// Ranges of memory that one message can be sent from.
+    /// The number of ranges of memory from which one message can be sent.
     pub(crate) ranges: usize,
     /// A message of many kilobytes is sent in one piece.
     pub(crate) sends_whole: bool,
@@ -72,7 +72,7 @@ pub(crate) struct FiInfo {
     pub(crate) sockets: bool,
     /// The address is one that only this machine reaches.
     pub(crate) loopback: bool,
-    /// The NIC behind it, where libfabric says.
+    /// The NIC, if libfabric reports it.
     pub(crate) nic: Option<FabricNic>,
 }
 
@@ -90,7 +90,8 @@ impl FiInfo {
         FiInfo { mode: u64::MAX, mr_mode: ANY_REGISTRATION, ..FiInfo::default() }
     }
 
-    /// Returns what an entry offers, with completions that cover the target's memory if `delivery`.
+    /// Returns the offer of an entry, with completions that cover the target's memory if
+    /// `delivery`.
     pub(crate) fn of(entry: &fi::fi_info, delivery: bool) -> FiInfo {
         // SAFETY: entries that libfabric returns have all parts.
         let tx = unsafe { &*entry.tx_attr };
@@ -137,7 +138,7 @@ impl FiInfo {
         }
     }
 
-    /// Writes requirements into an empty `fi_info` of libfabric's, which has all parts.
+    /// Writes the requirements into an empty `fi_info` that libfabric has allocated.
     fn fill(&self, hints: &mut fi::fi_info) -> Result<(), String> {
         (hints.caps, hints.mode) = (self.caps, self.mode);
         // SAFETY: a part of an entry that libfabric made.
@@ -164,12 +165,13 @@ impl FiInfo {
         self.mr_mode & mode != 0
     }
 
-    /// Returns true if the provider is known for it.
+    /// Returns true if the provider has this quirk.
     pub(crate) fn has(&self, quirk: Quirk) -> bool {
         quirks::has(&self.provider, quirk)
     }
 
-    /// Returns true if it reaches any number of peers without connections and without the kernel.
+    /// Returns true if the provider reaches any number of peers without connections and without the
+    /// kernel.
     pub(crate) fn scales(&self) -> bool {
         !self.connects && !self.has(Quirk::ByKernel)
     }
@@ -186,31 +188,31 @@ impl FiInfo {
     }
 
     /// Returns true if the heap is registered in blocks, since registered memory may be locked. A
-    /// provider that does not ask for pages to be there locks none, and all of a heap costs as much
-    /// as a part.
+    /// provider that does not require allocated pages locks none, and the registration of a whole
+    /// heap costs no more than that of a part.
     pub(crate) fn heap_in_blocks(&self) -> bool {
         self.asks(fi::FI_MR_ALLOCATED)
     }
 
-    /// Returns true if CPUs move the data: libfabric names no device on a bus.
+    /// Returns true if CPUs move the data: libfabric reports no device on a bus.
     pub(crate) fn copies(&self) -> bool {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
     /// Returns true if a message of any length costs little more than a short one and is sent from
-    /// where its parts are: a stream carries it, and no memory need be registered.
+    /// the memory of its parts: over streams, if no memory need be registered.
     pub(crate) fn streams(&self) -> bool {
         self.sockets && self.takes_data() && self.ranges >= 2
     }
 
-    /// Returns true if data of more than a few words travel with their signal in one message.
+    /// Returns true if data of more than a few words are sent with their signal in one message.
     pub(crate) fn takes_data(&self) -> bool {
         self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
     }
 
-    /// Returns the longest message, and so the length of buffers for them: what is batched fits a
-    /// page where CPUs move the data, and elsewhere a signal with a word of data. Over streams,
-    /// longer data come with their signal, too.
+    /// Returns the length of the longest message, and so of the buffers for messages. Where CPUs
+    /// move the data, a batch fits a page; elsewhere a message has at most a signal with a word of
+    /// data. Over streams, longer data are sent with their signal, too.
     pub(crate) fn longest_message(&self) -> usize {
         match (self.streams(), self.copies()) {
             (true, _) => 64 << 10,
@@ -219,13 +221,13 @@ impl FiInfo {
         }
     }
 
-    /// Registrations name their keys, and peers that guess one have 64 bits to guess.
+    /// Returns true if this PE names the keys of its registrations, which then have 64 bits.
     pub(crate) fn secret_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)
     }
 }
 
-/// A list of libfabric's, perhaps empty.
+/// A list of entries that libfabric has allocated; may be empty.
 pub(crate) struct InfoList {
     library: &'static Libfabric,
     first: *mut fi::fi_info,
@@ -280,8 +282,7 @@ impl InfoList {
     }
 }
 
-/// Returns the providers that are installed, by their own names, whether or not they have a device
-/// here.
+/// Returns the names of the installed providers, whether or not they have a device here.
 pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     let mut first = null_mut();
     // SAFETY: the list is freed below.
@@ -293,7 +294,7 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
 }
 
-/// Returns the NIC behind an entry, as far as libfabric says.
+/// Returns the NIC of an entry, if libfabric reports it.
 fn nic(info: &fi::fi_info) -> Option<FabricNic> {
     // SAFETY: null, or a part of an entry that lives.
     let nic = unsafe { info.nic.as_ref() }?;
@@ -327,7 +328,7 @@ fn copy(text: &str) -> Result<*mut c_char, String> {
     Ok(unsafe { libc::strdup(text.as_ptr()) })
 }
 
-/// Returns a string of libfabric's, which may be none.
+/// Returns a string of libfabric; a null pointer is an empty one.
 fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();

@@ -2,26 +2,26 @@
 //! has a provider. One build serves all of them, since a provider's needs and capabilities are
 //! queried when it is opened.
 //!
-//! Puts and gets are operations of libfabric. Atomic operations are messages to a service endpoint,
-//! which the target's CPU carries out, because operations of a device are not atomic with respect
-//! to those of the CPUs of a node on the same word. If `SHMEM_AMOS` leaves them to the network, all
-//! of them are operations of libfabric.
+//! Puts and gets are operations of libfabric. Atomic operations are messages to a service endpoint
+//! that the target's CPU carries out, because operations of a device are not atomic with respect to
+//! those of the CPUs of a node on the same word. If `SHMEM_AMOS` leaves them to the network, all of
+//! them are operations of libfabric.
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the service thread; `service` serves peers;
-//! - `shared` has the peers and the first loss, `connect` the addresses and keys that PEs exchange,
-//!   `probe` finds out whether a silent peer still listens;
+//! - `shared` is the state that all wires share, `connect` has the addresses and keys that PEs
+//!   exchange, and `probe` checks whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its operations in flight, limited by `permits`;
-//!   `message` has the operations of the target's CPU, `native` those of the fabric;
-//! - `info` is what libfabric offers and a job requires, `quirks` what is known of its providers
-//!   besides; `choice` selects one, and says why others are not;
+//!   `message` has the messages to the target's CPU, `native` the atomic operations of the fabric;
+//! - `info` compares what libfabric offers with what a job requires, `quirks` has known faults of
+//!   its providers; `choice` selects a provider, and reports why others are not used;
 //! - `settings` has the limits and variables;
 //! - `fabric` and `fid` own libfabric's objects, `raw` the keys that are not numbers; `block` is
 //!   memory that libfabric uses.
 //!
-//! What it does not do: it does not encrypt or sign, since libfabric does not; it does not
-//! reconnect (an operation that fails ends the job); over providers that are a stream of bytes,
-//! such as tcp, it does not keep a word of a put whole until the put is complete.
+//! Limits: messages are neither encrypted nor signed, since libfabric does neither. A failed
+//! operation ends the job. Over providers that are a stream of bytes, such as tcp, a word of a put
+//! may be torn until the put is complete.
 
 mod block;
 mod choice;

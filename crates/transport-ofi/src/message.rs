@@ -1,12 +1,12 @@
 //! The messages between PEs over libfabric: a head of fixed length, which is a request or a reply,
-//! and a body of bytes, which the engine interprets. Every message carries the job's tag; one without
-//! it is not meant for this job.
+//! and a body of bytes, which the engine interprets. Every message has the tag of the job; messages
+//! with another tag are ignored.
 
 use rushmem_transport::Pe;
 use rushmem_transport::engine::message::{self, Reply, Request};
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 
-/// The offset at which a message says what it is.
+/// The offset of the kind of a message.
 const KIND: usize = 8;
 /// The offset of the request or reply in a message.
 const START: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Returns the bytes of the head.
+    /// Encodes the head.
     pub(crate) fn encode(&self, tag: u64) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..KIND].copy_from_slice(&tag.to_le_bytes());
@@ -45,7 +45,8 @@ impl Message {
         bytes
     }
 
-    /// Returns the head of a message and its body; `None` when it is not of this job.
+    /// Decodes the head of a message. Returns the head and the body, or `None` if the message is
+    /// not of this job.
     pub(crate) fn decode(
         bytes: &[u8],
         tag: u64,
@@ -66,7 +67,7 @@ impl Message {
         Ok(Some((message, body)))
     }
 
-    /// Returns the PE that sends it.
+    /// Returns the PE that has sent the message.
     pub(crate) fn sender(&self) -> Pe {
         match self {
             Message::Request(request) | Message::Data(request) => request.stream.pe,

@@ -1,12 +1,11 @@
-//! Atomic operations as libfabric names them, and which of them an endpoint of libfabric has by
-//! itself.
+//! Atomic operations of libfabric: their names, and which of them an endpoint has.
 #![allow(unsafe_code)]
 
 use crate::fid::Fid;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoWidth};
 
-/// Returns the name of an operation at libfabric.
+/// Returns libfabric's number of an operation.
 pub(crate) fn name(op: AmoOp) -> fi::fi_op {
     match op {
         AmoOp::Fetch => fi::FI_ATOMIC_READ,
@@ -19,7 +18,7 @@ pub(crate) fn name(op: AmoOp) -> fi::fi_op {
     }
 }
 
-/// Returns the type of a word at libfabric.
+/// Returns libfabric's number of the type of a word.
 pub(crate) fn datatype(width: AmoWidth) -> fi::fi_datatype {
     match width {
         AmoWidth::Four => fi::FI_UINT32,
@@ -27,12 +26,12 @@ pub(crate) fn datatype(width: AmoWidth) -> fi::fi_datatype {
     }
 }
 
-/// Which operations an endpoint has by itself.
+/// The atomic operations that an endpoint has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Native(u32);
 
 impl Native {
-    /// Asks an endpoint that was opened for atomic operations.
+    /// Queries an endpoint that was opened for atomic operations.
     pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
         let mut native = Native(0);
         for op in AmoOp::ALL {
@@ -65,7 +64,7 @@ impl Native {
         self.0 & bit(op, width) != 0
     }
 
-    /// Returns only those of these operations of which all others can be made.
+    /// Returns only compare-and-swap, of which all other operations can be composed.
     pub(crate) fn compare_swap_only(self) -> Native {
         let swap = |width| bit(AmoOp::CompareSwap, width);
         Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))

@@ -1,13 +1,13 @@
-//! The number of connections that this PE makes at once, whichever of its eps makes them. If many
-//! PEs of a node begin many at once over one NIC, most attempts fail.
+//! Limits the number of connections that all eps of this PE make at once. If many PEs of a node
+//! begin many at once over one NIC, most attempts fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The connections that a PE makes at once, at most.
+/// Maximum number of connections that a PE makes at once.
 pub(crate) const MAX_AT_ONCE: u32 = 4;
 
-/// The connections that a PE is making, and how many it has made.
+/// The number of connections that a PE is making, and of those that it has made.
 #[derive(Default)]
 pub(crate) struct ConnectionPermits {
     taken: AtomicU32,
@@ -28,7 +28,7 @@ impl ConnectionPermits {
             .map(|_| ConnectionPermit(Arc::clone(self)))
     }
 
-    /// Counts a connection that was made. Returns the number of connections that this PE has made.
+    /// Counts a connection that was made. Returns the new number.
     pub(crate) fn made(&self) -> u32 {
         self.made.fetch_add(1, Ordering::Relaxed) + 1
     }

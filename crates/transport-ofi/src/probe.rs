@@ -1,17 +1,17 @@
-//! The check whether the process of a PE that has been silent for long still exists.
+//! Checks whether the process of a PE that has been silent for long still exists.
 //!
-//! Providers that make connections try forever to reach a process that has ended, and say nothing.
-//! Where their names are addresses that a socket can connect to, the kernel of the other host knows
-//! better: it refuses for a process that has ended, and not for one that is stopped.
+//! Providers that make connections try forever to reach a process that has ended, without an error.
+//! If their names are socket addresses, a connection to the address shows more: the kernel of the
+//! other host refuses it if the process has ended, but not if the process is stopped.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The time for which a host may take to refuse a connection.
+/// The maximum time in which a host refuses a connection.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Returns the socket address that a name is, if it is one.
+/// Returns a name as a socket address, if it is one.
 pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(name.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(name.get(2..4)?.try_into().ok()?);
@@ -29,7 +29,7 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// Returns whether a process listens there; `None` when that cannot be known.
+/// Returns whether a process listens on an address; `None` if this is unknown.
 pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
     match TcpStream::connect_timeout(&at, LIMIT) {
         Ok(_) => Some(true),

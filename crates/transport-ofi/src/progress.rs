@@ -1,5 +1,5 @@
-//! Makes progress on this PE's endpoints: by a thread that waits in the library, or by the service
-//! thread (`progress::service_thread`).
+//! What makes progress on this PE's endpoints: threads that wait in the library, and the service
+//! thread.
 //!
 //! The service thread blocks in the kernel until its completion queue has an event or the flush
 //! timer expires. If the provider has no wait object, it sleeps for short intervals instead.
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Maximum sleep of any thread if the provider cannot signal events through a file descriptor.
 const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 
-/// One PE's share in the fabric, with the eps that issue. Fields are dropped in this order.
+/// The fabric of this PE and its issuers. Fields are dropped in this order.
 pub(crate) struct Progress {
     pub(crate) issuers: Issuers<OfiWire>,
     pub(crate) shared: SharedState,
@@ -57,14 +57,13 @@ impl Progress {
         Progress { issuers: Issuers::default(), shared }
     }
 
-    /// Polls, and if there was nothing to do sleeps until there may be, for `at_most` at the
-    /// longest.
+    /// Polls, and if there was no work, sleeps until there may be some, at most for `at_most`.
     pub(crate) fn wait(&self, at_most: Duration) -> Result<bool, Error> {
         if self.poll()? {
             return Ok(true);
         }
-        // The service thread polls what is in flight while this thread sleeps. Without a wait
-        // object this thread polls by itself; and nothing signals what a NIC writes.
+        // The service thread polls operations in flight while this thread sleeps. Without a wait
+        // object this thread polls itself. What a NIC writes is not signaled.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.local.amos) {
             (true, Amos::Software) => at_most,
             (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
@@ -78,7 +77,7 @@ impl Progress {
     pub(crate) fn stop_polling(&self) {
         self.shared.stopped_polling.store(true, Ordering::Relaxed);
         self.shared.local.state.stop_polling();
-        // The service thread may be in a sleep that is longer than the caller's may be.
+        // The service thread may be in a longer sleep than the caller may make.
         self.shared.local.state.wake();
     }
 }
@@ -93,7 +92,7 @@ impl Driver for Progress {
     }
 
     fn serve(&self) -> Served {
-        // The host knows of a loss; the thread that polls next gets the error.
+        // The host was told of a loss. The thread that polls next returns the error.
         self.shared.try_serve().unwrap_or(Served::Idle)
     }
 
@@ -121,7 +120,7 @@ impl Driver for Progress {
         let shared = &self.shared;
         let mut descriptors = DescriptorWatch::default();
         move || {
-            // Over sockets, libfabric lets peers that connect wait forever if it has none left.
+            // Over sockets, libfabric lets connecting peers wait forever if no descriptor is left.
             if shared.fabric.info.sockets && descriptors.is_over(shared.local.state.timer()) {
                 shared.local.loss.of_self(&settings::no_descriptors());
             }

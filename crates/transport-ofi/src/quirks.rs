@@ -1,6 +1,6 @@
-//! The quirks of libfabric's providers by name, of which libfabric itself says nothing: defects,
-//! and variables that only the environment sets. What a provider only lacks or does slowly is not
-//! listed here: its [`FiInfo`](crate::info::FiInfo) says so.
+//! The quirks of libfabric's providers that libfabric does not report: defects, and variables that
+//! only the environment sets. Missing or slow features are not listed here, since the
+//! [`FiInfo`](crate::info::FiInfo) reports them.
 
 use Quirk::*;
 use rushmem_transport::machine::devices;
@@ -10,28 +10,28 @@ use std::ffi::{CStr, CString};
 /// A property of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quirk {
-    /// No job may use it; the text says what it is known to do.
+    /// No job may use the provider; the text says why.
     Defect(&'static str),
-    /// The network may not carry out atomic operations by it.
+    /// The network must not carry out atomic operations over the provider.
     AmoDefect(&'static str),
-    /// It connects its endpoints.
+    /// The provider connects its endpoints.
     Connects,
-    /// The kernel carries its data, as datagrams or by copies between processes.
+    /// The kernel moves the data, as datagrams or by copies between processes.
     ByKernel,
-    /// It cuts messages that are longer than its buffers, and then asks the target to fetch them,
-    /// which takes longer than a write; of the versions from 1.13 to 1.19 a variable that
-    /// [`set_variables`] sets says otherwise.
+    /// The provider has the target fetch messages that are longer than its buffers, which takes
+    /// longer than a write. In the versions from 1.13 to 1.19 a variable that [`set_variables`]
+    /// sets avoids this.
     CutsMessages,
     /// A read's completion shows that the writes before it have arrived, although the provider
     /// promises no order, and completions that show it are of no use.
     ReadsFollow,
-    /// It stops working when the process's first thread ends.
+    /// The provider stops working when the first thread of the process ends.
     NeedsFirstThread,
-    /// Closing its endpoints may crash, so that they are left to the end of the process.
+    /// Closing endpoints may crash, so they are left to the end of the process.
     FailsAtClose,
-    /// Its endpoints may be named like those of a process that was killed ([`unused_name`]).
+    /// Endpoints may get the names of those of a killed process ([`unused_name`]).
     ReusesNames,
-    /// Its NICs carry atomic operations out. libfabric does not say, but the manuals of its
+    /// NICs carry out the atomic operations. libfabric does not report this, but the manuals of its
     /// providers do: others leave them to a CPU at one of the ends (fi_efa, fi_opx, fi_psm3,
     /// fi_rxm).
     HardwareAmos,
@@ -92,8 +92,8 @@ const VARIABLES: [&CStr; 5] = [
     c"IPATH_NO_BACKTRACE=1",
 ];
 
-/// Further ones on machines with a NIC. Over verbs rxm opens no endpoint (`FI_ENODATA`, 1.17) with
-/// buffers of 128 bytes.
+/// Further variables on machines with a NIC. Over verbs rxm opens no endpoint (`FI_ENODATA`, 1.17)
+/// with buffers of 128 bytes.
 const WITH_NIC: [&CStr; 1] = [c"FI_OFI_RXM_BUFFER_SIZE=256"];
 
 /// Further ones on machines without a NIC. rxm makes each endpoint's ring of completions long
@@ -102,7 +102,7 @@ const WITH_NIC: [&CStr; 1] = [c"FI_OFI_RXM_BUFFER_SIZE=256"];
 /// connections, and Slingshot makes more of the same variable.
 const WITHOUT_NIC: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=128", c"FI_UNIVERSE_SIZE=4"];
 
-/// Sets the variables that are missing.
+/// Sets the variables that are not set.
 pub(crate) fn set_variables() {
     setting::set_defaults(&VARIABLES);
     setting::set_defaults(if devices::any() { &WITH_NIC } else { &WITHOUT_NIC });
@@ -122,7 +122,8 @@ pub(crate) fn has(provider: &str, quirk: Quirk) -> bool {
     quirks(provider).any(|one| one == quirk)
 }
 
-/// Returns what is wrong with a provider and what to use instead; `None` for one that may be used.
+/// Returns the defect of a provider that must not be used, and the remedy; `None` for one that may
+/// be used.
 pub(crate) fn defect(provider: &str, amos: Amos) -> Option<String> {
     let amo_defect = |quirk| match quirk {
         AmoDefect(defect) if amos == Amos::Network => Some(format!(
@@ -145,10 +146,10 @@ pub(crate) fn sends_whole(provider: &str, version: u32) -> bool {
     !has(provider, CutsMessages) || (113..=119).contains(&(version >> 16))
 }
 
-/// Returns a name for an endpoint that no file in /dev/shm has, `None` where the provider's own are
-/// as good. Those of shm are made of the process and a count, and the files of a process that was
-/// killed stay: a later one with its number would be refused (`FI_EBUSY`). `oshrun` removes files
-/// by the process that the name begins with.
+/// Returns an unused name for an endpoint of shm; `None` for other providers. The names that shm
+/// makes consist of the number of the process and a count, and the files in /dev/shm of a killed
+/// process remain, so that a later process of that number would be refused (`FI_EBUSY`). `oshrun`
+/// removes files by the number of the process with which the name begins.
 pub(crate) fn unused_name(provider: &str) -> Option<CString> {
     if !has(provider, ReusesNames) {
         return None;

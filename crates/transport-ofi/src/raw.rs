@@ -1,6 +1,5 @@
-//! Raw keys: what names a registration where a provider's keys are longer than operations have room
-//! for, or need work at a peer. The peer maps one at first use, and names the mapped key in its
-//! operations.
+//! Raw keys: the keys of providers whose keys are longer than 64 bits, or need work at a peer. The
+//! peer maps a raw key at its first use, and passes the mapped key to operations.
 #![allow(unsafe_code)]
 
 use crate::fid::{Fid, succeeded};
@@ -35,12 +34,12 @@ impl RawKey {
     }
 }
 
-/// The keys that are mapped in a domain.
+/// The mapped keys of a domain.
 #[derive(Default)]
 pub(crate) struct MappedKeys(Mutex<Vec<u64>>);
 
 impl MappedKeys {
-    /// Maps one; the key for operations.
+    /// Maps a raw key. Returns the key for operations.
     pub(crate) fn add(&self, domain: &Fid<fi::fid_domain>, raw: &RawKey) -> Result<u64, i32> {
         let mut key = fi::KEY_NOTAVAIL;
         let (bytes, nbytes) = (raw.bytes.as_ptr(), raw.bytes.len());
@@ -50,7 +49,7 @@ impl MappedKeys {
         Ok(key)
     }
 
-    /// Unmaps all of them: libfabric asks for it before the domain is closed.
+    /// Unmaps all keys, which libfabric requires before the domain is closed.
     pub(crate) fn clear(&self, domain: &Fid<fi::fid_domain>) {
         for key in lock(&self.0).drain(..) {
             // SAFETY: an open domain and a key that was mapped in it, once. Where unmapping fails

@@ -1,7 +1,8 @@
-//! The endpoint that peers address: it receives their requests, carries them out by this CPU, and
-//! takes the replies to this PE's own. Polling it lets the provider serve peers' reads and writes.
+//! The service endpoint, which peers address: it receives their requests, which this CPU carries
+//! out, and the replies to this PE's requests. Polling it also lets the provider serve reads and
+//! writes of peers.
 //!
-//! One thread at a time does so. This module does not know which thread polls.
+//! One thread at a time polls. This module does not decide which one.
 #![allow(unsafe_code)]
 
 use crate::connect::Peer;
@@ -19,17 +20,17 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Sends in flight at once, where they cannot be injected.
+/// Maximum number of sends in flight.
 pub(crate) const SENDS: usize = 64;
 
-/// The target's side of this PE.
+/// What serves the peers of this PE.
 pub(crate) struct Service {
     pub(crate) ep: FiEndpoint,
-    /// Buffers that wait for messages, at most.
+    /// Maximum number of buffers that wait for messages.
     receives: usize,
-    /// In every message of this job.
+    /// The tag in every message of this job.
     pub(crate) tag: u64,
-    /// Bytes of the longest batch, and of the answers to one.
+    /// Maximum number of bytes of a batch, and of its results.
     longest_batch: usize,
     pub(crate) replies: Arc<ReplyTable>,
     /// The target of the peers' requests.
@@ -37,14 +38,14 @@ pub(crate) struct Service {
     backlog: Backlog,
 }
 
-/// Replies that could not be sent yet, to whom, and the bytes that they bring.
+/// Replies that were not sent yet: the PE, the reply, and the results of its batch.
 type Backlog = VecDeque<(u32, Reply, Vec<u8>)>;
 
-/// Why peers cannot be served any more.
+/// The reason why peers cannot be served any more.
 pub(crate) enum ServiceFailure {
-    /// The fabric says that something failed.
+    /// An operation of libfabric has failed.
     Ep(EpFailure),
-    /// A message cannot be carried out.
+    /// A message violates the protocol.
     Message(RefusedMessage),
 }
 
@@ -54,7 +55,7 @@ impl From<EpFailure> for ServiceFailure {
     }
 }
 
-/// The server of a request that has come.
+/// What a request that has arrived needs to be served.
 struct OfiServing<'a> {
     local: &'a NetworkPe<usize>,
     tag: u64,
@@ -64,7 +65,7 @@ struct OfiServing<'a> {
 }
 
 impl Service {
-    /// Returns the service of PE `me`. `ep` has room for the receives that are set and for
+    /// Returns the service of PE `me`. `ep` has room for the receives of `tuning` and for
     /// [`SENDS`].
     pub(crate) fn new(me: Pe, ep: FiEndpoint, tuning: &Tuning, tag: u64) -> Service {
         Service {
@@ -78,13 +79,13 @@ impl Service {
         }
     }
 
-    /// Offers the buffers to the fabric.
+    /// Posts receives until the maximum number waits.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
         while self.ep.receiving < self.receives && self.ep.receive()? != PostStatus::Again {}
         Ok(())
     }
 
-    /// Serves what has come; returns whether there was work.
+    /// Polls the endpoint and serves what has arrived. Returns true if there was work.
     pub(crate) fn poll(
         &mut self,
         local: &NetworkPe<usize>,
@@ -116,14 +117,14 @@ impl Service {
         Ok(worked)
     }
 
-    /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
-    /// none.
+    /// Tries once to send each reply of the backlog, so that a peer that receives nothing does not
+    /// delay the others.
     fn flush(&mut self, peers: &Peers<Peer>) -> Result<(), EpFailure> {
         let backlog = &mut self.backlog;
         for _ in 0..backlog.len() {
             let Some((pe, reply, bytes)) = backlog.pop_front() else { break };
             let head = Message::Reply(reply).encode(self.tag);
-            // A peer that is faster may ask before this PE has learnt of it.
+            // The request of a faster peer may arrive before this PE is connected.
             let posted = match peers.get(Pe(pe)) {
                 Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
                 Ok(peer) => {
@@ -146,15 +147,14 @@ impl Service {
         Ok(())
     }
 
-    /// Returns true if replies wait to be sent, or are on their way: they move when the ep is
-    /// polled.
+    /// Returns true if replies wait to be sent or are in flight, so that the ep must be polled.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty() || self.ep.in_flight() > 0
     }
 }
 
 impl OfiServing<'_> {
-    /// Takes what has come of a receive.
+    /// Handles the outcome of a receive.
     fn take(
         &self,
         target: &RequestTarget<(), Infallible>,
@@ -162,7 +162,7 @@ impl OfiServing<'_> {
     ) -> Result<(), ServiceFailure> {
         let tag = self.tag;
         let taken = match end {
-            // It connects.
+            // An empty message, which only connects.
             ReceiveOutcome::Whole([]) => Ok(()),
             ReceiveOutcome::Whole(bytes) => self.take_whole(target, bytes),
             ReceiveOutcome::Truncated { start, nbytes } => cut(start, nbytes, tag),
@@ -174,7 +174,7 @@ impl OfiServing<'_> {
         taken.map_err(ServiceFailure::Message)
     }
 
-    /// Takes a message: a request of a peer, or a reply.
+    /// Handles a message: a request of a peer, or a reply.
     fn take_whole(
         &self,
         target: &RequestTarget<(), Infallible>,
@@ -229,11 +229,12 @@ fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
     Ok(())
 }
 
-/// Handles a message that is longer than any of a job with this tag.
+/// Handles a truncated message, which is longer than any that a PE of the job sends.
 fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
     match sender(start, tag)? {
         Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
-        // A PE may wait for its effects. ofi_rxm over sockets keeps nothing of most such messages.
+        // A PE may wait for the effects of the message. Of most such messages, ofi_rxm over sockets
+        // keeps nothing.
         None if start.iter().all(|byte| *byte == 0) => Err(RefusedMessage::of_nobody(
             "it is longer than any that a PE sends, and the provider kept nothing of it; give all PEs \
              the same SHMEM_OFI settings",
@@ -242,7 +243,7 @@ fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
     }
 }
 
-/// Returns the PE that sent a message that begins so, if it is of the job with this tag.
+/// Returns the sender of a message with this start, if the message has the tag of the job.
 fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
     let message = Message::decode(start, tag)?;
     Ok(message.map(|(message, _)| message.sender()))

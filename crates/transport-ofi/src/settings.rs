@@ -1,5 +1,5 @@
-//! The environment variables that this provider reads, how its threads poll and sleep, and its
-//! other limits, which tests make tiny.
+//! The environment variables of this provider, how its threads poll and sleep, and its other
+//! limits, which tests reduce.
 
 use crate::info::FiInfo;
 use crate::message::HEAD;
@@ -47,12 +47,13 @@ pub(crate) const ALL: &[Setting] = &[
     ENDPOINTS,
 ];
 
-/// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back
-/// for each of these.
+/// Descriptors for each peer: connections of two endpoints to the peer's service and of the peer's
+/// two to this PE's service, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
-/// An endpoint over sockets: itself, and a connection each way between it and a peer.
+/// Descriptors of an endpoint over sockets: its own, and a connection in each direction for each
+/// peer.
 pub(crate) const OF_ENDPOINT: PerEndpoint = PerEndpoint { own: 8, per_peer: 2 };
-/// Fewer are not enough for a small job.
+/// The minimum number of descriptors, which suffices for a small job.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Returns the message that this PE has no descriptor left.
@@ -61,10 +62,11 @@ pub(crate) fn no_descriptors() -> String {
     format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted(), ENDPOINTS.name)
 }
 
-/// A waiter spins for some milliseconds, since the progress of a long transfer is not visible; its
+/// A waiter spins for some milliseconds, since the progress of a long transfer is not visible. Its
 /// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty
-/// while much data arrives, so a thread that polls every 25 us waits. The service thread also
-/// serves beside a thread that does not poll within a long call, and no thread counts as sleeping.
+/// while much data arrives, so a thread that polls every 25 us counts as waiting. The service
+/// thread also serves beside a thread that does not poll during a long call, and no thread counts
+/// as sleeping.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 5_000,
     sleep: Duration::from_micros(50),
@@ -76,33 +78,34 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     flushes_beside_sleepers: true,
 };
 
-/// Limits of a transport. What the fabric offers may be less.
+/// Limits of a transport. Those of the fabric may be lower.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Operations that a context has in flight.
+    /// Maximum number of operations that a context has in flight.
     pub depth: usize,
-    /// Transfers up to this many bytes are copied, so that their source is free at once.
+    /// Maximum number of bytes of a transfer that is copied, so that its source may be reused at
+    /// once.
     pub copy_up_to: usize,
-    /// The number of bytes up to which a put is copied if its caller would otherwise wait for the
-    /// target's answer, unless all that is copied from is registered.
+    /// Maximum number of bytes of a put that is copied if the call would otherwise wait for the
+    /// target, unless copies need registered memory.
     pub copy_before_waiting_up_to: usize,
-    /// Atomic operations that a context has in flight.
+    /// Maximum number of atomic operations that a context has in flight.
     pub amos: usize,
-    /// Endpoints at the same time; contexts beyond share them. Software providers take megabytes
+    /// Maximum number of endpoints; further contexts share them. Software providers take megabytes
     /// and several descriptors for each.
     pub endpoints: usize,
-    /// Buffers for messages of peers, at most.
+    /// Maximum number of buffers for messages of peers.
     pub receives: usize,
-    /// Bytes of the longest message.
+    /// Maximum number of bytes of a message.
     pub longest_message: usize,
-    /// Bytes of the longest message of small operations.
+    /// Maximum number of bytes of a message with a batch.
     pub longest_batch_message: usize,
-    /// The time for which attempts go on to connect to a PE that refuses.
+    /// The time for which attempts to connect to a PE that refuses are repeated.
     pub connect_limit: Duration,
-    /// Longer transfers are cut.
+    /// Maximum number of bytes of a transfer. Longer ones are divided.
     pub max_bytes: usize,
-    /// Use completions that cover the target's memory, the fabric's order, and other atomic
-    /// operations of its own than compare-and-swap, where it has them.
+    /// Use optional features of the fabric: completions that cover the target's memory, its order,
+    /// and its atomic operations besides compare-and-swap.
     pub trust: bool,
 }
 
@@ -124,7 +127,8 @@ impl Default for Tuning {
     }
 }
 
-/// Bytes of all buffers for messages of peers, at most, and how many there are even so.
+/// Maximum number of bytes of all buffers for messages of peers, and the minimum number of buffers,
+/// which takes precedence.
 const RECEIVE_BYTES: usize = 128 << 10;
 const MIN_RECEIVES: usize = 16;
 
@@ -140,7 +144,7 @@ impl Tuning {
         Ok(Tuning { endpoints, connect_limit, ..usual })
     }
 
-    /// As far as a provider allows it.
+    /// Returns the limits reduced to those of a provider.
     pub(crate) fn over(&self, info: &FiInfo) -> Tuning {
         let longest_batch_message = self.longest_batch_message.min(info.longest_message());
         let longest_message = match info.streams() {
@@ -157,17 +161,18 @@ impl Tuning {
         }
     }
 
-    /// Returns the number of bytes of the longest data that a message brings.
+    /// Returns the maximum number of bytes of the data of a message.
     pub(crate) fn longest_data(&self) -> usize {
         self.longest_message - HEAD
     }
 
-    /// Returns the maximum number of bytes of a batch, and of the answers to one.
+    /// Returns the maximum number of bytes of a batch, and of its results.
     pub(crate) fn longest_batch(&self) -> usize {
         self.longest_batch_message - HEAD
     }
 
-    /// Returns limits so small that every operation has to wait, without trust, for tests.
+    /// Returns limits so small that every operation has to wait, without optional features, for
+    /// tests.
     pub fn tiny() -> Tuning {
         Tuning {
             depth: 4,

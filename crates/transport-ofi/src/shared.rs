@@ -1,8 +1,8 @@
-//! The state that all endpoints of a PE and its service thread share: the peers, the first loss,
-//! and the service for peers.
+//! The state that all wires of a PE and its service thread share: the peers, the registered
+//! segments, and the service.
 //!
-//! Locking: the service is only ever tried, except to open resources that must not be opened while
-//! it runs. This module does not know what endpoints issue.
+//! Locking: the lock of the service is only tried, except to open resources that must not be opened
+//! while the service runs. This module does not know what endpoints issue.
 
 use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
@@ -28,40 +28,40 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
 
-/// One PE's share in the fabric. Registrations and eps are dropped before the fabric.
+/// The fabric of this PE. Registrations and eps are dropped before the fabric.
 pub(crate) struct SharedState {
     /// The registrations of the segments. The service's ep outlives them.
     pub(crate) registrations: Mutex<Vec<Fid<fi::fid_mr>>>,
     pub(crate) replies: Arc<ReplyTable>,
-    /// The service's queue, to sleep on.
+    /// The completion queue of the service, to sleep on.
     pub(crate) cq: Arc<Cq>,
     pub(crate) fabric: Arc<Fabric>,
     pub(crate) local: NetworkPe<usize>,
-    /// This PE's address; its host's name goes into messages.
+    /// The address of this PE. Messages contain the name of its host.
     pub(crate) address: Address,
-    /// The socket address at which the own service listens, if it listens at one.
+    /// The socket address on which this PE's service listens, if there is one.
     socket: Option<SocketAddr>,
-    /// In every message of this job.
+    /// The tag in every message of this job.
     pub(crate) tag: u64,
-    /// Which atomic operations of its own the fabric has, where it carries them out.
+    /// The atomic operations that the fabric has, if it carries them out.
     pub(crate) native: Native,
     pub(crate) tuning: Tuning,
-    /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the
-    /// target's answer.
+    /// Maximum number of bytes of a put that is copied, and, below, of one whose call would
+    /// otherwise wait for the target.
     copies_up_to: usize,
     copies_before_waiting_up_to: usize,
-    /// With the descriptors of its further blocks, as numbers.
+    /// This PE's heap, with the descriptors of its further blocks as numbers.
     pub(crate) own_heap: OwnHeap<usize>,
     pub(crate) peers: Peers<Peer>,
-    /// The thread that polled so far sleeps elsewhere until a thread polls again: perhaps on a word
-    /// whose change wakes no thread.
+    /// The last thread that polled now sleeps elsewhere, perhaps on a word whose change wakes no
+    /// thread. False again when a thread polls.
     pub(crate) stopped_polling: AtomicBool,
     service: Mutex<Service>,
 }
 
 impl SharedState {
-    /// Returns the state of a PE with this service and this address. Segments have their
-    /// descriptors, as numbers; a heap in blocks has that of the first.
+    /// Returns the state of a PE with this service and this address. The data on a segment are its
+    /// descriptor as a number; a heap in blocks has that of the first block.
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
@@ -93,12 +93,13 @@ impl SharedState {
         })
     }
 
-    /// Does something with the service's ep while the service does not run.
+    /// Calls `act` with the service's ep while the service does not run.
     pub(crate) fn while_paused<T>(&self, act: impl FnOnce(&FiEndpoint) -> T) -> T {
         act(&lock(&self.service).ep)
     }
 
-    /// Serves peers, if no other thread does; returns whether there was work.
+    /// Serves peers on behalf of a thread that waits, if no other thread does. Returns true if
+    /// there was work.
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
         if self.stopped_polling.load(Ordering::Relaxed) {
             self.stopped_polling.store(false, Ordering::Relaxed);
@@ -112,7 +113,7 @@ impl SharedState {
         let Some(mut service) = try_lock(&self.service) else { return Ok(Served::Contended) };
         let worked = service.poll(&self.local, &self.peers);
         drop(service);
-        // The provider itself may have written to this PE's memory, which nothing signals.
+        // The provider itself may have written to this PE's memory, which is not signaled.
         self.local.host.arrived();
         match worked {
             Ok(true) => Ok(Served::Worked),
@@ -122,12 +123,12 @@ impl SharedState {
         }
     }
 
-    /// Returns true if replies wait to be sent, unless another thread serves.
+    /// Returns true if replies wait to be sent; false while another thread serves.
     pub(crate) fn has_backlog(&self) -> bool {
         try_lock(&self.service).is_some_and(|service| service.has_backlog())
     }
 
-    /// Records a failure, after which every operation fails. Returns the first loss.
+    /// Reports a failure as a loss. Returns the first loss, which may be another one.
     pub(crate) fn fail(&self, failure: &EpFailure) -> Error {
         let provider = &self.address.provider;
         match failure.pe {
@@ -141,23 +142,24 @@ impl SharedState {
         }
     }
 
-    /// Returns the address of a PE, as it published it.
+    /// Returns the address of a PE from its record.
     fn address_of(&self, pe: u32) -> Option<Address> {
         connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
     }
 
-    /// Puts to one PE, and atomic operations after them, arrive in order.
+    /// Returns true if the fabric keeps the order of puts to a PE, and of messages after them.
     pub(crate) fn keeps_order(&self) -> bool {
         self.fabric.info.ordered && self.local.amos == Amos::Software
     }
 
-    /// Returns the longest put that is copied when it starts, so that its source is free at once.
+    /// Returns the maximum number of bytes of a put that is copied when it starts, so that its
+    /// source may be reused at once.
     pub(crate) fn copy_up_to(&self, awaited: bool) -> usize {
         if awaited { self.copies_before_waiting_up_to } else { self.copies_up_to }
     }
 
-    /// Returns the descriptor of the registration that holds all of `memory`, if the fabric asks
-    /// for one.
+    /// Returns the descriptor of the registration that contains `memory`, if there is one and the
+    /// fabric asks for descriptors.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
         let asks = self.fabric.info.asks(fi::FI_MR_LOCAL);
@@ -175,11 +177,13 @@ impl SharedState {
         descriptor.filter(|_| at.offset + memory.nbytes as u64 <= block.end).copied()
     }
 
-    /// Checks a PE that has been silent for long. Returns an error if its process has ended.
+    /// Checks that the process of a PE that has been silent for long exists. Returns a failure if
+    /// it has ended.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
         let there = self.address_of(pe).and_then(|address| probe::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
-        // The own one shows whether the provider's names are such addresses.
+        // The check of this PE's own address shows whether the provider's names are addresses of
+        // listening sockets.
         if probe::listens(there) == Some(false) && probe::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
             return Err(EpFailure { pe: Some(pe), why });
@@ -187,7 +191,7 @@ impl SharedState {
         Ok(())
     }
 
-    /// Returns how much of a range at an address of a peer one key covers.
+    /// Returns how many bytes from the start of a peer's range one key covers.
     pub(crate) fn covered(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Covered, Error> {
         let Peer { keys, blocks, .. } = self.peers.get(pe)?;
         if at.offset + nbytes as u64 <= keys[at.segment as usize].nbytes {
@@ -196,28 +200,28 @@ impl SharedState {
         Ok(blocks.covered(at.offset))
     }
 
-    /// Returns a range at an address of a peer that was used, as the fabric has it, if one key
-    /// covers it.
+    /// Returns a range of a peer as libfabric addresses it, if the peer was used and one known key
+    /// covers the range.
     #[inline(always)]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         let peer = self.peers.known(pe)?;
         let end = at.offset.checked_add(nbytes as u64)?;
         let key = &peer.keys[at.segment as usize];
-        // A reference, which is in a register on the path of the key that the peer published.
+        // A reference to the key, so that it stays in a register in the usual case.
         let key = if end <= key.nbytes { key } else { key_of_block(peer, at, end)? };
         let address = key.base.wrapping_add(at.offset);
         Some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
     }
 
-    /// Some byte of a peer's, to be read for the sake of reading.
+    /// Returns any byte of a peer's memory that can be read.
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
         let peer = self.peers.known(Pe(pe))?;
         let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
         Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
     }
 
-    /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel
-    /// says that it may.
+    /// Sleeps until there may be an event, at most for `at_most`. Returns true if the kernel has
+    /// signaled one.
     pub(crate) fn sleep(&self, at_most: Duration) -> bool {
         match self.fabric.wait_object(&self.cq) {
             WaitObject::Ready => true,
@@ -236,7 +240,7 @@ impl SharedState {
     }
 }
 
-/// Returns the key of a further block of a peer's heap, if that covers a range.
+/// Returns the key of a further block of a peer's heap, if it is known and covers the range.
 #[cold]
 #[inline(never)]
 fn key_of_block(peer: &Peer, at: RemoteAddr, end: u64) -> Option<&SegmentKey> {

@@ -1,4 +1,5 @@
-//! The transport of one PE: opening, registering, connecting, leaving.
+//! The transport of one PE: opens a provider, registers segments, connects to the directory, and
+//! leaves the job.
 #![allow(unsafe_code)]
 
 use crate::choice;
@@ -28,26 +29,26 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// This PE's share in a fabric.
+/// The transport of this PE.
 struct Ofi {
     progress: Arc<Progress>,
     thread: ServiceThread<Progress>,
 }
 
-/// Returns the words of the job's secret: one is the tag of messages, one where keys begin.
+/// Returns words of the job's secret: one is the tag of messages, another the first key.
 fn words(secret: &[u8; 32]) -> [u64; 2] {
     let (words, _) = secret.as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }
 
-/// A provider that was opened: its domain and the service's ep in it.
+/// An opened provider: its domain and the service's ep.
 struct OpenedProvider {
     ep: FiEndpoint,
     native: Native,
     address: Address,
 }
 
-/// Opens an entry and closes it, where that is possible.
+/// Opens an entry and closes it, if that is safe.
 pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
     let fails_at_close = info.has(Quirk::FailsAtClose);
     let opened = opened(with, &Tuning::default(), list, info)?;
@@ -102,7 +103,7 @@ fn opened(
     Ok(OpenedProvider { ep, native, address })
 }
 
-/// Opens the transport with limits other than the usual ones.
+/// Opens the transport with these limits.
 ///
 /// # Errors
 /// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
@@ -274,7 +275,7 @@ impl Ofi {
         &self.progress.shared
     }
 
-    /// Registers memory of a segment; its descriptor, and what peers need.
+    /// Registers memory of a segment. Returns its descriptor, and what peers need.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.

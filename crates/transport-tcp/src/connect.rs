@@ -1,4 +1,5 @@
-//! Connecting to a peer: to which of its addresses, how often, and for how long.
+//! Connects to a peer: tries its addresses, repeats refused attempts, and words the reason of a
+//! failure.
 
 use crate::proto::{
     Address, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
@@ -14,20 +15,20 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Limit of one attempt in the first round, if a peer has several addresses: one that does not
-/// answer must not delay the next.
+/// The limit of an attempt in the first round, if a peer has several addresses: an address that
+/// does not answer must not delay the next.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
-/// Limit of one attempt in later rounds.
+/// The limit of an attempt in later rounds.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// Longest limit of an attempt, with a peer whose host answers for it.
+/// The longest limit of an attempt, to a peer that is silent although its host accepts connections.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
 
-/// Why there is no connection.
+/// Why no connection was made.
 #[derive(Debug)]
 pub(crate) enum ConnectRefusal {
-    /// This PE lacks what it takes.
+    /// This PE cannot connect.
     Own(String),
-    /// The peer, or the path to it.
+    /// The peer refuses, or there is no path to it.
     Peer(String),
 }
 
@@ -35,13 +36,13 @@ pub(crate) enum ConnectRefusal {
 enum ConnectFailure {
     Socket(io::Error),
     Peer(HandshakeViolation),
-    /// Its host took the connection, but the PE does not speak: it may be stopped.
+    /// The host has accepted the connection, but the PE does not answer: it may be stopped.
     Silent,
 }
 
 impl ConnectFailure {
-    /// Returns true if the peer has closed the connection. A connection that it closes before it
-    /// has read everything is reset.
+    /// Returns true if the peer has closed the connection. A connection with unread data is reset
+    /// then.
     fn is_hang_up(&self) -> bool {
         let ConnectFailure::Socket(error) = self else { return false };
         matches!(
@@ -98,10 +99,10 @@ impl fmt::Display for ConnectFailure {
     }
 }
 
-/// Returns an error of connecting, with its cause where the kernel names it.
+/// Returns the text of an error of connecting, with the cause if the kernel names it.
 fn explained(error: &io::Error) -> String {
     match error.kind() {
-        // The last one is a route that the administrator has blocked.
+        // `InvalidInput` stands for a route that the administrator has blocked.
         ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput => {
             let down = no_address::down();
             let of_own = match down.is_empty() {
@@ -122,7 +123,8 @@ fn explained(error: &io::Error) -> String {
 }
 
 /// Returns an authenticated connection to PE `target`, or the reason why there is none. Returns
-/// `None` if there is another one, as the target or `may_stop` says.
+/// `None` if the target defers, since it connects itself, or if `may_stop` returns true after a
+/// round.
 pub(crate) fn connect(
     secret: [u8; 32],
     me: Pe,
@@ -159,11 +161,12 @@ pub(crate) fn connect(
             return Ok(None);
         }
         if silent {
-            // A stopped PE goes on some day, so there is no deadline for it.
+            // A stopped PE may be continued at any time, so there is no deadline.
             limit = LONGEST_ATTEMPT.min(limit * 2);
             continue;
         }
-        // A PE that hangs up exists. It may lack descriptors, and reports that itself if it lasts.
+        // A PE that hangs up exists. It may lack descriptors, and reports that itself if this
+        // lasts.
         let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
         let now = Instant::now();
         if !attempts.refused(now, longest) {
@@ -205,7 +208,7 @@ fn attempt(
     Ok(Some(stream))
 }
 
-/// Converts the error of a read that timed out to one of a silent peer.
+/// Returns the failure for the error of a read; a timeout means a silent peer.
 fn or_silent(error: io::Error) -> ConnectFailure {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => ConnectFailure::Silent,

@@ -1,4 +1,5 @@
-//! Which interfaces of this machine a job's sockets use, and why not the others: for users.
+//! The diagnosis for users: which interfaces of this machine a job's sockets use, and why not the
+//! others.
 
 use crate::found;
 use crate::settings::INTERFACE;

@@ -1,4 +1,4 @@
-//! The establishment of one connection between two PEs if either connects, or both at once.
+//! Ensures that two PEs have one connection, if either connects or both at once.
 //!
 //! A PE that connects sends a claim; the peer answers with a welcome or a deferral. Of two PEs that
 //! connect to each other at once, the lower one defers the claim of the higher one, and the higher
@@ -24,7 +24,7 @@ pub(crate) struct Establishment {
 }
 
 impl Establishment {
-    /// Returns true if a thread that wants to connect should do so.
+    /// Returns true if the calling thread, which needs a connection, is to connect.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let should = !self.is_reserved()
             && !self.connecting

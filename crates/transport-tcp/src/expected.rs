@@ -1,28 +1,28 @@
-//! Predicts which peer sends next. Collectives and loops repeat themselves, so the peer that
-//! followed the last one before is expected to follow it again.
+//! Predicts which peer sends next. Collectives and loops repeat themselves, so the peer that sent
+//! after the last sender before is expected to do so again.
 
 use rushmem_transport::Pe;
 
 /// The maximum length of a repeated pattern.
 const REMEMBERED: usize = 16;
-/// The number of turns of which one looks at all peers, whatever the others found: a peer that
-/// polls a word of this PE sends as often as it is answered.
+/// One in this number of turns polls all peers, whatever the prediction: a peer that polls a word
+/// of this PE sends as often as it is answered.
 const TURNS: u32 = 32;
-/// Right predictions in a row from which the next one is relied on. A peer that is not foreseen
-/// waits for a turn in which one looks at all: where peers send at random, that costs more than it
-/// saves.
+/// The number of right predictions in a row after which the next one is used. Another peer that
+/// sends then waits for a turn that polls all, which costs more than a prediction saves if peers
+/// send at random.
 const RELIABLE: u32 = 3;
 
-/// The peers from which something came last, in a ring.
+/// The last senders, in a ring, and the prediction.
 #[derive(Default)]
 pub(crate) struct Expected {
     peers: [Option<Pe>; REMEMBERED],
-    /// The place of the last one.
+    /// The index of the last sender.
     last: usize,
     next: Option<Pe>,
-    /// The predictions that were right since the last wrong one.
+    /// The number of right predictions since the last wrong one.
     n_right: u32,
-    /// Turns since all were looked at.
+    /// Turns since all peers were polled.
     turns: u32,
 }
 
@@ -30,7 +30,7 @@ impl Expected {
     /// Records that data arrived from a peer.
     pub(crate) fn came_from(&mut self, pe: Pe) {
         self.n_right = if self.next == Some(pe) { self.n_right.saturating_add(1) } else { 0 };
-        // The ring still has the peer that followed this one where this one was found before.
+        // The predicted peer is the one that followed this one in the ring before.
         let before = (0..REMEMBERED - 1)
             .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
             .find(|&at| self.peers[at] == Some(pe));
@@ -39,8 +39,7 @@ impl Expected {
         self.next = before.and_then(|at| self.peers[(at + 1) % REMEMBERED]);
     }
 
-    /// Returns the peer from which something is likely to come, to look at it alone in this turn;
-    /// `None` if all are to be looked at.
+    /// Returns the only peer to poll in this turn, or `None` if all are to be polled.
     pub(crate) fn alone(&mut self) -> Option<Pe> {
         self.turns = (self.turns + 1) % TURNS;
         self.next.filter(|_| self.turns != 0 && self.n_right >= RELIABLE)

@@ -1,4 +1,5 @@
-//! The addresses of this machine on which a PE listens, and the order in which a peer tries them.
+//! Finds the addresses of this machine on which a PE listens, and the order in which a peer tries
+//! them.
 
 use crate::no_address;
 use crate::proto::MAX_ADDRESSES;
@@ -7,9 +8,9 @@ use rushmem_transport::Error;
 use rushmem_transport::machine::descriptors::ran_out;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-/// Returns the addresses to listen on: loopback alone for a job on one machine, else those of the
-/// interfaces named in `chosen` (a list with commas), else all that other machines may reach, those
-/// of the interface `near` before the others: peers try them in this order.
+/// Returns the addresses to listen on, in the order in which peers try them: loopback alone for a
+/// job on one machine; otherwise those of the interfaces in `chosen`, a list with commas; otherwise
+/// all that other machines may reach, those of the interface `near` first.
 pub(crate) fn own(
     one_machine: bool,
     chosen: Option<&str>,
@@ -67,8 +68,8 @@ fn pick(all: &[Interface], chosen: Option<&str>, near: Option<&str>) -> Vec<IpAd
 }
 
 /// Returns a peer's addresses in the order to try them: first those on a network of this machine,
-/// then others to which there is a route, and last those that are this machine's own, since many
-/// machines give the same address to a bridge for containers. What has no route is left out.
+/// then others with a route, and last those that this machine itself has, since many machines give
+/// the same address to a bridge for containers. Leaves out addresses without a route.
 pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
         return vec![*only];
@@ -89,8 +90,8 @@ fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     }
 }
 
-/// Returns true if the kernel knows a route, as far as it can be queried: connecting a datagram
-/// socket sends nothing.
+/// Returns true if the kernel knows a route to an address. Connecting a datagram socket queries it,
+/// and sends nothing.
 fn routed(address: SocketAddr) -> bool {
     let any: IpAddr = match address.is_ipv4() {
         true => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,18 +1,19 @@
-//! Measures for how long a host has owed an answer, from samples of its connection.
+//! Measures how long a host has been silent although it owes an answer, from samples of a
+//! connection.
 //!
-//! The kernel reports when it last received from the host. On a connection that was idle, that may
-//! be long before an answer was expected, so silence counts at most from the first sample that
+//! The kernel reports when it last received from the host. On a connection that was idle, this may
+//! be long before an answer was expected. So silence counts at most from the first sample that
 //! found an answer missing.
 
 use std::time::{Duration, Instant};
 
-/// Since when every look found that an answer is owed.
+/// The time of the first of the samples in a row that found an answer missing.
 #[derive(Default)]
 pub(crate) struct PeerHeartbeat(Option<Instant>);
 
 impl PeerHeartbeat {
-    /// Looks again: `silence` is what the kernel says, `None` when it awaits nothing. Returns for
-    /// how long the host has been silent although it owes an answer.
+    /// Adds a sample: `silence` is the time since the kernel has received from the host, `None` if
+    /// it awaits nothing. Returns how long the host has been silent although it owes an answer.
     pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
         let Some(silence) = silence else {
             self.0 = None;

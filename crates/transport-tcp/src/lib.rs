@@ -4,29 +4,28 @@
 //! software: puts and gets are copies, atomic operations are the CPU's. A thread that waits polls
 //! the sockets; while none does, a service thread serves peers.
 //!
-//! - `transport` and `wire` implement the traits of `rushmem-transport`, whose engine (`origin`)
-//!   orders, batches and completes what contexts issue;
-//! - `progress` is the driver of the service thread; `service` serves peers, and `expected`
-//!   predicts which of them sends next; `events` wakes threads that sleep;
-//! - `network` is what wires share: `shared`, with the peers and the connections to them, and the
-//!   service; `connect` makes connections, and `establishment` ensures that two PEs have only one;
-//! - `receiving` has what connections receive into;
-//! - `connection` is one end of a connection: `requests` has those of this PE, `target` carries out
-//!   those of the peer, `send_queue` has what is to be sent, `heartbeat` measures silence,
-//!   `low_water` says when a sleeping thread learns of what comes;
-//! - `whole_words` writes what is received word by word, from the buffers of `bounce`; `whole_body`
-//!   keeps what is used as a whole;
-//! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
-//!   sets the options of all of them;
+//! - `transport` and `wire` implement the traits of `rushmem-transport`, whose `engine` orders,
+//!   batches and completes the operations of contexts;
+//! - `progress` is the driver of the service thread; `service` serves peers, `expected` predicts
+//!   which peer sends next, and `events` wakes threads that sleep;
+//! - `network` is the state that all wires share: `shared` has the peers and the connections to
+//!   them; `connect` makes connections, and `establishment` ensures that two PEs have only one;
+//! - `receiving` is what connections need to receive: segments, replies, buffers;
+//! - `connection` is one end of a connection: `requests` has the requests of this PE, `target`
+//!   carries out those of the peer, `send_queue` has the data to send, `heartbeat` measures silence,
+//!   and `low_water` sets how much must arrive before a sleeping thread wakes;
+//! - `whole_words` writes received data word by word, from the buffers of `bounce`; `whole_body`
+//!   collects a body that is used as a whole;
+//! - `unauthenticated` is a connection whose other end has not proved its identity yet, and `socket`
+//!   sets the options of all sockets;
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `found` finds the addresses of this machine, `no_address` says why an interface has none, and
-//!   `diagnosis` which of them a job uses; `settings` has the limits and variables, `sys` the
-//!   system calls.
+//!   `diagnosis` reports them; `settings` has the limits and variables, `sys` the system calls.
 //!
-//! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
-//! connection that breaks ends the job); it does not use the kernel's zero-copy sends. A child
-//! of `fork` that executes no other program inherits the sockets: it must not use the library, and
-//! while it lives only the launcher reports its parent's death to peers.
+//! Limits: connections are not encrypted, and only the handshake is signed. A connection that breaks
+//! ends the job. The kernel's zero-copy sends are not used. A child of `fork` that executes no other
+//! program inherits the sockets: it must not use the library, and while it lives only the launcher
+//! reports its parent's death to peers.
 
 mod bounce;
 mod connect;

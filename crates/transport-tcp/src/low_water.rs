@@ -1,19 +1,20 @@
-//! The number of bytes that must have come before the kernel reports them to threads that sleep.
+//! The low-water mark of a socket: the number of bytes that must have arrived before the kernel
+//! wakes threads that sleep.
 //!
-//! On a slow network each packet of a long body would wake a thread of the library, which costs the
-//! program more of its CPU than the copy of the bytes. What waits in the kernel is never all that
-//! is awaited: at most the rest of the body.
+//! On a slow network each packet of a long body would wake the service thread, which costs the
+//! program more CPU time than the copy of the bytes. The mark never exceeds the rest of the body,
+//! so the last bytes are always reported.
 
 use crate::sys;
 use rushmem_transport::thread::is_service;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Bytes of a body that are reported together: few wakes for a long body, and a fraction of the
-/// kernel's buffer, so that the peer can send more meanwhile.
+/// The mark for long bodies. It leads to few wakes, and is a fraction of the kernel's buffer, so
+/// that the peer can send more meanwhile.
 const AT_ONCE: usize = 32 << 10;
 
-/// The number that the kernel has.
+/// The mark that is set.
 pub(crate) struct LowWater(usize);
 
 impl Default for LowWater {

@@ -1,4 +1,4 @@
-//! The network as the wires of this PE use it: the connections to peers, and what serves these.
+//! The network of this PE, which all its wires share: the connections to peers and the service.
 
 use crate::service::Service;
 use crate::shared::SharedState;
@@ -11,15 +11,15 @@ use std::sync::Mutex;
 /// unless PEs outnumber the CPUs.
 const POLLS_PER_MESSAGE: u64 = 8;
 
-/// One PE's share in the network.
+/// The connections to peers and the service.
 pub(crate) struct Network {
     pub(crate) shared: SharedState,
     pub(crate) service: Mutex<Service>,
 }
 
 impl Network {
-    /// Sends what was held back and serves peers, if no other thread does, by a thread that waits.
-    /// Returns true if there was work for peers.
+    /// Sends queued data and serves peers, unless another thread does, on behalf of a thread that
+    /// waits. Returns true if there was work for peers.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         let (shared, state) = (&self.shared, &self.shared.local().state);
         state.polled();

@@ -1,26 +1,26 @@
-//! Why an interface of this machine gives a job no address, with the remedy.
+//! Says why an interface of this machine gives a job no address, with the remedy.
 //!
-//! The interfaces are those of the network namespace of this process. Not those of `/sys/class/net`,
-//! which may belong to another one.
+//! The interfaces are those of the network namespace of this process, not those of
+//! `/sys/class/net`, which may belong to another namespace.
 #![allow(unsafe_code)]
 
 use if_addrs::Interface;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_uint};
 
-/// Returns the interfaces of this machine, and those that `all` has besides: those with addresses.
+/// Returns the interfaces of this machine, and those in `all`, which have addresses.
 pub(crate) fn names(all: &[Interface]) -> Vec<String> {
     let mut names = flags();
     names.extend(all.iter().map(|interface| (interface.name.clone(), 0)));
     names.into_keys().collect()
 }
 
-/// Returns those of this machine that are down.
+/// Returns the interfaces of this machine that are down.
 pub(crate) fn down() -> Vec<String> {
     flags().into_iter().filter(|(_, flags)| !is_up(*flags)).map(|(name, _)| name).collect()
 }
 
-/// Returns the reason why none of the addresses in `all` is a usable one of interface `name`.
+/// Returns the reason why `all` has no usable address of interface `name`.
 pub(crate) fn why(all: &[Interface], name: &str) -> String {
     let own: Vec<String> = all
         .iter()
@@ -42,7 +42,7 @@ fn is_up(flags: c_uint) -> bool {
     flags & libc::IFF_UP as c_uint != 0
 }
 
-/// Returns the flags of each interface, also of those without addresses. Nothing if the kernel
+/// Returns the flags of each interface, also of those without addresses. Returns none if the kernel
 /// does not list them.
 fn flags() -> BTreeMap<String, c_uint> {
     let mut first = std::ptr::null_mut();

@@ -1,5 +1,5 @@
-//! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the
-//! service thread (`progress::service_thread`).
+//! What makes progress on the sockets of this PE: threads that wait in the library, and the service
+//! thread.
 
 use crate::network::Network;
 use crate::wire::TcpWire;
@@ -12,7 +12,7 @@ use rushmem_transport::thread::try_lock;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-/// One PE's share in the network, with what issues.
+/// The network of this PE and its issuers.
 pub(crate) struct Progress {
     pub(crate) issuers: Issuers<TcpWire>,
     pub(crate) network: Network,

@@ -1,13 +1,12 @@
 //! The wire format and its state machines, without sockets, memory or time.
 //!
-//! Two PEs have one connection, which either may use as an origin and as a target: each end sends
-//! requests and, between them, replies to those of the other. It begins with a handshake in which
-//! both prove that they know the job's secret; after that come frames of a 16-byte head,
-//! little-endian, and a bounded body. Requests are carried out in the order of the stream and
-//! answered in that order, so the n-th answer needs no name, and an answer to one request
-//! acknowledges all before it.
+//! Two PEs have one connection: each end sends requests and, between them, replies to the requests
+//! of the other. The connection begins with a handshake in which both ends prove that they know the
+//! job's secret. Frames follow, each with a 16-byte head, little-endian, and a body of bounded
+//! length. Requests are carried out and answered in the order of the stream, so a reply need not
+//! name its request, and it acknowledges all earlier requests.
 //!
-//! No length that a peer sends decides how much is allocated here.
+//! No length that a peer sends determines how much memory is allocated.
 
 mod address;
 mod frame;

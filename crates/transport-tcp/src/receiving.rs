@@ -1,4 +1,4 @@
-//! This PE, as what its connections receive needs it.
+//! The state of this PE that its connections need to receive.
 
 use crate::bounce::BounceBuffers;
 use crate::settings::LIMITS;
@@ -6,18 +6,19 @@ use rushmem_transport::engine::{NetworkPe, ReplyTable};
 use rushmem_transport::{Amos, Open};
 use std::io;
 
-/// Memory, acknowledgments and replies of this PE, which connections receive.
+/// The segments and acknowledgments of this PE, the replies to its requests, and buffers to receive
+/// into.
 pub(crate) struct ReceivingPe {
     pub(crate) local: NetworkPe,
-    /// The replies to the requests of its wires.
+    /// The replies to the requests of this PE's origins.
     pub(crate) replies: ReplyTable,
     pub(crate) buffers: BounceBuffers,
 }
 
 impl ReceivingPe {
-    /// Returns a PE that is opened with these arguments, on a machine of this name.
+    /// Returns the state of a PE that is opened with these arguments, on host `own_host`.
     pub(crate) fn new(open: &Open, own_host: String) -> io::Result<ReceivingPe> {
-        // Peers' operations are this CPU's.
+        // This CPU carries out the operations of peers.
         let open = Open { amos: Amos::Software, ..open.clone() };
         Ok(ReceivingPe {
             local: NetworkPe::new(&open, own_host, &LIMITS)?,
@@ -26,7 +27,7 @@ impl ReceivingPe {
         })
     }
 
-    /// Returns PE 0 of a job of two, whose memory is still to be registered.
+    /// Returns PE 0 of a job of two, without registered memory.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn for_tests() -> ReceivingPe {
         struct LoneHost;

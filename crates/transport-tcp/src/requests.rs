@@ -1,4 +1,4 @@
-//! The requests that all origins of this PE send to one peer, and the destinations of the answers.
+//! The requests of all origins of this PE to one peer, and the destinations of the answers.
 #![allow(unsafe_code)]
 
 use crate::proto::{ExpectedReply, Ledger, ReplyFrame, RequestFrame};
@@ -12,21 +12,21 @@ use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr, mem};
 
-/// The maximum number of unanswered batches that request answers. It keeps the answers that wait at
-/// the target below the size at which the target refuses the peer.
+/// Maximum number of unanswered batches with results. It keeps the replies that are queued at the
+/// target below the limit at which the target refuses this PE.
 const MAX_ANSWERED: usize = 8;
 
 /// The destination of an answer. Its memory stays valid until the answer has arrived or the
 /// connection is closed.
 #[derive(Clone, Copy)]
 enum To {
-    /// Memory of this PE alone, or that no other thread reads meanwhile.
+    /// Memory that no other thread or PE reads meanwhile.
     Private(LocalBuf),
-    /// Memory that others may read meanwhile.
+    /// Memory that other threads or PEs may read meanwhile.
     Shared(LocalBuf),
-    /// The origin that a reply names.
+    /// The origin that the reply names.
     Origin,
-    /// The origin that a reply with the answers to a batch names.
+    /// The origin that the reply names, with the results of a batch.
     OriginOfBatch,
     Nowhere,
 }
@@ -38,9 +38,9 @@ unsafe impl Send for To {}
 pub(crate) struct Requests {
     pub(crate) queue: SendQueue,
     ledger: Ledger<To>,
-    /// The number of unanswered batches that request answers.
+    /// The number of unanswered batches with results.
     n_answered_batches: usize,
-    /// Writes the words of the answer that is being received into memory that others read.
+    /// Writes the answer that is being received to memory that others may read.
     words: WholeWords,
     /// The reply that is being received.
     reply: WholeBody,
@@ -65,20 +65,21 @@ impl Requests {
             && self.n_answered_batches < MAX_ANSWERED
     }
 
-    /// Returns true if enough bytes wait that they should be sent now.
+    /// Returns true if enough bytes are queued to be sent at once.
     pub(crate) fn is_full(&self, tuning: &Tuning) -> bool {
         self.queue.own_bytes() >= tuning.send_at
     }
 
-    /// Returns the number of the last request that is known to be done.
+    /// Returns the number of the last acknowledged request.
     pub(crate) fn acked(&self) -> u64 {
         self.ledger.acked()
     }
 
-    /// Appends a put, whose words may be written `in_parts`; returns its number.
+    /// Queues a put, and returns its number. Its words may be torn if `in_parts`.
     ///
     /// # Safety
-    /// The source is valid for reads: during the call when `copy`, else until it is sent.
+    /// The source is valid for reads, during the call if it is copied (`copy`), otherwise until it
+    /// is sent.
     pub(crate) unsafe fn put(
         &mut self,
         dest: RemoteAddr,
@@ -97,7 +98,7 @@ impl Requests {
         self.ledger.issue()
     }
 
-    /// Appends a get, whose words may be read `in_parts`; returns its number. Others may read
+    /// Queues a get, and returns its number. Its words may be torn if `in_parts`. Others may read
     /// `dest` meanwhile if it `is_shared`.
     ///
     /// # Safety
@@ -114,10 +115,10 @@ impl Requests {
         self.ledger.expect(ExpectedReply::Data(nbytes), to)
     }
 
-    /// Appends a message, with a copy of its payload.
+    /// Queues a message with a copy of its payload.
     ///
     /// # Safety
-    /// Data are valid for reads.
+    /// The payload's data are valid for reads.
     pub(crate) unsafe fn message(&mut self, request: &Request, payload: Payload<'_>) {
         let (is_batch, nbytes) = match &payload {
             Payload::Batch(batch) => (true, batch.len()),
@@ -142,7 +143,7 @@ impl Requests {
         self.ledger.expect(ExpectedReply::Message, to);
     }
 
-    /// Requests an acknowledgment that covers `seq`, unless an expected answer does.
+    /// Requests an acknowledgment that covers request `seq`, unless an expected answer does.
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.queue.push(&RequestFrame::Sync.encode());
@@ -150,7 +151,7 @@ impl Requests {
         }
     }
 
-    /// Returns the destination of the body of a `Data` reply, if the kernel may write there. Fails
+    /// Returns the destination of the body of a `Data` reply, if the kernel may write to it. Fails
     /// if the reply is not the next expected answer.
     pub(crate) fn private_destination(
         &self,
@@ -163,15 +164,14 @@ impl Requests {
         }
     }
 
-    /// Completes a reply whose whole body has arrived at its destination.
+    /// Completes the request of a reply whose whole body was delivered.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
         let to = self.ledger.complete(reply)?;
         self.n_answered_batches -= usize::from(matches!(to, To::OriginOfBatch));
         Ok(())
     }
 
-    /// Delivers an answer of the peer `pe`. If it has a body, `bytes` are a part of the body, which
-    /// begins at the offset `done`.
+    /// Delivers a reply of peer `pe`. `bytes` are the part of the body from offset `done` on.
     pub(crate) fn take(
         &mut self,
         (receiving, pe): (&ReceivingPe, Pe),
@@ -205,7 +205,7 @@ impl Requests {
     }
 }
 
-/// Adds a reply of a peer to the replies of the origin that it names.
+/// Passes a reply of a peer to the origin that it names.
 fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violation> {
     let (head, answers) = body.split_at_checked(REPLY).ok_or(Violation::Unknown("reply"))?;
     let reply = Reply::decode(head).map_err(|_| Violation::Unknown("reply"))?;
@@ -215,7 +215,7 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
     receiving.replies.replied(&receiving.local.acks, reply, answers)
 }
 
-/// Copies received bytes, in whole words, to the start of a destination that has as many or more.
+/// Copies received bytes to the start of a destination. No word is torn.
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
     // SAFETY: within a destination that is valid until its request is answered.

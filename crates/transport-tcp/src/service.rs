@@ -1,8 +1,8 @@
-//! Serves this PE's peers: accepts connections, and receives from links that have events.
+//! The service: accepts connections of peers, and receives from the links that have events.
 //!
-//! One thread at a time does so. In most turns only the link on which something is expected is
-//! read, since asking the kernel which of all sockets has an event costs more than asking one. This
-//! module does not know which thread polls.
+//! One thread at a time uses it. Most turns only read the link from which data are expected, since
+//! asking the kernel which of all sockets has an event costs more than reading one. This module
+//! does not decide which thread polls.
 
 use crate::expected::Expected;
 use crate::proto::{Acceptor, HandshakeAnswer};
@@ -24,25 +24,26 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Connections accepted in one turn.
+/// Maximum number of connections accepted in one turn.
 const ACCEPTS: usize = 16;
-/// Events taken in one turn.
+/// Maximum number of events handled in one turn.
 const EVENTS: usize = 64;
 
-/// The target's side of this PE.
+/// What serves the peers of this PE.
 pub(crate) struct Service {
     listeners: Vec<TcpListener>,
-    /// Accepting failed: no connection is accepted until the next round.
+    /// The listeners are not watched: at the start, and from a failure to accept until the next
+    /// round.
     muted: bool,
-    /// Since when no connection could be accepted although one waited.
+    /// When accepting began to fail although a connection waited.
     refusing: Option<Instant>,
-    /// Connections by the numbers of their descriptors.
+    /// Connections in their handshake, by the numbers of their descriptors.
     unauthenticated: HashMap<u32, Unauthenticated>,
     reserved: HashMap<u32, Reserved>,
     expected: Expected,
 }
 
-/// A peer's connection that it may use, until its first request has come.
+/// A connection that a peer may use, until its first request has arrived.
 struct Reserved {
     socket: TcpStream,
     pe: Pe,
@@ -69,7 +70,7 @@ impl Service {
     pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
         if let Some(pe) = self.expected.alone() {
             let worked = self.serve(shared, pe);
-            // The next turn is a pass of the scheduler away where PEs share CPUs.
+            // Where PEs share CPUs, the next turn comes only after the other PEs have run.
             if worked || !shared.local().state.oversubscribed() {
                 return worked;
             }
@@ -77,7 +78,8 @@ impl Service {
         self.poll_all(shared) == Served::Worked
     }
 
-    /// Looks at everything. Events of a link on which another thread works are left to that thread.
+    /// Polls all sockets once. Events of a link that another thread is using are left to that
+    /// thread.
     pub(crate) fn poll_all(&mut self, shared: &SharedState) -> Served {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; EVENTS];
@@ -136,13 +138,13 @@ impl Service {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(e) => {
-                    // Out of descriptors or memory, which the kernel also reports without a new
-                    // peer.
+                    // No descriptors or memory are left. The kernel reports this also if no
+                    // connection waits.
                     if !is_waiting(&self.listeners[number as usize]) {
                         self.refusing = None;
                         return;
                     }
-                    // Make room, and do not ask again at once.
+                    // Make room, and do not try again at once.
                     self.drop_oldest(shared.tuning.round);
                     self.mute(shared);
                     let since = *self.refusing.get_or_insert_with(Instant::now);
@@ -168,7 +170,7 @@ impl Service {
         };
         let n_pes = shared.peers.n_pes() as u32;
         let acceptor = Acceptor::new(shared.secret, shared.local().me.0, n_pes, nonce);
-        // A peer that cannot be greeted is gone.
+        // A peer to which the greeting cannot be sent is gone.
         if let Ok(connection) = Unauthenticated::greet(socket, acceptor) {
             let number = number_of(&connection.socket);
             let token = EventData::new_u64(Token::Unauthenticated(number).into());
@@ -178,7 +180,7 @@ impl Service {
         }
     }
 
-    /// Drops the oldest unauthenticated connection, if it is older than that.
+    /// Drops the oldest unauthenticated connection, if it is older than `age`.
     fn drop_oldest(&mut self, age: Duration) {
         let all =
             self.unauthenticated.iter().map(|(number, connection)| (connection.since, *number));
@@ -201,12 +203,12 @@ impl Service {
         }
     }
 
-    /// Answers a peer that has proved itself.
+    /// Answers a peer that has proved its identity.
     fn answer(&mut self, shared: &SharedState, pe: Pe, connection: Unauthenticated) {
         let Some(answer) = shared.answer(pe) else { return };
         let is_reserved = answer == HandshakeAnswer::Welcome;
         if is_reserved {
-            // A peer that claims again has given up the connection before.
+            // A peer that claims again has given up its last connection.
             self.reserved.retain(|_, reserved| reserved.pe != pe);
         }
         let answered = connection.answer(answer).and_then(|socket| {
@@ -227,7 +229,8 @@ impl Service {
         }
     }
 
-    /// Checks whether the peer uses the connection that was reserved for it, or has given it up.
+    /// Opens the connection that was reserved for a peer if the peer has sent on it, or frees it if
+    /// the peer has closed it.
     fn look_at_reserved(&mut self, shared: &SharedState, number: u32) {
         let Some(reserved) = self.reserved.get(&number) else { return };
         let looked = sys::look(&reserved.socket);
@@ -246,18 +249,18 @@ impl Service {
     fn mute(&mut self, shared: &SharedState) {
         self.muted = true;
         for listener in &self.listeners {
-            // It is watched.
+            // This fails only for a socket that is not watched.
             let _ = epoll::delete(&shared.epoll, listener);
         }
     }
 
-    /// Accepts connections, at the start and after a failure.
+    /// Watches the listeners again, so that connections are accepted.
     pub(crate) fn unmute(&mut self, shared: &SharedState) -> rustix::io::Result<()> {
         if self.muted {
             for (number, listener) in self.listeners.iter().enumerate() {
                 let token = EventData::new_u64(Token::Listener(number as u32).into());
                 match epoll::add(&shared.epoll, listener, token, EventFlags::IN) {
-                    // It was added in an earlier round, in which another one failed.
+                    // Added in an earlier round, in which another listener failed.
                     Err(Errno::EXIST) => {}
                     added => added?,
                 }
@@ -267,19 +270,19 @@ impl Service {
         Ok(())
     }
 
-    /// Drops unauthenticated connections that took too long, and reports silent hosts as lost;
-    /// called in every round.
+    /// Drops unauthenticated connections whose time is over, and reports the loss of PEs on silent
+    /// hosts. Called in every round.
     pub(crate) fn look_around(&mut self, shared: &SharedState) {
         let now = Instant::now();
         let limit = shared.tuning.handshake_limit;
         self.unauthenticated.retain(|_, connection| now.duration_since(connection.since) <= limit);
-        // The next round makes another attempt.
+        // If it fails, the next round tries again.
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
             if let Some(PeerLink::Open(connection)) = link.as_deref_mut() {
-                // Also where no answer is due: what is not acknowledged by the kernel there never
-                // arrives if the host is gone.
+                // This includes data that need no answer: if the host is gone, its kernel never
+                // acknowledges them.
                 let silence = sys::silence(&connection.socket);
                 let silence = connection.heartbeat.look(silence, now);
                 drop(link);
@@ -291,7 +294,7 @@ impl Service {
         }
     }
 
-    /// Accepts no more connections.
+    /// Ends the acceptance of connections.
     pub(crate) fn leave(&mut self) {
         self.listeners.clear();
         self.unauthenticated.clear();
@@ -306,8 +309,8 @@ fn is_waiting(listener: &TcpListener) -> bool {
     !fds[0].revents().is_empty()
 }
 
-/// Reports that a connection was closed by an error. If this PE is the cause, it reports the error
-/// itself, since the peer would only report a loss.
+/// After an error on a connection that is not open yet: reports that this PE cannot use its
+/// network, if this PE is the cause.
 fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         let why = DESCRIPTORS.explain(error);

@@ -1,5 +1,5 @@
-//! The environment variables that this provider reads, how its threads poll and sleep, and its
-//! other limits, which tests make tiny.
+//! The environment variables of this provider, how its threads poll and sleep, and its other
+//! limits, which tests reduce.
 
 use crate::proto::MAX_DATA;
 use rushmem_transport::Setting;
@@ -19,13 +19,13 @@ pub(crate) const ALL: &[Setting] = &[Setting {
               default any that has a route",
 }];
 
-/// A connection.
+/// The descriptors of a connection.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 
-/// A waiter spins for about a hundred microseconds, since each poll is a system call or two; every
-/// event that may end its wait also ends its sleep. A thread that polls 25 times within the
-/// shortest sleep of the service thread, or a quarter as often in longer ones, waits; others
-/// compute and rarely call the library.
+/// A waiter spins for about a hundred microseconds, since each poll is one or two system calls;
+/// every event that may end its wait also ends its sleep. Threads that poll 25 times within the
+/// shortest sleep of the service thread, or a quarter as often in longer ones, count as waiting;
+/// others compute and rarely call the library.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),
@@ -40,37 +40,39 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// The maximum length of transfers that are copied and may wait to be sent with others.
+    /// Maximum number of bytes of transfers that are copied, to be sent with others.
     pub copy_up_to: usize,
-    /// Copied bytes that wait on a connection leave when they are this many.
+    /// The number of queued copied bytes at which they are sent.
     pub send_at: usize,
-    /// Most bytes of a batch.
+    /// Maximum number of bytes of a batch.
     pub batch: usize,
-    /// Most bytes of a batch in a session.
+    /// Maximum number of bytes of a batch in a session.
     pub session_batch: usize,
-    /// Messages of an origin to a PE that are not acknowledged, at most.
+    /// Maximum number of unacknowledged messages of an origin to a PE.
     pub window: u32,
-    /// No more copied bytes than about this wait on a connection.
+    /// Approximate maximum number of queued copied bytes of a connection.
     pub max_waiting_bytes: usize,
-    /// No more transfers by reference than this wait on a connection.
+    /// Maximum number of queued transfers by reference of a connection.
     pub max_waiting_transfers: usize,
-    /// The maximum number of requests without an answer on a connection.
+    /// Maximum number of unanswered requests of a connection.
     pub max_unanswered: usize,
     /// Bytes of the kernel's socket buffers; `None` leaves them to the kernel.
     pub socket_buffers: Option<usize>,
-    /// Unauthenticated connections: at this limit the oldest is dropped for a new one.
+    /// Maximum number of unauthenticated connections. At this number the oldest is dropped for a
+    /// new one.
     pub max_unauthenticated: usize,
-    /// The time for which the handshake of such a connection may take.
+    /// The maximum time of a handshake.
     pub handshake_limit: Duration,
-    /// The time for which it may be impossible to accept the connection of a peer.
+    /// The maximum time for which connections of peers cannot be accepted.
     pub refuse_limit: Duration,
-    /// The time for which connecting to a peer may take.
+    /// The maximum time of connecting to a peer.
     pub connect_limit: Duration,
-    /// The time for which attempts go on at a host that refuses, as one with many new peers does.
+    /// The maximum time for which attempts are repeated at a host that refuses them, as one with
+    /// many connecting peers may.
     pub refusal_limit: Duration,
-    /// The time for which a peer's host may be silent when it owes an answer.
+    /// The maximum time for which a peer's host may be silent although it owes an answer.
     pub silence_limit: Duration,
-    /// The time between two checks whether a host is silent.
+    /// The interval of the checks for silent hosts.
     pub round: Duration,
 }
 
@@ -98,7 +100,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Returns the settings for a job that must end within `limit` after a host fell silent.
+    /// Returns the limits for a job that must end within `limit` after a host has become silent.
     pub fn within(limit: Duration) -> Tuning {
         let most = limit * 3 / 5;
         let (silence_limit, refusal_limit) = (most, most);
@@ -117,7 +119,7 @@ impl Tuning {
             max_waiting_bytes: 200,
             max_waiting_transfers: 2,
             max_unanswered: 2,
-            // Less than a few of loopback's 64 KiB segments makes TCP itself wait for its timers.
+            // With less than a few of loopback's 64 KiB segments, TCP itself waits for its timers.
             socket_buffers: Some(256 << 10),
             ..Tuning::default()
         }

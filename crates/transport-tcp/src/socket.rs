@@ -1,4 +1,5 @@
-//! The options of a connection's socket, the kinds of its errors, and random bytes for handshakes.
+//! The options of the sockets of connections, the causes of their errors, and random bytes for
+//! handshakes.
 
 use crate::settings::Tuning;
 use rustix::net::sockopt;
@@ -6,8 +7,8 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Prepares a connection that is past its handshake for traffic: nothing blocks, nothing is held
-/// back by the kernel, and another host that is gone is noticed while nothing is sent.
+/// Prepares a socket for traffic after its handshake: calls do not block, the kernel delays no
+/// data, and it detects that the other host is gone although nothing is sent.
 pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
@@ -21,15 +22,15 @@ pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether both ends have the same address. Then the other host is this one, which cannot
-/// be gone. With tens of thousands of idle connections on few CPUs its kernel could fail to answer
-/// itself in time, and end a connection between PEs that are well.
+/// Returns true if both ends have the same address, so that the other host is this one and cannot
+/// be gone. With tens of thousands of idle connections on few CPUs, a kernel might not answer its
+/// own probes in time, and end a connection between PEs that are alive.
 fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
     Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
 }
 
-/// Has the kernel ask the other host, in whole seconds: once a third of the limit has passed, then
-/// three times more.
+/// Has the kernel probe the other host: when a third of the limit has passed, and then three times
+/// more. The times are whole seconds.
 fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
     let third = (silence_limit / 3).max(Duration::from_secs(1));
     sockopt::set_socket_keepalive(stream, true)?;
@@ -39,8 +40,7 @@ fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// The errors of a call on a socket that the peer or the path to it causes. A peer that takes in
-/// nothing leaves no room to send, which is `EAGAIN`.
+/// The errors of a call on a socket that the peer or the path to it causes.
 const OF_THE_PEER: [i32; 12] = [
     libc::EAGAIN,
     libc::ECONNABORTED,
@@ -56,9 +56,9 @@ const OF_THE_PEER: [i32; 12] = [
     libc::ETIMEDOUT,
 ];
 
-/// Returns true if the peer or the path to it caused an error. All others are this PE's own: it
-/// lacks memory, for example. An error without a code is not the kernel's but the standard
-/// library's: a stream ended early.
+/// Returns true if the peer or the path to it caused an error. This PE causes all others, for
+/// example if it lacks memory. An error without a code is one of the standard library: a stream has
+/// ended early.
 pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     error.raw_os_error().is_none_or(|code| OF_THE_PEER.contains(&code))
 }

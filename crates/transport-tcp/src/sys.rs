@@ -1,8 +1,8 @@
-//! The system calls that take raw memory or that safe crates do not have.
+//! System calls that take raw memory, or that no safe crate has.
 //!
-//! Calls that are made for every message go to the kernel directly: the functions of the C library
-//! first check whether the thread was canceled, which costs two atomic operations each. User
-//! buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
+//! Calls for every message go to the kernel directly: the functions of the C library are
+//! cancellation points, which cost two atomic operations each. User buffers and symmetric memory
+//! are passed as pointers; no slice of them is formed.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
@@ -13,10 +13,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The number of sends of this process. It states for the memory model what the kernels and the peers
-/// ensure: what a thread did before it sent comes before what any thread does after it received what
-/// a peer sent because of that, even by way of other peers. A thread that reads a later count
-/// synchronizes with an earlier sender, too, since no count is stored without the one before.
+/// The number of sends of this process. It expresses in the memory model what the kernel and the
+/// peers ensure: the accesses of a thread before a send happen before those of any thread after the
+/// receipt of data that a peer has sent because of it. A thread that reads a later count also
+/// synchronizes with earlier senders.
 static SENDS: AtomicU32 = AtomicU32::new(0);
 
 const NONE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -41,13 +41,14 @@ fn count(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Ranges that one send takes.
+/// Maximum number of ranges of one send.
 pub(crate) const VECTORS: usize = 32;
 
-/// Sends the first [`VECTORS`] ranges as far as there is room; never blocks, raises no signal.
+/// Sends the first [`VECTORS`] ranges as far as the kernel has room. Does not block, and raises no
+/// signal. Returns the number of bytes sent.
 ///
-/// It goes to the kernel directly, which has read what it has taken before any peer has it. A race
-/// detector would believe of the C library's function that the calling thread reads after the call.
+/// Calls the kernel directly: a race detector would assume of the C library's function that the
+/// memory is read after a peer may have received it.
 ///
 /// # Safety
 /// Every range is valid for reads.
@@ -65,8 +66,8 @@ pub(crate) unsafe fn send(
     count(nbytes as isize)
 }
 
-/// Receives into memory and, when that is full, into a buffer of the caller's own; never blocks.
-/// Zero is the end.
+/// Receives into memory and, once that is full, into a buffer of the caller. Does not block.
+/// Returns the number of bytes, 0 at the end of the stream.
 ///
 /// # Safety
 /// The memory is valid for writes.
@@ -85,14 +86,16 @@ pub(crate) unsafe fn receive(
     Ok(nbytes)
 }
 
-/// Receives into a buffer of the caller's own; never blocks. Zero is the end.
+/// Receives into a buffer of the caller. Does not block. Returns the number of bytes, 0 at the end
+/// of the stream.
 pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     let nbytes = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.1;
     SENDS.load(Ordering::Acquire);
     Ok(nbytes)
 }
 
-/// Peeks: returns true if data can be received, false at the end, `None` if nothing arrived.
+/// Returns true if data can be received, false at the end of the stream, and `None` if no data have
+/// arrived. Receives nothing.
 pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     let peek = || rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK);
     match rustix::io::retry_on_intr(peek) {
@@ -102,13 +105,13 @@ pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     }
 }
 
-/// Sends bytes of the caller as far as there is room; never blocks, raises no signal.
+/// Sends bytes of the caller as far as the kernel has room. Does not block, and raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     SENDS.fetch_add(1, Ordering::Release);
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
-/// Has the kernel report what has come from this number of bytes on. It reports fewer where its
+/// Has the kernel report data only once this number of bytes has arrived. It reports fewer if its
 /// buffer has no room for as many, and at the end of the stream.
 pub(crate) fn report_from(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
     let nbytes = nbytes as libc::c_int;
@@ -126,7 +129,7 @@ pub(crate) fn report_from(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
 }
 
 /// Returns the time for which the other host has been silent although the kernel awaits an answer;
-/// `None` if it awaits none. A process that is stopped is no silent host: its kernel answers.
+/// `None` if it awaits none. The host of a stopped process is not silent, since its kernel answers.
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut nbytes = size_of::<libc::tcp_info>() as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! Carries out the requests of one peer by this CPU, and answers them in order.
+//! The target of the requests of one peer: this CPU carries them out and answers them, in order.
 #![allow(unsafe_code)]
 
 use crate::proto::{ReplyFrame, RequestFrame};
@@ -14,29 +14,30 @@ use rushmem_transport::segments::Segments;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 
-/// Data that an answer copies, as long as few copies wait.
+/// Maximum number of bytes that a reply copies, while less than [`MAX_COPIED`] are queued.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
-/// Data that an answer always copies: a range sent by reference takes a system call of its own.
+/// Maximum number of bytes that a reply always copies. A range that is sent by reference takes a
+/// system call of its own.
 const COPY_ALWAYS: usize = 64;
 
-/// The most bytes that wait for room with the answers to a peer: more than those to all requests
-/// that it may have unanswered.
+/// Maximum number of bytes of queued replies: more than a peer can request without a violation of
+/// its own limits.
 const MAX_WAITING: usize = 1 << 20;
 
 /// The state of the peer's requests to this PE.
 pub(crate) struct Target {
     peer: Pe,
-    /// The number of requests that were carried out.
+    /// The number of requests carried out.
     pub(crate) done: u64,
-    /// The words of the put whose body is being received.
+    /// Writes the put whose body is being received.
     words: WholeWords,
     /// The message that is being received.
     message: WholeBody,
-    /// The number of the last message of each origin of the peer, which come in their order.
+    /// The number of the last message of each origin of the peer. Messages arrive in their order.
     carried_out: Vec<u32>,
     pub(crate) replies: SendQueue,
-    /// This PE's memory was changed.
+    /// The peer has changed this PE's memory.
     pub(crate) changed: bool,
 }
 
@@ -53,8 +54,8 @@ impl Target {
         }
     }
 
-    /// Refuses a peer that does not take its answers but asks for more: it cannot make this PE hold
-    /// more than a buffer's worth.
+    /// Refuses a peer that requests more without receiving its replies, so that these do not fill
+    /// this PE's memory.
     pub(crate) fn check_waiting(&self) -> Result<(), Violation> {
         match self.replies.own_bytes() {
             ..=MAX_WAITING => Ok(()),
@@ -62,7 +63,8 @@ impl Target {
         }
     }
 
-    /// Executes the next bytes of a request body, from offset `done`. Validates all that they name.
+    /// Executes the next bytes of a request, which are at offset `done` of its body. Validates the
+    /// addresses.
     pub(crate) fn take(
         &mut self,
         local: &NetworkPe,
@@ -98,21 +100,22 @@ impl Target {
         Ok(())
     }
 
-    /// Writes the next bytes of a put to the rest of its destination, a range of a segment.
+    /// Writes the next bytes of a put to the rest of its destination, which is a range of a
+    /// segment.
     fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
-        // The data that came earlier are seen before these.
+        // Data that have arrived earlier become visible before these.
         fence(Ordering::Release);
         // SAFETY: within a segment.
         unsafe { self.words.write(rest, bytes) };
     }
 
-    /// Records that a part of the body of a put was written, perhaps the last one.
+    /// Records that a part of a put was written; the put is carried out if the part `is_last`.
     pub(crate) fn placed(&mut self, is_last: bool) {
         self.changed = true;
         self.done += u64::from(is_last);
     }
 
-    /// Answers a get.
+    /// Queues the reply to a get.
     fn push_data(&mut self, from: LocalBuf, in_parts: bool) {
         let nbytes = from.nbytes as u32;
         self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
@@ -129,7 +132,7 @@ impl Target {
         }
     }
 
-    /// Takes the next bytes of a message, which were not checked before.
+    /// Collects the next bytes of a message, and carries it out when all have arrived.
     #[inline(never)]
     fn take_message(
         &mut self,
@@ -144,7 +147,7 @@ impl Target {
         done.unwrap_or(Ok(()))
     }
 
-    /// Carries out a message, and replies if it asks or returns anything.
+    /// Carries out a message. Replies if it asks for an acknowledgment or returns anything.
     fn carry_out(
         &mut self,
         local: &NetworkPe,
@@ -188,7 +191,7 @@ impl Target {
     }
 }
 
-/// Returns a range of a segment.
+/// Returns a range of a segment, after a check.
 pub(crate) fn range(
     segments: &Segments,
     at: RemoteAddr,

@@ -1,4 +1,5 @@
-//! The transport of one PE: opening, registering, connecting, leaving.
+//! The transport of one PE: opens the sockets, registers segments, connects to the directory, and
+//! leaves the job.
 #![allow(unsafe_code)]
 
 use crate::found;
@@ -24,17 +25,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 thread_local! {
-    /// The number of events when this thread last waited.
+    /// The number of events at the end of this thread's last wait.
     static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// This PE's sockets.
+/// The transport of this PE.
 struct Tcp {
     progress: Arc<Progress>,
     thread: ServiceThread<Progress>,
 }
 
-/// Opens the transport with limits other than the usual ones.
+/// Opens the transport with these limits.
 ///
 /// # Errors
 /// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
@@ -50,7 +51,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (mut listeners, mut failed) = (Vec::new(), None);
     let mut sockets: Vec<SocketAddr> = Vec::new();
     for ip in &ips {
-        // An address may have gone since it was listed; one that works is enough.
+        // An address may have disappeared since it was listed. One that works is enough.
         match TcpListener::bind((*ip, 0)) {
             Ok(listener) => {
                 listener.set_nonblocking(true).map_err(refused)?;
@@ -121,8 +122,8 @@ impl Transport for Tcp {
         if self.progress.poll()? {
             return Ok(true);
         }
-        // The caller looked for what it waits for after its last call of this, and looks again
-        // after this one: it may sleep only over what it has seen.
+        // The caller checks between two calls whether its wait is over. An event after the previous
+        // call may have ended the wait, so the thread sleeps only if there was none.
         let events = self.shared().events();
         if SEEN.replace(events) != events {
             return Ok(false);
@@ -151,11 +152,11 @@ impl Tcp {
         &self.progress.network.shared
     }
 
-    /// Returns an endpoint, which writes and reads words of long transfers `in_parts` if so.
+    /// Returns an endpoint. Words of its long transfers may be torn if `in_parts`.
     fn new_endpoint(&self, in_parts: bool) -> Result<Box<dyn Endpoint>, Error> {
         let network = &self.progress.network;
         let make = || {
-            // Nobody else makes an origin meanwhile: the replies have its number.
+            // The list of issuers is locked, so that the replies get the number of this origin.
             let wire = TcpWire::new(network, network.shared.receiving.replies.add());
             Ok((Origin::new(wire, network), ()))
         };
@@ -168,7 +169,7 @@ impl Tcp {
 
 impl Drop for Tcp {
     fn drop(&mut self) {
-        // Peers that leave first are no losses.
+        // Peers that leave before this PE are not lost.
         self.shared().local().loss.leave();
         self.thread.end();
         for (_, peer) in self.shared().peers.iter() {

@@ -1,9 +1,9 @@
 //! Connections whose other end has not proved yet that it is a PE of this job.
 //!
-//! It is sent a greeting and may send one message of a fixed size, within a time limit. Such
-//! connections are few: at the limit the oldest is dropped for a new one, so that a client that
-//! connects and sends nothing cannot keep a peer out, which proves itself at once or connects
-//! again.
+//! The other end receives a greeting and may send one message of fixed size within a time limit.
+//! The number of such connections is limited: the oldest is dropped for a new one, so that clients
+//! that connect and send nothing cannot keep a peer out. A peer proves its identity at once, or
+//! connects again.
 
 use crate::proto::{Acceptor, CLAIM, HandshakeAnswer};
 use crate::sys;
@@ -17,17 +17,17 @@ pub(crate) struct Unauthenticated {
     acceptor: Acceptor,
     claim: [u8; CLAIM],
     have: usize,
-    /// When it came.
+    /// When the connection was accepted.
     pub(crate) since: Instant,
 }
 
-/// The state of the claim that the other end of a connection makes.
+/// The claim of the other end of a connection to be a PE of the job.
 pub(crate) enum Claim {
-    /// Its message is not complete.
+    /// The message has not arrived completely.
     Incomplete,
-    /// It is this PE, and awaits an [`answer`](Unauthenticated::answer).
+    /// The other end is this PE, and awaits an [`answer`](Unauthenticated::answer).
     Peer(u32),
-    /// It is no PE of this job, or gone.
+    /// The other end is no PE of this job, or gone.
     Refused,
 }
 
@@ -36,12 +36,12 @@ impl Unauthenticated {
     pub(crate) fn greet(socket: TcpStream, acceptor: Acceptor) -> io::Result<Unauthenticated> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
-        // A new socket's buffer has room for it.
+        // The buffer of a new socket has room for the greeting.
         (&socket).write_all(&acceptor.greeting())?;
         Ok(Unauthenticated { socket, acceptor, claim: [0; CLAIM], have: 0, since: Instant::now() })
     }
 
-    /// Reads on, and decides once the message is complete.
+    /// Reads what has arrived of the message, and checks the message once it is complete.
     pub(crate) fn listen(&mut self) -> Claim {
         while self.have < CLAIM {
             match (&self.socket).read(&mut self.claim[self.have..]) {
@@ -53,7 +53,8 @@ impl Unauthenticated {
             }
         }
         match self.acceptor.check(&self.claim) {
-            // A peer that stopped waiting may have sent another claim, which counts instead.
+            // A peer that has stopped waiting may have closed this connection and claimed on
+            // another one.
             Ok(pe) if !matches!(sys::look(&self.socket), Ok(Some(false)) | Err(_)) => {
                 Claim::Peer(pe)
             }
@@ -61,7 +62,7 @@ impl Unauthenticated {
         }
     }
 
-    /// Answers a claim that was right; the connection is authenticated now.
+    /// Answers a valid claim. Returns the socket, which is authenticated.
     pub(crate) fn answer(self, answer: HandshakeAnswer) -> io::Result<TcpStream> {
         (&self.socket).write_all(&self.acceptor.answer(answer))?;
         Ok(self.socket)

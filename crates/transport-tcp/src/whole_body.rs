@@ -1,12 +1,12 @@
-//! A body that is used as a whole: a batch, or the answers to one.
+//! Collects a body that is used as a whole: a message with a batch, or a reply with its results.
 
-/// The bytes that have come of a body that is used as a whole. It holds no more than these, and
-/// nothing between two bodies.
+/// The bytes of a body that have arrived. It uses no memory between two bodies.
 #[derive(Default)]
 pub(crate) struct WholeBody(Vec<u8>);
 
 impl WholeBody {
-    /// Takes the next bytes of a body of `nbytes` bytes, and uses the body once it is complete.
+    /// Adds the next bytes of a body of `nbytes` bytes. Passes the body to `whole` once it is
+    /// complete.
     pub(crate) fn take<T>(
         &mut self,
         nbytes: usize,

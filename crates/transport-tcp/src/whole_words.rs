@@ -1,8 +1,9 @@
-//! Writes the body of a transfer to memory in whole words, wherever the stream is cut.
+//! Writes the body of a transfer to memory in whole words, although it arrives in parts of any
+//! length.
 //!
-//! Other threads and PEs may read symmetric memory while it is written. A word of 1, 2, 4 or 8
-//! aligned bytes must therefore be written at once: bytes that do not reach the end of their
-//! aligned 8 bytes are held until the rest has come.
+//! Other threads and PEs may read symmetric memory while it is written, so a word of 1, 2, 4 or 8
+//! aligned bytes must be written at once. Bytes that do not reach the end of their aligned 8 bytes
+//! are held until the rest has arrived.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
@@ -14,15 +15,14 @@ const WORD: usize = 8;
 /// The state between two parts of a body.
 #[derive(Default)]
 pub(crate) struct WholeWords {
-    /// Held bytes, each at its place within the aligned 8 bytes of the destination.
+    /// Held bytes, each at its offset in the aligned 8 bytes of the destination.
     held: [u8; WORD],
     n_held: usize,
 }
 
 impl WholeWords {
-    /// Takes the next bytes of a body. `rest` is where they go: the destination from the first byte
-    /// that was not given yet to its end. The body is complete when the bytes fill it; then nothing
-    /// is held any more.
+    /// Writes the next bytes of a body to `rest`, the part of its destination that was not passed
+    /// before. If the bytes fill `rest`, the body is complete, and no bytes are held afterwards.
     ///
     /// # Safety
     /// The destination of the whole body is valid for writes.

@@ -1,8 +1,8 @@
-//! The operations that a wire has in flight, as UCX's callbacks change them.
+//! The operations that a wire has in flight: the state that UCX's callbacks change.
 //!
-//! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by
-//! [`Rc`]) and is changed through cells alone. Callbacks run while a thread that has the origin's
-//! lock is in a call of UCX, so nothing here is touched by two threads at once.
+//! UCX holds raw pointers to this state, so it is not moved (it is counted by [`Rc`]), and changes
+//! only through cells. Callbacks run while a thread that has the origin's lock is in a call of UCX,
+//! so no two threads access the state at once.
 #![allow(unsafe_code)]
 
 use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
@@ -21,15 +21,15 @@ use ucx_sys::{
 /// The operations that all connections of a wire have in flight.
 #[derive(Default)]
 pub(crate) struct CallbackState {
-    /// Operations of UCX that will call back.
+    /// The number of operations for which UCX will call back.
     transfers: Cell<usize>,
-    /// Some connection broke since this was last taken.
+    /// A connection broke since this was last taken.
     broke: Cell<bool>,
-    /// The first message that was no reply to a request, since this was last taken.
+    /// The first invalid reply since this was last taken.
     refused: RefCell<Option<RefusedMessage>>,
-    /// A [`TakeReply`] while the worker is polled.
+    /// The [`TakeReply`] of the poll that is in progress.
     take: Cell<Option<NonNull<c_void>>>,
-    /// Replies that came while something else than a poll made UCX work.
+    /// Replies that arrived during another call of UCX than a poll.
     early: RefCell<Vec<(Reply, Vec<u8>)>>,
     slots: RefCell<Vec<Rc<CallbackSlot>>>,
     free: RefCell<Vec<u32>>,
@@ -43,18 +43,19 @@ pub(crate) struct ConnectionState {
     broken: Cell<Option<ucs_status_t>>,
 }
 
-/// A request, or an atomic operation in flight: what UCX reads, and where the old value goes.
+/// The memory of a request or an atomic operation in flight that UCX reads or writes.
 pub(crate) struct CallbackSlot {
     number: u32,
     generation: Cell<u32>,
-    /// Null when the slot is free; then the rest means nothing.
+    /// Null if the slot is free. The other fields are meaningless then.
     connection: Cell<*const ConnectionState>,
     fetched: Cell<*mut u8>,
     width: Cell<AmoWidth>,
     header: UnsafeCell<[u8; REQUEST]>,
-    /// Operand, and operand or old value, of an operation that UCX carries out.
+    /// The first operand of an atomic operation that UCX carries out; and the second operand, which
+    /// UCX replaces by the old value.
     words: UnsafeCell<[u64; 2]>,
-    /// The operations of a batch, which travel with the header.
+    /// The batch that is sent with the header.
     batch: RefCell<Vec<u8>>,
 }
 
@@ -81,7 +82,7 @@ impl CallbackState {
         Rc::clone(slot)
     }
 
-    /// Releases a slot whose operation ended or never began: UCX no longer reads its contents.
+    /// Releases a slot whose operation has ended or was not started, so that UCX does not use it.
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(null_mut());
@@ -89,7 +90,7 @@ impl CallbackState {
         self.free.borrow_mut().push(slot.number);
     }
 
-    /// Gives the replies that come meanwhile, and those that came before, to `take`.
+    /// Passes the replies that arrive during `work`, and those that arrived before, to `take`.
     pub(crate) fn while_taking<T>(&self, mut take: TakeReply<'_>, work: impl FnOnce() -> T) -> T {
         for (reply, answers) in self.early.take() {
             self.answer(reply, &answers, &mut take);
@@ -110,12 +111,12 @@ impl CallbackState {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// Returns the first message that was no reply to a request, since the last call.
+    /// Returns the first invalid reply since the last call.
     pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
         self.refused.take()
     }
 
-    /// Frees the memory of batches, all of which were sent.
+    /// Frees the buffers of batches that were sent.
     pub(crate) fn free_batches(&self) {
         let slots = self.slots.borrow();
         for slot in slots.iter().filter(|slot| slot.connection.get().is_null()) {
@@ -123,7 +124,7 @@ impl CallbackState {
         }
     }
 
-    /// Drops the destinations of old values: after a loss callers do not keep these words.
+    /// Forgets the destinations of old values, after a loss.
     pub(crate) fn forget_fetched(&self) {
         self.slots.borrow().iter().for_each(|slot| slot.fetched.set(null_mut()));
     }
@@ -150,7 +151,7 @@ impl ConnectionState {
         self.callbacks.broke.set(true);
     }
 
-    /// Takes note of what a call began whose end calls [`transferred`].
+    /// Counts an operation that a call has started, if UCX calls [`transferred`] at its end.
     pub(crate) fn began(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
         if started(result)?.is_some() {
             self.count(1);
@@ -158,8 +159,8 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// Counts operations that are in flight: those that begin, and whose end calls [`transferred`],
-    /// [`operated`] or [`sent`], or, by -1, one that has ended.
+    /// Changes the number of operations in flight: by 1 for one that was started and at whose end
+    /// UCX calls [`transferred`], [`operated`] or [`sent`], and by -1 at that end.
     pub(crate) fn count(&self, by: isize) {
         for counter in [&self.transfers, &self.callbacks.transfers] {
             counter.set(counter.get().wrapping_add_signed(by));
@@ -181,34 +182,34 @@ impl CallbackSlot {
         }
     }
 
-    /// Returns the number of this use of the slot.
+    /// Returns the number of the present use of the slot.
     pub(crate) fn generation(&self) -> u32 {
         self.generation.get()
     }
 
-    /// Returns true if the operation that had the slot in this generation has ended.
+    /// Returns true if the operation that used the slot in this generation has ended.
     pub(crate) fn is_past(&self, generation: u32) -> bool {
         self.generation.get() != generation
     }
 
-    /// Keeps a request's header where UCX can read it until it is sent.
+    /// Stores the header of a request, for UCX to read until it is sent.
     pub(crate) fn keep(&self, header: [u8; REQUEST]) -> *const c_void {
         let kept = self.header.get();
-        // SAFETY: UCX reads it from now on; what it read before was sent.
+        // SAFETY: the header that UCX read before was sent, so nothing else accesses this memory.
         unsafe { *kept = header };
         kept.cast_const().cast()
     }
 
-    /// Keeps a batch, in exchange for the buffer of an earlier one, where UCX can read it until it
-    /// is sent. Returns the kept batch.
+    /// Stores a batch, for UCX to read until it is sent, in exchange for the buffer of an earlier
+    /// one. Returns the stored batch.
     pub(crate) fn keep_batch(&self, batch: &mut Vec<u8>) -> LocalBuf {
         let mut kept = self.batch.borrow_mut();
         std::mem::swap(&mut *kept, batch);
         LocalBuf::source(kept.as_ptr(), kept.len())
     }
 
-    /// Keeps the operands of an operation that UCX carries out where UCX can use them: the first is
-    /// read, the second is replaced by the old value, which goes to `fetched` unless that is null.
+    /// Stores the operands of an atomic operation for UCX, which reads the first and replaces the
+    /// second by the old value. The old value goes to `fetched` unless that is null.
     pub(crate) fn keep_words(
         &self,
         first: u64,
@@ -227,7 +228,8 @@ impl CallbackSlot {
         (words.cast_const().cast(), reply.cast())
     }
 
-    /// Stores the old value, which is in the second word, of an operation that UCX carried out.
+    /// Stores the old value of an atomic operation that UCX has carried out at its destination, and
+    /// releases the slot.
     pub(crate) fn fetched(&self, callbacks: &CallbackState) {
         let reply = self.words.get().cast::<u64>().wrapping_add(1);
         let old = match self.width.get() {
@@ -246,7 +248,7 @@ impl CallbackSlot {
     }
 }
 
-/// Records the end of an operation that [`ConnectionState::began`] counted.
+/// The callback at the end of an operation that [`ConnectionState::began`] has counted.
 ///
 /// # Safety
 /// `user_data` is a [`ConnectionState`].
@@ -260,7 +262,7 @@ pub(crate) unsafe extern "C" fn transferred(
     ended(connection, request, status);
 }
 
-/// Records the end of an atomic operation that UCX carried out.
+/// The callback at the end of an atomic operation.
 ///
 /// # Safety
 /// `user_data` is a busy [`CallbackSlot`].
@@ -290,7 +292,7 @@ fn ended(connection: &ConnectionState, request: *mut c_void, status: ucs_status_
     }
 }
 
-/// Records the end of a send that [`ConnectionState::sends`] counted.
+/// The callback at the end of a send of a request.
 ///
 /// # Safety
 /// `user_data` is a busy [`CallbackSlot`].
@@ -307,7 +309,7 @@ pub(crate) unsafe extern "C" fn sent(
     ended(connection, request, status);
 }
 
-/// Records that the connection to a PE broke.
+/// The callback for a broken connection to a PE.
 ///
 /// # Safety
 /// `arg` is a [`ConnectionState`].
@@ -317,10 +319,11 @@ pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: uc
     connection.breaks(status);
 }
 
-/// Handles a reply.
+/// The callback for a reply.
 ///
 /// # Safety
-/// `arg` is a [`CallbackState`]; UCX calls it with what it promises.
+/// `arg` is a [`CallbackState`], and the other arguments are those that UCX passes to such a
+/// callback.
 pub(crate) unsafe extern "C" fn replied(
     arg: *mut c_void,
     header: *const c_void,
@@ -349,7 +352,7 @@ pub(crate) unsafe extern "C" fn replied(
     UCS_OK
 }
 
-/// Parameters of an operation of which a [`ConnectionState`] takes note.
+/// Returns the parameters of an operation that a [`ConnectionState`] counts.
 pub(crate) fn tracked(connection: &Rc<ConnectionState>) -> ucp_request_param_t {
     crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
 }

@@ -3,25 +3,23 @@
 //! The library is opened at run time. Each PE has a service worker, to which its peers send
 //! requests, and workers for its contexts, which issue requests. A thread that waits polls them;
 //! while none does, a service thread polls. Puts and gets are operations of UCX. Atomic operations
-//! are messages, which the target's CPU carries out, because operations of a NIC are not atomic
-//! with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, they are UCX's.
+//! are messages that the target's CPU carries out, because operations of a NIC are not atomic with
+//! respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, UCX carries them out.
 //!
-//! - `transport` and `wire` implement the traits of `rushmem-transport`;
-//! - `progress` is the driver of the service thread; `service` is the worker that serves
-//!   peers;
-//! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
-//! - `wire` is a worker by which contexts issue, and `callbacks` is the part of it that UCX's
-//!   callbacks change;
+//! - `transport` and `wire` implement the traits of `rushmem-transport`; a wire is a worker, and
+//!   `callbacks` is the part of its state that UCX's callbacks change;
+//! - `progress` is the driver of the service thread; `service` is the worker that serves peers;
+//! - `shared` is the state that all wires share; `connect` has the addresses and keys of a peer;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
-//! - `diagnosis` says what UCX can do here, and what keeps it from it;
-//! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations;
+//! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations,
+//!   and `diagnosis` reports what UCX can do here;
 //! - `settings` has the limits and variables, `defaults` UCX's own variables, `sys` the calls of
 //!   the C library;
 //! - `abort` prints a message if UCX ends the process.
 //!
-//! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and similar variables
-//! do), and it does not authenticate peers, since UCX does not. If the job is on one machine, UCX's
-//! sockets are restricted to the loopback interface if they work there.
+//! Limits: the crate does not choose among UCX's transports (`UCX_TLS` and similar variables do),
+//! and does not authenticate peers, since UCX does not. If the job is on one machine, UCX's sockets
+//! are restricted to the loopback interface if they work there.
 
 mod abort;
 mod callbacks;

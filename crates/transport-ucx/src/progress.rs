@@ -1,5 +1,5 @@
-//! Makes progress on the workers of this PE: by threads that wait in the library, or by the service
-//! thread (`progress::service_thread`).
+//! What makes progress on the workers of this PE: threads that wait in the library, and the service
+//! thread.
 
 use crate::settings::WORKERS;
 use crate::shared::SharedState;
@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One PE's share in the network, with the workers that issue. Fields are dropped in this order.
+/// The network of this PE and its issuers. Fields are dropped in this order.
 pub(crate) struct Progress {
     issuers: Issuers<UcxWire>,
     pub(crate) shared: SharedState,
@@ -27,7 +27,7 @@ impl Progress {
         Progress { issuers: Issuers::default(), shared }
     }
 
-    /// Returns a worker for a new endpoint, which is its user from now on.
+    /// Returns an issuer for a new endpoint, and counts the endpoint among its users.
     pub(crate) fn issuer(&self) -> Result<Arc<Issuer<UcxWire>>, Error> {
         let shared = &self.shared;
         let make = || {
@@ -42,7 +42,7 @@ impl Progress {
         self.issuers.issuer((shared.tuning.max_workers, WORKERS.name), make)
     }
 
-    /// Makes the workers ready for their end.
+    /// Prepares for the end of the workers.
     pub(crate) fn leave(&self) {
         self.issuers.each(|issuer| lock(&issuer.origin).wire().leave());
     }
@@ -75,7 +75,7 @@ impl Driver for Progress {
         self.issuers.finish(&self.shared, PollingThread::Service)
     }
 
-    /// Serves until there is nothing to do, since only then a worker can be armed.
+    /// Serves until there is no more work, since only then the worker can be armed.
     fn serve(&self) -> Served {
         let mut result = self.shared.try_serve();
         let mut last = result;
@@ -89,13 +89,13 @@ impl Driver for Progress {
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let service = self.shared.service_efd();
         if self.shared.arm() != Some(true) {
-            // There is something to do, or another thread has come to serve.
+            // There is an event already, or another thread is serving.
         } else if is_left {
-            // Owners are at their workers, perhaps without a CPU.
+            // Owners are using their workers, perhaps without a CPU at present.
             let at_most = self.longest_backoff().min(WaitLimits::LONGEST);
             sleeper.briefly(&[service], at_most);
         } else {
-            // Another thread is finishing some, and may keep them.
+            // Another thread is polling some issuers, which may stay unfinished.
             let Some(issuers) = self.issuers.unfinished() else {
                 return sleeper.briefly(&[service], FLUSH_DELAY);
             };
@@ -105,7 +105,7 @@ impl Driver for Progress {
         }
     }
 
-    /// UCX over sockets moves data only while it is polled.
+    /// Short while data are in flight: over sockets, UCX moves data only while it is polled.
     fn longest_backoff(&self) -> Duration {
         if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { Duration::MAX }
     }

@@ -1,7 +1,7 @@
-//! The state that all endpoints and the service thread of a PE share: the peers, the first loss,
-//! and the worker that serves the peers.
+//! The state that all wires of a PE and its service thread share: the peers, and the service
+//! worker.
 //!
-//! Locking: the service is only ever tried. This module does not know what endpoints issue.
+//! Locking: the lock of the service is only tried. This module does not know what endpoints issue.
 
 use crate::connect::{self, Peer};
 use crate::service::Service;
@@ -21,14 +21,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One PE's share in the network. Fields are dropped in this order: the worker before the memory
-/// that it serves.
+/// The network of this PE. Fields are dropped in this order: the service worker before the context.
 pub(crate) struct SharedState {
     pub(crate) tuning: Tuning,
     pub(crate) local: Arc<NetworkPe>,
     pub(crate) peers: Peers<Peer>,
     service: Mutex<Service>,
-    /// The descriptor of its worker.
+    /// The descriptor that signals events of the service worker.
     service_efd: OwnedFd,
     pub(crate) context: Arc<UcpContext>,
 }
@@ -51,8 +50,8 @@ impl SharedState {
         })
     }
 
-    /// Gives up a PE that has not answered for too long, as `why` says. UCX's addresses are not for
-    /// people, so its devices are named.
+    /// Reports the loss of a PE that has not answered for too long, for the reason `why`. The
+    /// message names UCX's devices, since its addresses are unreadable.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
         let used: Vec<String> =
@@ -65,8 +64,8 @@ impl SharedState {
         self.lose(pe, &why);
     }
 
-    /// Serves peers by a thread that waits, if no other thread does; returns whether there was
-    /// work.
+    /// Serves peers on behalf of a thread that waits, if no other thread does. Returns true if
+    /// there was work.
     pub(crate) fn serve(&self) -> bool {
         self.local.state.polled();
         self.try_serve() == Served::Worked
@@ -87,25 +86,26 @@ impl SharedState {
         if worked { Served::Worked } else { Served::Idle }
     }
 
-    /// Lets the service's descriptor signal the next event; false if there is something to do
-    /// already, and `None` while another thread serves.
+    /// Prepares the service worker to signal its next event by its descriptor. Returns false if
+    /// there is an event already, and `None` while another thread serves.
     pub(crate) fn arm(&self) -> Option<bool> {
         try_lock(&self.service).map(|service| service.worker.arm())
     }
 
-    /// Readable when a peer asks for something, after [`arm`](SharedState::arm).
+    /// Returns the descriptor that is readable when a request of a peer has arrived, after
+    /// [`arm`](SharedState::arm).
     pub(crate) fn service_efd(&self) -> BorrowedFd<'_> {
         self.service_efd.as_fd()
     }
 
-    /// Sleeps until there is an event of peers or of the worker, for `at_most` at the longest.
+    /// Sleeps until there is an event of peers or of the worker, but no longer than `at_most`.
     pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
         let armed = self.arm();
         if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
-        // The thread that serves already may be without a CPU: to wake for what it has not taken
-        // yet would keep it so.
+        // Another thread is serving, perhaps without a CPU at present. Waking for its events would
+        // keep the CPU from it.
         let service = armed.is_some().then(|| self.service_efd());
         let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
         let fds = service.into_iter().chain(worker.map(Worker::efd));

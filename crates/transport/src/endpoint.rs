@@ -1,8 +1,8 @@
-//! The verbs that a provider implements, once for each context.
+//! The verbs of a context over a network.
 //!
-//! They are few and take an operation as data.
+//! The verbs are few, and take an operation as data.
 //!
-//! A verb with a default body is composed of the others. A provider overrides it if its network can
+//! A verb with a default body is composed of the others; a provider overrides it if its network can
 //! do better.
 #![allow(unsafe_code)]
 
@@ -34,7 +34,7 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
-    /// Puts each of these blocks. The local memory is free when the call returns.
+    /// Puts blocks. The local memory may be reused when the call returns.
     ///
     /// # Safety
     /// Every block is valid for reads.
@@ -50,10 +50,10 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Starts to get each of these blocks, which are here after the next quiet.
+    /// Starts to get blocks, which have arrived after the next quiet.
     ///
     /// # Safety
-    /// Every block is valid for writes until then.
+    /// Every block is valid for writes until that quiet returns.
     ///
     /// # Errors
     /// When the PE cannot be reached.
@@ -71,7 +71,7 @@ pub trait Endpoint: Send {
     /// number.
     ///
     /// # Safety
-    /// If the request names a destination of the old value, that is valid for writes of a word of
+    /// The destination of the old value, if the request names one, is valid for writes of a word of
     /// this width until the next quiet returns.
     ///
     /// # Errors
@@ -95,9 +95,9 @@ pub trait Endpoint: Send {
     }
 
     /// Begins or ends a session, in which many small operations follow each other
-    /// (`SHMEM_CTX_SESSION_BATCH`): throughput counts, and the latency of one does not. Completes
-    /// what was issued before. A provider that sends small operations as fast without one ignores
-    /// it.
+    /// (`SHMEM_CTX_SESSION_BATCH`), so that their throughput counts and the latency of one does
+    /// not. Completes the operations issued before. A provider that sends small operations as fast
+    /// without a session ignores it.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -113,14 +113,14 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn fence(&mut self) -> Result<(), Error>;
 
-    /// Completes everything that was issued, here and at the targets.
+    /// Completes all operations that were issued, here and at the targets.
     ///
     /// # Errors
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
-    /// Returns whether everything that was issued is complete, here and at the targets, as after a
-    /// [`quiet`](Endpoint::quiet). A provider that does not know completes it.
+    /// Returns true if all operations that were issued are complete, here and at the targets, as
+    /// after a [`quiet`](Endpoint::quiet). The default completes them.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -128,9 +128,9 @@ pub trait Endpoint: Send {
         self.quiet().map(|()| true)
     }
 
-    /// Returns how much towards each PE is not known to be complete at the target: at least one
-    /// operation towards each PE that is listed. Its completion has begun; the call itself does not
-    /// wait for any PE. `None` if the provider does not know.
+    /// Returns the number of operations to each PE that are not known to be complete at the target,
+    /// at least 1 for each PE that is listed. Begins to complete them, but waits for no PE. Returns
+    /// `None` if the provider does not know.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -138,7 +138,7 @@ pub trait Endpoint: Send {
         Ok(None)
     }
 
-    /// Completes everything that was issued towards `pe`.
+    /// Completes all operations that were issued to `pe`.
     ///
     /// # Errors
     /// When a PE was lost.

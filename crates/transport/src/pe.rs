@@ -1,5 +1,5 @@
-//! Numbers of PEs, as types that cannot be swapped for each other, and tables with an entry for each
-//! PE. A table takes memory only for PEs that were used.
+//! The numbers of PEs, and tables indexed by them. A table allocates entries only for PEs that were
+//! used.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -17,7 +17,7 @@ pub struct Pe(pub u32);
 pub struct TeamPe(pub u32);
 
 impl Pe {
-    /// Returns it as an index of a table with one entry per PE.
+    /// Returns the number as the index of a table with one entry per PE.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -25,7 +25,7 @@ impl Pe {
 }
 
 impl TeamPe {
-    /// Returns it as an index of a table with one entry per member.
+    /// Returns the number as the index of a table with one entry per member.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -44,41 +44,41 @@ impl fmt::Display for TeamPe {
     }
 }
 
-/// A table that holds the default value for each PE until that entry is first changed.
+/// A table for one thread. Each PE has the default value until its entry is changed.
 #[derive(Debug)]
 pub struct PeMap<T> {
-    /// For each PE the place of its entry. Zeros, which take no memory before they are written,
-    /// stand for the default value in the first place.
+    /// For each PE, the index of its entry in `made`. Zeros, which take no memory before they are
+    /// written, refer to the default value at index 0.
     places: Vec<u32>,
     made: Vec<(Pe, T)>,
 }
 
 impl<T: Default> PeMap<T> {
-    /// Returns the table of a job of `n_pes` PEs.
+    /// Returns a table without entries for a job of `n_pes` PEs.
     pub fn new(n_pes: usize) -> PeMap<T> {
         PeMap { places: vec![0; n_pes], made: vec![(Pe(u32::MAX), T::default())] }
     }
 
-    /// Returns how many PEs the job has.
+    /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> usize {
         self.places.len()
     }
 
-    /// Returns the entry of a PE, if it was made.
+    /// Returns the entry of a PE, if there is one.
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
         let place = *self.places.get(pe.index())?;
         (place != 0).then(|| &self.made[place as usize].1)
     }
 
-    /// Returns the entry of a PE, if it was made, to be changed.
+    /// Returns the mutable entry of a PE, if there is one.
     #[inline]
     pub fn get_mut(&mut self, pe: Pe) -> Option<&mut T> {
         let place = *self.places.get(pe.index())?;
         (place != 0).then(|| &mut self.made[place as usize].1)
     }
 
-    /// Returns the entry of a PE of the job, made by `make` if this is its first use.
+    /// Returns the entry of a PE. Calls `make` for it if there is none.
     #[inline]
     pub fn get_or_insert_with(&mut self, pe: Pe, make: impl FnOnce() -> T) -> &mut T {
         let place = &mut self.places[pe.index()];
@@ -89,12 +89,12 @@ impl<T: Default> PeMap<T> {
         &mut self.made[*place as usize].1
     }
 
-    /// Returns the entries that were made.
+    /// Returns the PEs that have entries, with the entries.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         self.made[1..].iter().map(|(pe, entry)| (*pe, entry))
     }
 
-    /// Returns the entries that were made, to be changed.
+    /// Returns the mutable entries.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.made[1..].iter_mut().map(|(_, entry)| entry)
     }
@@ -116,10 +116,11 @@ impl<T: Default> IndexMut<Pe> for PeMap<T> {
     }
 }
 
-/// A table that makes the entries of `BLOCK` neighbors together, so that small ones share an
+/// A table that several threads use without a lock. An entry is made once and lives as long as the
+/// table. The entries of `BLOCK` neighboring PEs are made together, so that small ones share an
 /// allocation.
 pub struct SharedPeMap<T, const BLOCK: usize> {
-    /// One pointer for each block, null at first, in zeroed memory that takes none until it is
+    /// One pointer for each block, null at first. Zeroed memory takes no pages before it is
     /// written.
     blocks: NonNull<AtomicPtr<[T; BLOCK]>>,
     n_pes: usize,
@@ -131,7 +132,7 @@ unsafe impl<T: Send + Sync, const BLOCK: usize> Send for SharedPeMap<T, BLOCK> {
 unsafe impl<T: Send + Sync, const BLOCK: usize> Sync for SharedPeMap<T, BLOCK> {}
 
 impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
-    /// Returns the table of a job of `n_pes` PEs.
+    /// Returns a table without entries for a job of `n_pes` PEs.
     pub fn new(n_pes: usize) -> SharedPeMap<T, BLOCK> {
         let layout = Self::layout(n_pes);
         // SAFETY: the size is at least that of one pointer.
@@ -145,7 +146,7 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         Layout::array::<AtomicPtr<[T; BLOCK]>>(n_blocks).expect("a job has fewer than 2^32 PEs")
     }
 
-    /// Returns how many PEs the job has.
+    /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> usize {
         self.n_pes
     }
@@ -161,7 +162,7 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         Some(unsafe { block.as_ref() })
     }
 
-    /// Returns the entry of a PE, if it was made.
+    /// Returns the entry of a PE, if there is one.
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
         let block = self.block(pe)?.load(Ordering::Acquire);
@@ -169,8 +170,8 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
     }
 
-    /// Returns the entry of a PE, whose block is `made` unless another thread has made it. `None`
-    /// if there is no such PE.
+    /// Returns the entry of a PE, from `made` unless another thread has made the block of the PE.
+    /// Returns `None` if there is no such PE.
     pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
         let block = self.block(pe)?;
         let made = Box::into_raw(Box::new(made));
@@ -182,14 +183,15 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         self.get(pe)
     }
 
-    /// Returns the entries that were made.
+    /// Returns the PEs that have entries, with the entries.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         (0..self.n_pes as u32).map(Pe).filter_map(|pe| Some((pe, self.get(pe)?)))
     }
 }
 
 impl<T: Default, const BLOCK: usize> SharedPeMap<T, BLOCK> {
-    /// Returns the entry of a PE, by default if it is new. `None` if there is no such PE.
+    /// Returns the entry of a PE, with default values if it is new. Returns `None` if there is no
+    /// such PE.
     #[inline]
     pub fn get_or_default(&self, pe: Pe) -> Option<&T> {
         match self.get(pe) {

@@ -1,5 +1,6 @@
-//! The peers of a PE: what a provider keeps of each one that was used, made at its first use from
-//! the record in the job's directory. And the checks of addresses that peers share.
+//! The table of peers: a provider's entry for each PE, made at the first use of that PE from its
+//! record in the job's directory. Also the checks of remote addresses, and repeated attempts to
+//! connect.
 
 pub(crate) mod directory;
 pub mod loss;
@@ -9,33 +10,34 @@ use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, SharedPeMap};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Makes the entry of a PE from its record.
+/// The function that makes the entry of a PE from its record.
 type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
 
-/// A table with one entry for each PE of the job.
+/// A table with one entry for each PE of the job that was used.
 ///
-/// Making an entry takes a lock, so what makes it must not wait for another lock.
+/// An entry is made under a lock, so the function that makes it must not wait for another lock.
 pub struct Peers<T> {
     entries: SharedPeMap<T, 1>,
-    /// Set when the transport is connected.
+    /// The directory and the function that makes entries, from the connection of the transport on.
     connected: OnceLock<(Arc<Directory>, Find<T>)>,
-    /// Held while an entry is made.
+    /// The lock under which an entry is made.
     making: Mutex<()>,
 }
 
 impl<T: Send + Sync> Peers<T> {
-    /// Returns the table of a job of `n_pes` PEs, none of which is known.
+    /// Returns a table without entries for a job of `n_pes` PEs.
     pub fn new(n_pes: u32) -> Peers<T> {
         let (connected, making) = (OnceLock::new(), Mutex::default());
         Peers { entries: SharedPeMap::new(n_pes as usize), connected, making }
     }
 
-    /// Returns how many PEs the job has.
+    /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> usize {
         self.entries.n_pes()
     }
 
-    /// Lets `find` make the entry of a PE at its first use, from its record in the directory.
+    /// Sets the directory, and the function `find` that makes the entry of a PE from its record
+    /// there.
     ///
     /// # Errors
     /// If the peers are connected already.
@@ -53,11 +55,11 @@ impl<T: Send + Sync> Peers<T> {
         self.connected.get().and_then(|(directory, _)| directory.of(pe))
     }
 
-    /// Returns the entry of a PE, which is made if this is its first use.
+    /// Returns the entry of a PE. Makes it at the first use.
     ///
     /// # Errors
     /// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
-    /// errors of what makes entries.
+    /// errors of the function that makes the entry.
     #[inline]
     pub fn get(&self, pe: Pe) -> Result<&T, Error> {
         match self.known(pe) {
@@ -66,7 +68,7 @@ impl<T: Send + Sync> Peers<T> {
         }
     }
 
-    /// Returns the entry of a PE that was used.
+    /// Returns the entry of a PE, if the PE was used.
     #[inline]
     pub fn known(&self, pe: Pe) -> Option<&T> {
         self.entries.get(pe)
@@ -86,14 +88,14 @@ impl<T: Send + Sync> Peers<T> {
         self.entries.insert(pe, [made]).ok_or_else(unreachable)
     }
 
-    /// Returns the PEs that were used.
+    /// Returns the PEs that were used, with their entries.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         self.entries.iter()
     }
 }
 
-/// Requires that `nbytes` bytes at an address lie within a segment of PE `pe` that has
-/// `segment_bytes`.
+/// Checks that `nbytes` bytes at an address lie within a segment of PE `pe` of `segment_bytes`
+/// bytes.
 ///
 /// # Errors
 /// [`Error::Invalid`] when they do not.
@@ -114,7 +116,7 @@ fn beyond(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Error {
     ))
 }
 
-/// Requires that the word of an atomic operation is aligned.
+/// Checks that the word of an atomic operation is aligned.
 ///
 /// # Errors
 /// [`Error::Invalid`] when it is not.
@@ -136,17 +138,18 @@ fn misaligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Error {
     ))
 }
 
-/// Returns the error for an address or a key of PE `pe` that no PE of this build would send.
+/// Returns the error for malformed data, such as a key, from PE `pe`.
 pub fn damaged(pe: Pe, what: &str) -> Error {
     Error::Invalid(format!("the {what} of PE {pe} is damaged"))
 }
 
-/// The first pause; each is twice as long as the one before.
+/// The first pause between attempts. Each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause.
+/// The longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The attempts to reach one PE.
+/// Attempts to connect to one PE that were refused. They are repeated, with pauses, for some time:
+/// where many PEs connect over one NIC at once, some attempts fail.
 pub struct Attempts {
     first: Instant,
     n: u32,
@@ -179,7 +182,7 @@ impl Attempts {
         self.n
     }
 
-    /// Returns for the message of a loss what PE `me` has tried.
+    /// Returns the clause of a message of loss that says how often PE `me` has tried.
     pub fn tried(&self, me: Pe) -> String {
         format!(
             "PE {me} has tried {} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT \
@@ -189,7 +192,7 @@ impl Attempts {
         )
     }
 
-    /// Returns the time for which attempts have been made.
+    /// Returns the time since the first attempt.
     pub fn elapsed(&self) -> Duration {
         self.first.elapsed()
     }

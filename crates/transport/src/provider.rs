@@ -1,7 +1,8 @@
-//! The interface by which the runtime finds and opens a provider, and the transport that it then
-//! has.
+//! The interface between the runtime and a provider: how a provider is found, diagnosed and opened,
+//! and the transport that it returns.
 //!
-//! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
+//! A provider states the capabilities of its transport in [`Caps`], and claims none that it has not
+//! tested.
 #![allow(unsafe_code)]
 
 use crate::segments::{Segments, heap_blocks};
@@ -12,35 +13,34 @@ use std::time::Duration;
 
 /// A provider, as the runtime sees it: an entry of `providers::ALL`.
 pub struct Provider {
-    /// Its name, which is a value of `SHMEM_TRANSPORT`.
+    /// The name, which is a value of `SHMEM_TRANSPORT`.
     pub name: &'static str,
-    /// Its own settings, whose values its [`Host`] knows. Their names begin with `SHMEM_` and the
-    /// provider's name.
+    /// The provider's settings, whose values its [`Host`] returns. Their names begin with `SHMEM_`
+    /// and the provider's name.
     pub settings: &'static [Setting],
-    /// True if it opens shared libraries, which a statically linked program cannot.
+    /// The provider opens shared libraries, which a statically linked program cannot.
     pub opens_libraries: bool,
-    /// True if `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.
+    /// `SHMEM_TRANSPORT=auto` may choose the provider although it uses no RDMA device.
     pub without_rdma: bool,
-    /// True if it can leave atomic operations to the network.
+    /// The provider can leave atomic operations to the network.
     pub network_amos: bool,
-    /// The function that returns what the provider finds on this machine, given the variables of
-    /// the host. It is fast and prints nothing. It may open libraries, but opens devices only if
-    /// [`devices::active`](crate::machine::devices::active) finds some.
+    /// Returns what the provider finds on this machine. Fast, and prints nothing. May open
+    /// libraries, but opens devices only if [`devices::active`](crate::machine::devices::active)
+    /// finds some.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub available: fn(&dyn Host) -> Result<Found, Error>,
-    /// The parts of the provider that fit a job, by their names, best first; a process opens one of
-    /// them ([`Open::part`]). `None` if it has no parts.
+    /// Returns the names of the parts of the provider that fit a job, best first. A process opens
+    /// one of them ([`Open::part`]). `None` if the provider has no parts.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying why none fits.
     pub parts: Option<ListParts>,
-    /// The function that returns what each part of the provider can do on this machine for a
-    /// process that would be opened with these arguments, and why not. If it has
-    /// [`parts`](Provider::parts), only the part that the arguments name is opened. Unlike
-    /// [`available`](Provider::available) it opens libraries and devices, and may take a second: no
-    /// job calls it.
+    /// Returns a diagnosis of each part of the provider for a process that would be opened with
+    /// these arguments. Of the [`parts`](Provider::parts), opens only the one that the arguments
+    /// name. Opens libraries and devices and may take a second, unlike
+    /// [`available`](Provider::available); no job calls it.
     pub diagnose: fn(&Open) -> Vec<Diagnosis>,
     /// Opens the provider's transport for this process. All signals are blocked meanwhile, so that
     /// its threads take none.
@@ -50,16 +50,16 @@ pub struct Provider {
     pub open: fn(&Open) -> Result<Box<dyn Transport>, Error>,
 }
 
-/// Lists the parts of a provider: [`Provider::parts`].
+/// The type of [`Provider::parts`].
 pub type ListParts = fn(&Open) -> Result<Vec<String>, Error>;
 
-/// The findings of a provider on a machine. Their text is one line for users.
+/// What a provider finds on a machine. Formats as one line for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// It uses hardware that reads and writes a target's memory without the target's CPU.
+    /// The provider uses hardware that reads and writes a target's memory without the target's CPU.
     pub rdma: bool,
-    /// This hardware also carries out the atomic operations of the standard, some of them perhaps
-    /// by its compare-and-swap.
+    /// The hardware also carries out the atomic operations of the standard, some of them perhaps by
+    /// its compare-and-swap.
     pub hardware_amos: bool,
     /// A description in one line, such as `UCX 1.13.1: rc_mlx5 on mlx5_0:1`.
     pub description: String,
@@ -76,72 +76,72 @@ impl fmt::Display for Found {
 pub struct Open {
     /// This PE.
     pub pe: Pe,
-    /// The number of PEs that the job has.
+    /// The number of PEs of the job.
     pub n_pes: u32,
-    /// The job's secret, which is the same on all PEs and known to them alone.
+    /// The secret of the job, the same on all PEs and known to them alone.
     pub secret: [u8; 32],
     /// All PEs run on this machine, so that nothing needs to be reachable from outside.
     pub one_machine: bool,
-    /// The usable CPUs of each PE: the number of its threads that may spin at once while they wait.
-    /// It is 0 if PEs outnumber the CPUs.
+    /// The number of usable CPUs of each PE, which is the number of its threads that may spin at
+    /// once while they wait. 0 if PEs outnumber the CPUs.
     pub cpus_per_pe: u32,
-    /// The party that carries out atomic operations, the same on all PEs. It is the network only if
-    /// the provider can leave them to it.
+    /// What carries out atomic operations, the same on all PEs. The network only if the provider
+    /// has [`network_amos`](Provider::network_amos).
     pub amos: Amos,
-    /// The part that is opened, the same on all PEs; if `None`, the first that can be opened.
+    /// The part to open, the same on all PEs. `None` stands for the first that can be opened.
     pub part: Option<String>,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
 }
 
-/// The PE that carries out what an origin batches for a PE.
+/// The PE that carries out the operations that an origin batches for a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// A PE of the same node, or the PE itself.
+    /// The PE itself, or another PE of its node.
     pub pe: Pe,
-    /// Which PE of its node it is done for: 0 for the proxy itself, and otherwise the number by
-    /// which [`Host::node_heap`] knows that PE's heap.
+    /// The PE of the node whose memory is accessed: 0 for the proxy itself, otherwise the number of
+    /// the PE for [`Host::node_heap`].
     pub place: u8,
 }
 
 impl Proxy {
-    /// Returns the PE itself.
+    /// Returns a PE as its own proxy.
     pub fn itself(pe: Pe) -> Proxy {
         Proxy { pe, place: 0 }
     }
 }
 
-/// The number of pairs of PEs ([`Host::pairs_of_node`]) beyond which libfabric's providers without
-/// connections go first: over a cloud's RoCE of 200 Gbit/s, jobs of 8,192 connections per node took
-/// seconds to start and mostly failed, while those of a provider without connections worked with
+/// The number of pairs of PEs ([`Host::pairs_of_node`]) beyond which connectionless providers of
+/// libfabric are preferred. Over a cloud's RoCE of 200 Gbit/s, jobs of 8,192 connections per node
+/// took seconds to start and mostly failed, while those of a connectionless provider worked with
 /// 192 PEs per node.
 pub const MANY_PAIRS: u64 = 4096;
 
-/// The interface of a provider to its user, which is the runtime or a test. Any thread may call it
-/// at any time while the transport exists. An implementation must not call the transport and must
-/// not block.
+/// What a provider calls of its user, which is the runtime or a test. Any thread may call these
+/// functions at any time while the transport exists. They must not call the transport and must not
+/// block.
 pub trait Host: Send + Sync {
-    /// Returns the value of an environment variable, most often one of the provider's own settings.
+    /// Returns the value of an environment variable, usually of one of the provider's settings.
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
         None
     }
 
-    /// Returns the NIC of this machine that the PE should prefer if there are several: one near it,
-    /// shared with as few PEs as possible. `None` if there is no choice, or if the user leaves it
-    /// to the provider (`SHMEM_NIC=any`).
+    /// Returns the NIC that this PE should prefer if the machine has several: one near its CPUs,
+    /// shared with as few PEs as possible. Returns `None` if there is no choice, or if the user
+    /// leaves it to the provider (`SHMEM_NIC=any`).
     fn nic(&self) -> Option<NicName> {
         None
     }
 
-    /// Returns how many pairs of PEs have one on a node and the other elsewhere, for the node that
-    /// has the most: what an endpoint for each PE would connect. It is the same on all PEs.
+    /// Returns the number of pairs of a PE on a node and one elsewhere, for the node with the most
+    /// such pairs: the connections of a node if each PE had one endpoint. The same on all PEs.
     fn pairs_of_node(&self) -> u64 {
         0
     }
 
-    /// Returns how long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A
-    /// transport that detects silence reports a loss within three fifths of this time; the rest is
+    /// Returns the time within which the job ends if another host is silent (`SHMEM_HOST_LIMIT`). A
+    /// transport that detects silence reports a loss after three fifths of this time; the rest is
     /// for ending the job.
     fn host_limit(&self) -> Duration {
         Duration::from_secs(10)
@@ -151,8 +151,9 @@ pub trait Host: Send + Sync {
     /// memory for a peer.
     fn arrived(&self) {}
 
-    /// Wakes threads of a PE of this node that wait for a change of memory, after the CPU of this
-    /// PE has changed that PE's heap for a peer. A [`Proxy`] has its number, `place`.
+    /// Wakes threads of another PE of this node that wait for a change of memory, after the CPU of
+    /// this PE has changed that PE's heap for a peer. `place` is the number of that PE in a
+    /// [`Proxy`].
     fn arrived_at(&self, place: u8) {
         let _ = place;
     }
@@ -162,8 +163,8 @@ pub trait Host: Send + Sync {
         false
     }
 
-    /// Returns who carries out the operations on the heap of a PE of another node that this PE
-    /// batches in a session ([`Endpoint::session`]): for all PEs of a node the same one.
+    /// Returns the PE that carries out the operations on the heap of a PE that this PE batches in a
+    /// session ([`Endpoint::session`]): the same PE for all PEs of another node.
     fn proxy(&self, pe: Pe) -> Proxy {
         Proxy::itself(pe)
     }
@@ -174,8 +175,8 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Reports that the calling thread has waited long for operations on these PEs, of which
-    /// `in_flight` have not completed. Called again with other PEs while the wait goes on.
+    /// Reports that the calling thread has waited long for operations with these PEs. `in_flight`
+    /// operations are incomplete. Called again while the wait goes on, perhaps with other PEs.
     fn waits(&self, peers: &[Pe], in_flight: u64) {
         let _ = (peers, in_flight);
     }
@@ -188,8 +189,8 @@ pub trait Host: Send + Sync {
         let _ = error;
     }
 
-    /// Ends the process at once with this message, because after an error the network still uses
-    /// memory that is no longer valid.
+    /// Ends the process at once with this message, because after an error the network may still
+    /// access memory that is no longer valid.
     fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
         eprintln!("{error}; {why}");
         std::process::abort()
@@ -199,14 +200,15 @@ pub trait Host: Send + Sync {
 /// The capabilities of a transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
-    /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that
-    /// they and the CPU's own are atomic with respect to each other. Otherwise the runtime uses the
-    /// transport for all atomic operations, also for those on the own node and on the PE itself.
+    /// Atomic operations of the transport and of the target's CPU are atomic with respect to each
+    /// other, since the CPU carries out both, or the network is coherent with it. Otherwise the
+    /// runtime uses the transport for all atomic operations, also on its own node and on the PE
+    /// itself.
     pub amos_compose_with_cpu: bool,
-    /// It relies on what the kernel shows of the process's first thread, which must not end while
-    /// the transport is open.
+    /// The first thread of the process must not end while the transport is open, since the
+    /// transport relies on what the kernel shows of that thread.
     pub needs_first_thread: bool,
-    /// Registered memory is locked: all its pages are resident as long as it is registered.
+    /// Registered memory is locked: all its pages stay resident.
     pub locks_memory: bool,
     /// [`register`](Transport::register) registers only the beginning of the heap, and
     /// [`extend_heap`](Transport::extend_heap) the rest as it is allocated.
@@ -214,7 +216,8 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns how many bytes of a heap of `nbytes` [`register`](Transport::register) registers.
+    /// Returns the number of bytes of a heap of `nbytes` bytes that
+    /// [`register`](Transport::register) registers.
     pub fn registered_at_init(&self, nbytes: usize) -> usize {
         if self.heap_in_blocks { nbytes.min(heap_blocks::FIRST) } else { nbytes }
     }
@@ -234,7 +237,7 @@ impl Caps {
 ///
 /// Endpoints are dropped before the transport. Dropping the transport ends its threads.
 pub trait Transport: Send + Sync {
-    /// Returns its capabilities.
+    /// Returns the capabilities of the transport.
     fn caps(&self) -> Caps;
 
     /// Makes a segment of this PE reachable; the key goes to every peer that connects. The last
@@ -253,8 +256,8 @@ pub trait Transport: Send + Sync {
     ) -> Result<Key, Error>;
 
     /// Makes the first `nbytes` bytes of the heap reachable, before any PE uses them, if
-    /// [`heap_in_blocks`](Caps::heap_in_blocks). `prepare` gets how many bytes of the heap will be
-    /// registered, if any are missing.
+    /// [`heap_in_blocks`](Caps::heap_in_blocks). If any are missing, first calls `prepare` with the
+    /// number of bytes of the heap that will be registered.
     ///
     /// # Errors
     /// When the network refuses the memory; those of `prepare`.
@@ -267,27 +270,28 @@ pub trait Transport: Send + Sync {
         Ok(())
     }
 
-    /// Returns this PE's address, for its peers. It must not depend on the segments, which are
-    /// registered later.
+    /// Returns the address of this PE, for its peers. The address must not depend on the segments,
+    /// which are registered later.
     fn address(&self) -> Vec<u8>;
 
-    /// Makes every PE of the job reachable by its address and the keys of its segments. Checks that
-    /// all of these can be used, but contacts no PE and keeps nothing of it before its first use.
+    /// Makes every PE of the job reachable by its address and keys. Checks that all of them can be
+    /// used, but contacts no PE, and keeps nothing of a PE before its first use.
     ///
     /// # Errors
-    /// When there is no path to one of them.
+    /// When there is no path to a PE.
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error>;
 
     /// Returns a new endpoint, one per context. One thread at a time uses it.
     ///
     /// # Errors
-    /// When the network has no more; then contexts share endpoints, and perhaps the runtime's.
+    /// When the network has no more endpoints. Then contexts share endpoints, also that of the
+    /// runtime.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
-    /// Returns the endpoint of the runtime itself. The runtime announces what it transfers by
-    /// signals, and no other thread or PE accesses the data before, on either side, so that its
-    /// words need not be whole. A provider that makes use of this has an endpoint for every
-    /// context: where [`endpoint`](Transport::endpoint) fails, a context may share this one.
+    /// Returns the endpoint of the runtime itself. Words of its data may be torn: the runtime
+    /// announces them by signals, and no thread or PE accesses them before. A provider that makes
+    /// use of this must have an endpoint for every context, since a context may share this one
+    /// where [`endpoint`](Transport::endpoint) fails.
     ///
     /// # Errors
     /// As [`endpoint`](Transport::endpoint).
@@ -295,15 +299,15 @@ pub trait Transport: Send + Sync {
         self.endpoint()
     }
 
-    /// Makes the network progress, for this process and for peers that access its memory, and
-    /// sends what any endpoint has delayed. Never blocks. Returns whether there was work for peers.
+    /// Makes the network progress, for this process and for peers that access its memory, and sends
+    /// batches of all endpoints. Never blocks. Returns true if there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
     fn progress(&self) -> Result<bool, Error>;
 
-    /// Works as [`progress`](Transport::progress), but if there was nothing to do, sleeps until
-    /// there may be, at most for `at_most`.
+    /// Works as [`progress`](Transport::progress), but if there was no work, sleeps until there may
+    /// be some, at most for `at_most`.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -315,24 +319,24 @@ pub trait Transport: Send + Sync {
         Ok(worked)
     }
 
-    /// Returns what threads have done on the network, for statistics.
+    /// Returns counts of what threads have done on the network, for statistics.
     fn activity(&self) -> NetworkActivity {
         NetworkActivity::default()
     }
 
-    /// Makes the service thread take over at once, since the calling thread stops polling and
-    /// sleeps elsewhere.
+    /// Has the service thread take over at once, since the calling thread stops polling and sleeps
+    /// elsewhere.
     fn stop_polling(&self) {}
 
-    /// Gives a PE up that has not answered for too long, as `why` says: every call that waits
-    /// returns this loss, whichever thread made it, and so does every later one.
+    /// Reports the loss of a PE that has not answered for too long, for the reason `why`. All calls
+    /// that wait, of any thread, and all later calls return this loss.
     fn lose(&self, pe: Pe, why: &str);
 }
 
-/// The party that carries out atomic operations.
+/// What carries out atomic operations: chosen once for a job, before its transport is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amos {
-    /// The target's CPU, on request by messages. They are atomic with respect to the operations of
+    /// The target's CPU, on request by messages. The operations are atomic with respect to those of
     /// PEs that share the target's memory.
     Software,
     /// The network.
@@ -340,12 +344,12 @@ pub enum Amos {
 }
 
 impl Amos {
-    /// Returns the way of a name, which is a value of `SHMEM_AMOS`.
+    /// Returns the variant of a name, which is a value of `SHMEM_AMOS`.
     pub fn named(name: &str) -> Option<Amos> {
         [Amos::Software, Amos::Network].into_iter().find(|amos| amos.name() == name)
     }
 
-    /// Returns its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Amos::Software => "software",
@@ -360,32 +364,33 @@ impl fmt::Display for Amos {
     }
 }
 
-/// The verdict on whether a job can use something.
+/// Whether a job can use a part of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It can.
+    /// A job can use it.
     Usable,
-    /// It is there, and a setting or a better part is preferred to it.
+    /// A setting or a better part is preferred to it.
     Unused,
-    /// It is there, and no job can use it.
+    /// It is present, but no job can use it.
     Refused,
-    /// It is not there.
+    /// It is not present.
     Absent,
 }
 
-/// The report of a provider on one of its parts: a library, one of its own providers, an interface.
+/// The report of a provider on one of its parts, such as a library, a provider of libfabric or an
+/// interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The part, such as `tcp;ofi_rxm` or `eth0`.
     pub name: String,
-    /// The verdict on whether a job can use the part.
+    /// Whether a job can use the part.
     pub verdict: Verdict,
-    /// Why; of a usable part, what it is.
+    /// The reason of the verdict, or a description of a usable part.
     pub reason: String,
     /// The advice to the user, if there is any.
     pub remedy: Option<String>,
-    /// A job whose nodes would connect many pairs of PEs ([`MANY_PAIRS`](crate::MANY_PAIRS)) uses
-    /// it before others, since it needs no connections.
+    /// Jobs whose nodes would connect many pairs of PEs ([`MANY_PAIRS`]) prefer the part, since it
+    /// is connectionless.
     pub is_for_many_pairs: bool,
 }
 

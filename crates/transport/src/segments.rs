@@ -1,8 +1,8 @@
-//! The memory of this PE that peers may use, and how this CPU accesses it for them.
+//! The registered segments of this PE, and the accesses of this CPU to them on behalf of peers.
 //!
-//! Peers send an offset in a segment. Here it becomes an address, if the bytes lie within the
-//! registered segment. The safe functions of this file rely on this check, so nothing that a peer
-//! sends can access memory outside the segments.
+//! A peer sends an offset in a segment. It is converted to an address here, after a check that the
+//! bytes lie within the segment. The safe functions of this file rely on this check, so that no
+//! message of a peer can access memory outside the segments.
 #![allow(unsafe_code)]
 
 pub mod heap_blocks;
@@ -12,7 +12,7 @@ use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, mem};
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
-/// A registered segment, with what a provider knows of it.
+/// A registered segment, with the provider's data on it.
 struct RegisteredSegment<T> {
     memory: LocalBuf,
     extra: T,
@@ -32,7 +32,7 @@ impl<T> Default for Segments<T> {
 }
 
 impl<T> Segments<T> {
-    /// Adds a segment.
+    /// Registers a segment.
     ///
     /// # Safety
     /// The memory is valid for reads and writes as long as this table is used.
@@ -49,13 +49,13 @@ impl<T> Segments<T> {
         self.0[segment as usize].set(RegisteredSegment { memory, extra }).map_err(again)
     }
 
-    /// Returns the number of bytes of a segment; 0 before it is registered.
+    /// Returns the size of a segment in bytes; 0 before it is registered.
     pub fn nbytes(&self, segment: Segment) -> u64 {
         self.0[segment as usize].get().map_or(0, |of| of.memory.nbytes as u64)
     }
 
-    /// Returns the `nbytes` bytes at an address if they lie within the segment: they are valid for
-    /// reads and writes.
+    /// Returns the `nbytes` bytes at an address, which are valid for reads and writes; `None` if
+    /// they do not lie within the segment.
     #[inline]
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
         let memory = self.0[at.segment as usize].get()?.memory;
@@ -63,15 +63,16 @@ impl<T> Segments<T> {
         (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
     }
 
-    /// Returns the word at an address, if it lies within the segment and is aligned: it is valid
-    /// for atomic accesses.
+    /// Returns the word at an address, which is valid for atomic accesses; `None` if the word does
+    /// not lie within the segment or is not aligned.
     #[inline]
     pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
         let word = self.bytes(at, width.nbytes())?.base;
         word.addr().is_multiple_of(width.nbytes()).then_some(word)
     }
 
-    /// Returns the address of local memory in a segment, and what the provider knows of it.
+    /// Returns the symmetric address of local memory and the provider's data on its segment, if the
+    /// memory is part of a segment.
     pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
         Segment::ALL.into_iter().find_map(|segment| {
             let of = self.0[segment as usize].get()?;
@@ -82,15 +83,15 @@ impl<T> Segments<T> {
         })
     }
 
-    /// Writes bytes for a peer, after all earlier writes (a release). Returns false if they do not
-    /// lie within the segment.
+    /// Writes bytes for a peer, with release order: after all earlier writes. Returns false if the
+    /// destination is not within the segment.
     #[inline]
     pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
         // SAFETY: a slice is valid for reads.
         unsafe { self.write_from(dest, LocalBuf::source(bytes.as_ptr(), bytes.len())) }
     }
 
-    /// Works as [`write`](Segments::write), from memory that others may change meanwhile.
+    /// Works as [`write`](Segments::write), from memory that other threads may change meanwhile.
     ///
     /// # Safety
     /// The source is valid for reads.
@@ -103,7 +104,7 @@ impl<T> Segments<T> {
         true
     }
 
-    /// Reads bytes. Returns false if they do not lie within the segment.
+    /// Reads bytes. Returns false if the source is not within the segment.
     ///
     /// # Safety
     /// The destination is valid for writes.
@@ -115,7 +116,8 @@ impl<T> Segments<T> {
         true
     }
 
-    /// Appends bytes for a peer. Returns false if they do not lie within the segment.
+    /// Appends bytes of a segment to `bytes`. Returns false if the source is not within the
+    /// segment.
     #[inline]
     pub fn append_to(&self, bytes: &mut Vec<u8>, source: RemoteAddr, nbytes: usize) -> bool {
         if self.bytes(source, nbytes).is_none() {
@@ -127,9 +129,9 @@ impl<T> Segments<T> {
         unsafe { self.read_into(source, LocalBuf { base: bytes[start..].as_mut_ptr(), nbytes }) }
     }
 
-    /// Carries out an atomic operation by this CPU, after everything that was written before, and
-    /// returns the old value, zero-extended, whatever the request says of it. `None` when the word
-    /// does not lie within the segment, or is not aligned.
+    /// Carries out an atomic operation by this CPU, after all earlier writes. Returns the old
+    /// value, zero-extended, whatever the request says of its use; `None` if the word does not lie
+    /// within the segment or is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;

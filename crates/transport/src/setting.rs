@@ -1,5 +1,8 @@
-//! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the
-//! parsers come from these rows. The runtime and each provider have a table of their own.
+//! Settings: the environment variables that the library reads, as rows of a table. The output of
+//! `SHMEM_INFO` and `shmem-info`, docs/settings.md and the parsers are made from these rows. The
+//! runtime and each provider have a table of their own.
+//!
+//! Also the defaults of C libraries that only environment variables set ([`set_defaults`]).
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
@@ -10,29 +13,30 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A setting: an environment variable that the library reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
+    /// The name of the variable.
     pub name: &'static str,
     /// Deprecated names. If the name is not set, the first of them that is set counts (OpenSHMEM
     /// 1.6, §8).
     pub old_names: &'static [&'static str],
-    /// The value that counts if none of them is set. `None` if the default is no value; then the
-    /// meaning describes it.
+    /// The value if no name is set. `None` if the default is not one value; then the meaning
+    /// describes it.
     pub default: Option<&'static str>,
     /// The effect of the setting and the values that it may have, without a full stop.
     pub meaning: &'static str,
 }
 
 impl Setting {
-    /// Returns the name under which it is set, and its value. `lookup` reads a variable.
+    /// Returns the name that is set, and its value; `None` if none is set. `lookup` reads a
+    /// variable.
     pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
         named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
     }
 
-    /// Returns the number above 0 that a provider's setting is set to, if it is set.
+    /// Returns the value of a setting that is a number above 0, if it is set.
     ///
     /// # Errors
-    /// If it is set to anything else.
+    /// If the value is anything else.
     pub fn number(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -44,7 +48,7 @@ impl Setting {
         }
     }
 
-    /// Returns its names, the deprecated ones in parentheses.
+    /// Returns all names as text, the deprecated ones in parentheses.
     pub fn names(&self) -> String {
         match self.old_names {
             [] => self.name.to_owned(),
@@ -52,7 +56,7 @@ impl Setting {
         }
     }
 
-    /// Returns what it does, with its default.
+    /// Returns the meaning and the default as text.
     pub fn description(&self) -> String {
         match self.default {
             Some(default) => format!("{}; default {default}", self.meaning),
@@ -60,8 +64,8 @@ impl Setting {
         }
     }
 
-    /// Returns its value and where that comes from; `None` if it has none. `by_oshrun` holds the
-    /// names of variables that `oshrun` has set, separated by spaces.
+    /// Returns the value and its source; `None` if the setting is not set and has no default value.
+    /// `by_oshrun` has the names of the variables that `oshrun` has set, separated by spaces.
     pub fn now(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -89,14 +93,14 @@ impl Setting {
     }
 }
 
-/// The source of the value of a setting.
+/// Where the value of a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueSource {
     /// The variable of this name.
     Environment(&'static str),
-    /// The variable of this name, which `oshrun` has set.
+    /// The variable of this name, set by `oshrun`.
     Oshrun(&'static str),
-    /// The table.
+    /// The default in the table.
     Default,
 }
 
@@ -110,14 +114,14 @@ impl fmt::Display for ValueSource {
     }
 }
 
-/// A variable has a value that it may not have.
+/// An invalid value of a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The variable.
     pub name: &'static str,
     /// Its value.
     pub value: String,
-    /// Which values it may have.
+    /// The values that are allowed.
     pub expected: &'static str,
 }
 
@@ -125,26 +129,29 @@ impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Invalid { name, value, expected } = self;
         let value = if value.is_empty() { "empty" } else { value };
-        // Cause: a variable has a value that it may not have. Remedy: set one of those that the
-        // message names.
         write!(f, "{name} is {value}, but it must be {expected}")
     }
 }
 
 impl std::error::Error for Invalid {}
 
-/// Returns true if a list of names separated by commas has none.
+/// Returns true if a list of names separated by commas has no name.
 pub fn is_blank(value: &str) -> bool {
     value.split(',').all(|name| name.trim().is_empty())
 }
 
-/// Returns a variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are
-/// not UTF-8 are replaced, so that the message about such a value can show it.
+/// Returns an environment variable of this process, for [`Setting::set`] and [`Setting::state`].
+/// Replaces bytes that are not UTF-8, so that a message can show such a value.
 pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
-/// Sets variables that the user has not set. Each of `ours` is `NAME=value`.
+/// Sets environment variables that are not set, as defaults of a C library. Each of `ours` is
+/// `NAME=value`.
+///
+/// The variables stay in the environment: libraries read some of them again for each endpoint.
+/// Threads of the program may read or set variables at the same time, so the present environment is
+/// neither changed nor freed; a longer one takes its place.
 pub fn set_defaults(ours: &[&'static CStr]) {
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
@@ -153,21 +160,21 @@ pub fn set_defaults(ours: &[&'static CStr]) {
     loop {
         // SAFETY: the process's environment.
         let Some(longer) = (unsafe { with_ours(before, ours) }) else { return };
-        // It is never freed: a thread may go on reading it.
+        // Never freed, since a thread may go on reading it.
         let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
         match environ.compare_exchange(before, longer, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return,
-            // A thread has set a variable meanwhile.
+            // Another thread has set a variable meanwhile.
             Err(now) => before = now,
         }
     }
 }
 
-/// Returns the entries of an environment and those of ours whose names are not in it, with a null
-/// at the end; `None` if all names are.
+/// Returns the entries of an environment, followed by those of `ours` whose names it lacks and a
+/// null; `None` if it lacks none.
 ///
 /// # Safety
-/// `environ` is null or such a list of strings.
+/// `environ` is null or a list of strings with a null at the end. The strings are never freed.
 unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Option<Vec<*mut c_char>> {
     let mut entries = Vec::new();
     let mut at = environ;

@@ -1,5 +1,5 @@
-//! Threads of the library, and locks. The threads block all signals, because signals belong to the
-//! program.
+//! Threads of the library, and locks without poisoning. The threads block all signals, because
+//! signals belong to the program.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
 
-/// Calls `act` with all signals blocked in this thread. Threads that it starts inherit this.
+/// Calls `act` with all signals blocked in this thread, and in threads that `act` starts.
 pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: it writes a set.
@@ -23,7 +23,7 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns the message that the kernel refused a thread, with the remedy.
+/// Returns the message that the kernel refused to start a thread, with the remedy.
 pub fn refused(error: &io::Error) -> String {
     let remedy = match error.raw_os_error() {
         Some(libc::EPERM) => {
@@ -38,16 +38,17 @@ thread_local! {
     static IS_SERVICE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if this is a service thread, which works beside the program: whenever it waits,
-/// threads that compute need the CPU.
+/// Returns true if the calling thread is a service thread. While a service thread waits, threads of
+/// the program need the CPU.
 pub fn is_service() -> bool {
     IS_SERVICE.get()
 }
 
-/// Starts a service thread: it takes no signals, and its sleeps end without the usual timer slack.
+/// Starts a service thread. It takes no signals, and its sleeps end without the usual timer slack
+/// of 50 us.
 ///
 /// # Errors
-/// When there can be no thread.
+/// When the kernel refuses a thread.
 pub fn spawn_service(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -63,12 +64,12 @@ pub fn spawn_service(
     })
 }
 
-/// Waits for the lock.
+/// Waits for a lock. A lock whose holder has panicked is taken, too: the job is ending then.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the lock, if it is free.
+/// Takes a lock if it is free.
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

@@ -1,4 +1,4 @@
-//! The arguments that the call that writes gets by address. They stay where they are for the life
+//! The arguments that a write passes to libfabric by address. They stay in one place for the life
 //! of an ep, so that a write stores only what may differ from the one before.
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use rushmem_transport::LocalBuf;
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
-/// An address in a peer's memory, as libfabric has it.
+/// An address in a peer's memory, in the terms of libfabric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remote {
     pub(crate) pe: u32,
@@ -17,13 +17,13 @@ pub(crate) struct Remote {
     pub(crate) key: u64,
 }
 
-/// The arguments of one write of one range to one range.
+/// The arguments of a write of one range to one range.
 pub(super) struct WriteArguments {
     message: fi::fi_msg_rma,
     lists: NonNull<Lists>,
 }
 
-/// The lists of one element each that the message has the addresses of.
+/// The lists, of one element each, to which the message points.
 struct Lists {
     iov: Cell<fi::iovec>,
     desc: Cell<*mut c_void>,
@@ -55,8 +55,8 @@ impl WriteArguments {
         WriteArguments { message, lists }
     }
 
-    /// Returns those of a write of `from`, whose descriptor is `desc`, with the context of its
-    /// operation.
+    /// Returns the arguments of a write of `from`, whose descriptor is `desc`, with the context of
+    /// the operation.
     #[inline(always)]
     pub(super) fn of(
         &mut self,

@@ -1,4 +1,4 @@
-//! Starting an atomic operation of the fabric's own on an ep.
+//! Starts atomic operations that the fabric carries out on an ep.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, FiEndpoint, PostStatus, Remote};
@@ -11,8 +11,9 @@ use rushmem_transport::{AmoOp, AmoRequest, LocalBuf};
 const WORD: usize = size_of::<u64>();
 
 impl FiEndpoint {
-    /// Starts an atomic operation of the fabric's own. It always fetches the old value, whose
-    /// arrival shows that the operation is done, and which goes to `fetched` unless that is null.
+    /// Starts an atomic operation that the fabric carries out. The operation always fetches the old
+    /// value, since the arrival of this value shows that it is done. The old value goes to
+    /// `fetched` unless that is null.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation completes or the ep is

@@ -1,10 +1,11 @@
-//! Attempts to reach PEs that the provider has refused: for which codes, and how long.
+//! Attempts to reach PEs that the provider has refused: the codes for which they are repeated, and
+//! for how long.
 
 use libfabric_sys as fi;
 use rushmem_transport::peers::Attempts;
 use std::time::{Duration, Instant};
 
-/// The codes of a connection that was not made.
+/// The codes that mean that a connection was not made.
 const NOT_CONNECTED: [i32; 5] = [
     fi::FI_ECONNREFUSED,
     fi::FI_ECONNABORTED,
@@ -12,14 +13,14 @@ const NOT_CONNECTED: [i32; 5] = [
     fi::FI_EHOSTDOWN,
     fi::FI_EHOSTUNREACH,
 ];
-/// Further codes that mean the same of the first message to a PE.
+/// Codes that mean the same for the first message to a PE.
 const NOT_CONNECTED_AT_FIRST: [i32; 5] =
     [fi::FI_ECONNRESET, fi::FI_ENOTCONN, fi::FI_ENETDOWN, fi::FI_ENETUNREACH, libc::EPIPE];
 
-/// The attempts to reach PEs that were refused, which are few.
+/// The refused attempts, by PE.
 pub(super) struct RefusedAttempts {
     by_pe: Vec<(u32, Attempts)>,
-    /// The time for which attempts to reach a PE go on.
+    /// The time after which no more attempts to reach a PE are made.
     limit: Duration,
 }
 
@@ -44,7 +45,7 @@ impl RefusedAttempts {
         attempts.refused(now, self.limit)
     }
 
-    /// Returns those at a PE.
+    /// Returns the refused attempts to reach a PE.
     fn of(&self, pe: u32) -> Option<&Attempts> {
         self.by_pe.iter().find(|(of, _)| *of == pe).map(|(_, attempts)| attempts)
     }
@@ -66,12 +67,13 @@ impl RefusedAttempts {
         means_not_connected(code) && self.refused(pe, Instant::now())
     }
 
-    /// Returns true if the next attempt at a PE has to wait.
+    /// Returns true if the next attempt to reach a PE must wait.
     pub(super) fn pauses(&self, pe: u32) -> bool {
         self.of(pe).is_some_and(|attempts| Instant::now() < attempts.next())
     }
 
-    /// Returns how many attempts at a PE were refused with this code, and for how long.
+    /// Returns the number and the time of the refused attempts to reach a PE, if this code means
+    /// that it is not connected.
     pub(super) fn made(&self, pe: u32, code: i32) -> Option<(u32, Duration)> {
         let attempts = self.of(pe).filter(|_| means_not_connected(code));
         attempts.map(|attempts| (attempts.n(), attempts.elapsed()))

@@ -1,6 +1,6 @@
-//! Connecting an ep to PEs, over providers that need connections: at the first use of a PE an empty
-//! message goes to it, which its service ignores, and nothing else until that has left. So what
-//! fails with a connection that was not made is this message alone, which can be sent again.
+//! Connects an ep to PEs, over providers that need connections. At the first use of a PE, an empty
+//! message is sent to it, which its service ignores, and nothing else until that message has left.
+//! So if a connection is not made, only this message fails, and it can be sent again.
 #![allow(unsafe_code)]
 
 use super::connecting::{AGAIN, CONNECTED, report};
@@ -9,7 +9,7 @@ use crate::permits::MAX_AT_ONCE;
 use libfabric_sys as fi;
 
 impl FiEndpoint {
-    /// Returns true if an operation may begin towards a PE now.
+    /// Returns true if an operation on a PE may begin at present.
     pub(super) fn may_begin(&self, pe: u32) -> bool {
         !self.free.is_empty() && self.is_connected(pe)
     }
@@ -19,8 +19,9 @@ impl FiEndpoint {
         self.room[pe as usize] > 0 || !self.fabric.info.connects
     }
 
-    /// Handles that nothing could be started towards a PE with this address: connects to it, unless
-    /// a free cell is missing, or it needs no connection and is used for the first time.
+    /// Called when an operation on a PE with this address could not begin: there is no free cell,
+    /// or the PE is used for the first time, and is to be connected if the provider needs
+    /// connections.
     #[cold]
     #[inline(never)]
     pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<PostStatus, i32> {
@@ -35,7 +36,7 @@ impl FiEndpoint {
         Ok(PostStatus::Again)
     }
 
-    /// Sends the message that connects, if there is a permit for it.
+    /// Sends the message that connects, if there is a permit.
     fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
         let Some(&op) = self.free.last() else { return Ok(()) };
         let connection = self.connecting.take_or_begin(pe, &self.fabric.permits);

@@ -1,34 +1,34 @@
-//! The connections that an ep is making, and how they are reported.
+//! The connections that an ep is making, and their reports.
 #![forbid(unsafe_code)]
 
 use crate::permits::{ConnectionPermit, ConnectionPermits};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The number of operations that may begin towards a PE that an ep is connected to: more than it
-/// has cells. Before that it is 0, as in memory that was not used.
+/// The number of operations that may begin on a connected PE: more than an ep has cells. For an
+/// unconnected PE it is 0, the value of unused memory.
 pub(super) const CONNECTED: i32 = i32::MAX;
 
-/// The report of what is done after an attempt to reach a PE has failed, if there is time.
+/// The end of the report of a failed attempt to reach a PE that will be repeated.
 pub(super) const AGAIN: &str = "connects once more";
 
 /// A connection that is being made.
 pub(super) struct BegunConnection {
     pub(super) pe: u32,
-    /// None once it has taken so long that others go first.
+    /// The permit; `None` after it was given to another connection because this one takes long.
     pub(super) permit: Option<ConnectionPermit>,
     begun: Instant,
-    /// The message is in flight. Before, the provider takes none.
+    /// The message is in flight. Before, the provider did not take it.
     pub(super) is_sent: bool,
 }
 
 /// The connections that an ep is making.
 pub(super) struct Connecting {
     begun: Vec<BegunConnection>,
-    /// A PE waits for a permit, and this was reported.
+    /// A PE waits for a permit, which was reported.
     waits: bool,
-    /// The time for which a connection keeps its permit while the provider takes no message. Peers
-    /// that have stopped, or ended, must not keep all permits from those that answer.
+    /// The time for which a connection keeps its permit while the provider takes no message.
+    /// Stopped or ended peers must not keep all permits from those that answer.
     permit_limit: Duration,
 }
 
@@ -42,13 +42,14 @@ impl Connecting {
         self.begun.iter().any(|one| one.pe == pe && one.is_sent)
     }
 
-    /// Takes the connection to a PE, if it is being made.
+    /// Removes and returns the connection to a PE, if it is being made.
     pub(super) fn take(&mut self, pe: u32) -> Option<BegunConnection> {
         let place = self.begun.iter().position(|one| one.pe == pe)?;
         Some(self.begun.swap_remove(place))
     }
 
-    /// Takes the connection to a PE if it is being made, or a new one if there is a permit for it.
+    /// Removes and returns the connection to a PE, if it is being made, or returns a new one if
+    /// there is a permit.
     pub(super) fn take_or_begin(
         &mut self,
         pe: u32,
@@ -64,19 +65,19 @@ impl Connecting {
         Some(known)
     }
 
-    /// Keeps the connection in progress.
+    /// Adds a connection that is being made.
     pub(super) fn keep(&mut self, connection: BegunConnection) {
         self.waits = false;
         self.begun.push(connection);
     }
 
-    /// Records that a PE waits for a permit. Returns true if it did not wait before.
+    /// Records that a PE waits for a permit. Returns true if none waited before.
     pub(super) fn begins_to_wait(&mut self) -> bool {
         !std::mem::replace(&mut self.waits, true)
     }
 }
 
-/// Reports what becomes of a connection to a PE, and why.
+/// Logs what becomes of a connection to a PE, and the reason.
 pub(super) fn report(pe: u32, why: &str, what: &str) {
     rushmem_log::debug!(peer = pe, "{what}: {why}");
 }

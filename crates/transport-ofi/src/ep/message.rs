@@ -1,4 +1,4 @@
-//! Starting to send messages on an ep, and to receive them.
+//! Starts to send and to receive messages on an ep.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, FiEndpoint, PostStatus, refused};
@@ -8,17 +8,18 @@ use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Returns true if data that a message brings are copied, so that their source is free at once.
+    /// Returns true if the data of a message are copied, so that their source may be reused at
+    /// once.
     pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
         HEAD + nbytes <= self.cell
     }
 
-    /// Starts a message with data, which are [copied](Self::copies_data) or sent from where they
-    /// are. It is not injected: an injected message has no completion, so nobody would know when it
-    /// has left.
+    /// Starts to send a message with data, which are [copied](Self::copies_data) or sent from the
+    /// memory of the caller. The message is not injected: an injected message has no completion, so
+    /// it would not be known when it has left.
     ///
     /// # Safety
-    /// The data are valid for reads until the operation completes or the ep is dropped; those that
+    /// The data are valid for reads until the operation completes or the ep is dropped, or, if they
     /// are copied, during this call.
     pub(crate) unsafe fn send(
         &mut self,
@@ -49,7 +50,7 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// Begins a message with its head, if there is room.
+    /// Begins a message: writes the head to a cell, if there is room.
     #[inline(always)]
     fn begin_message(&mut self, pe: u32, head: &[u8; HEAD]) -> Option<u32> {
         let op = self.begin(pe, BufferUse::Plain)?;
@@ -58,7 +59,7 @@ impl FiEndpoint {
         Some(op)
     }
 
-    /// Starts the message that is in the cell of an operation.
+    /// Starts to send the message in the cell of an operation.
     #[inline(always)]
     fn send_cell(&mut self, op: u32, to: fi::fi_addr_t, nbytes: usize) -> Result<PostStatus, i32> {
         let (endpoint, desc, context) =
@@ -70,13 +71,13 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// Waits for one more message.
+    /// Posts a receive for one more message.
     pub(crate) fn receive(&mut self) -> Result<PostStatus, i32> {
         let Some(op) = self.free.pop() else { return Ok(PostStatus::Again) };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base;
-        // The head that an earlier message left would name the sender of one that does not arrive.
+        // The head of an earlier message would name a wrong sender if this receive fails.
         // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
         unsafe { to.cast::<[u8; HEAD]>().write([0; HEAD]) };
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.

@@ -1,7 +1,7 @@
-//! Opening an ep and closing it, and registering memory for its operations.
+//! Opens and closes an ep, and registers memory for its operations.
 //!
-//! After an error the owner of the ep drops it: libfabric then uses no memory of its operations any
-//! more.
+//! After an error the owner of an ep drops it, so that libfabric accesses no memory of its
+//! operations any more.
 #![allow(unsafe_code)]
 
 use super::arguments::WriteArguments;
@@ -19,13 +19,13 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Room for receives of an ep that receives nothing: few, as not every provider makes an endpoint
-/// without.
+/// Room for receives of an ep that receives nothing. Not every provider makes an endpoint without
+/// any.
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// Opens an ep for `depth` operations, with a cell for each. It attempts for `connect_limit` to
-    /// connect to a PE.
+    /// Opens an ep for `depth` operations, with a cell for each. Attempts to connect to a PE are
+    /// repeated for `connect_limit`.
     pub(crate) fn open(
         fabric: Arc<Fabric>,
         n_pes: usize,
@@ -77,8 +77,8 @@ impl FiEndpoint {
         desc(self.staging_mr.as_ref())
     }
 
-    /// Returns a descriptor for memory of the caller's, and its registration where there must be
-    /// one.
+    /// Returns a descriptor for memory of the caller, and a registration of the memory, if it must
+    /// be registered.
     ///
     /// # Safety
     /// The range is valid for reads and writes until the registration is dropped.

@@ -1,4 +1,4 @@
-//! Taking completions from the queue of an ep.
+//! Takes completions from the queue of an ep.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, EpFailure, FiEndpoint, ReceiveOutcome};
@@ -8,18 +8,18 @@ use rushmem_transport::mem;
 use std::mem::MaybeUninit;
 use std::slice;
 
-/// The errors of an operation whose local memory cannot be accessed or sent, whichever PE it is
-/// with.
+/// The errors of an operation that this PE has caused: its local memory cannot be accessed or sent.
 const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 
-/// Attempts to read an error that the queue reports, before it is taken to be broken.
+/// Maximum number of attempts to read an error that the queue reports. Then the queue counts as
+/// broken.
 const READS: u32 = 100;
-/// Completions taken at once.
+/// Maximum number of completions taken at once.
 pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
-    /// Lets the provider work and takes completions; `arrived` gets what comes of each receive.
-    /// Returns how many completions there were.
+    /// Polls the provider and handles completions. Calls `arrived` with the outcome of each
+    /// receive. Returns the number of completions.
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -94,7 +94,7 @@ impl FiEndpoint {
         self.receiving -= 1;
     }
 
-    /// Returns the error that the queue reports; `None` if it cannot be read for now, as in
+    /// Returns the error that the queue reports; `None` if it cannot be read at present, as in
     /// `unread` attempts before.
     #[cold]
     fn read_error(&mut self, unread: u32) -> Result<Option<fi::fi_cq_err_entry>, EpFailure> {
@@ -114,7 +114,7 @@ impl FiEndpoint {
         }
     }
 
-    /// Describes the operation that failed and the reason.
+    /// Returns the failure of an operation, with the PE and the reason.
     #[cold]
     fn failed(
         &mut self,
@@ -157,7 +157,7 @@ impl FiEndpoint {
         })
     }
 
-    /// Returns what libfabric and the provider say of an operation that failed.
+    /// Returns the texts of libfabric and of the provider for a failed operation.
     fn why_failed(&self, entry: &fi::fi_cq_err_entry) -> String {
         let mut text = [0; 256];
         // SAFETY: an open queue, its entry, and room for the number of bytes passed.

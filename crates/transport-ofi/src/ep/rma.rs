@@ -1,4 +1,4 @@
-//! Starting writes and reads on an ep.
+//! Starts writes and reads on an ep.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, FiEndpoint, PostStatus, Remote};
@@ -13,7 +13,7 @@ impl FiEndpoint {
         nbytes <= self.inject_up_to
     }
 
-    /// Starts a write that is injected: its source is free at once.
+    /// Starts an injected write. Its source may be reused at once.
     ///
     /// # Safety
     /// The range is valid for reads.
@@ -35,8 +35,8 @@ impl FiEndpoint {
         }
     }
 
-    /// Handles the refusal of an injected write. If the provider never injects, the next attempt
-    /// does not inject.
+    /// Handles the refusal of an injected write. If the provider does not support injection, no
+    /// further write is injected.
     #[cold]
     #[inline(never)]
     fn injects_not(&mut self, code: i32) -> Result<PostStatus, i32> {
@@ -47,7 +47,8 @@ impl FiEndpoint {
         Ok(PostStatus::Again)
     }
 
-    /// Starts a write of at most `copy_up_to` bytes by way of a cell: its source is free at once.
+    /// Starts a write of at most `copy_up_to` bytes from a copy in a cell. Its source may be reused
+    /// at once.
     ///
     /// # Safety
     /// The range is valid for reads.
@@ -68,9 +69,9 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// Starts a write. `known` is the descriptor of the segment that the source is in, if it is in
-    /// one. The write completes when it has reached the target's memory, as far as the provider
-    /// says, or when its `source_free` is all that is needed.
+    /// Starts a write. `known` is the descriptor of the registration that contains the source, if
+    /// there is one. The write completes when the data are in the target's memory, as far as the
+    /// provider reports that, or, if `source_free`, when the source may be reused.
     ///
     /// # Safety
     /// The range is valid for reads until the operation completes or the ep is dropped.
@@ -114,7 +115,7 @@ impl FiEndpoint {
         unsafe { fi::fi_writemsg(self.endpoint.raw(), message, flags) }
     }
 
-    /// Starts a read of a byte that nobody wants.
+    /// Starts a read of a byte whose value is ignored.
     pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<PostStatus, i32> {
         // SAFETY: nothing is copied.
         unsafe { self.read_staged(from, 1, BufferUse::Plain) }
@@ -143,8 +144,8 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// Works as [`read`](Self::read) where memory must be registered: what is not, and not too
-    /// long, comes into a cell first.
+    /// Works as [`read`](Self::read), for a provider that needs registered memory: short data for
+    /// unregistered memory are read into a cell first.
     ///
     /// # Safety
     /// The same.
@@ -173,8 +174,8 @@ impl FiEndpoint {
     /// Starts a read of at most `copy_up_to` bytes into a cell.
     ///
     /// # Safety
-    /// Where they are to be copied to is valid for writes until the operation completes or the ep
-    /// is dropped.
+    /// The memory to which the bytes are to be copied is valid for writes until the operation
+    /// completes or the ep is dropped.
     unsafe fn read_staged(
         &mut self,
         from: Remote,

@@ -1,4 +1,4 @@
-//! The addresses at which a PE listens, as they are given to its peers.
+//! The addresses on which a PE listens, as the PE publishes them.
 
 use rushmem_wire::{Error, TCP_ADDRESS, decode, encode};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 /// The maximum number of addresses of a PE.
 pub(crate) const MAX_ADDRESSES: usize = 16;
 
-/// Host name and socket addresses of a PE.
+/// The host name and the socket addresses of a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Address {
     /// For messages.

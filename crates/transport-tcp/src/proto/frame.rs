@@ -1,4 +1,4 @@
-//! The heads of frames.
+//! The encoding of the heads of frames.
 
 use rushmem_transport::engine::batch::MAX_ANSWERS;
 use rushmem_transport::engine::message::{REPLY, REQUEST};
@@ -7,22 +7,22 @@ use rushmem_transport::{RemoteAddr, Segment};
 
 /// Bytes of every head.
 pub(crate) const HEAD: usize = 16;
-/// Largest body of a frame; larger transfers are cut.
+/// Maximum number of bytes of a body. Longer transfers are divided.
 pub(crate) const MAX_BODY: usize = 16 << 20;
-/// Most data that a message brings: a batch, or bytes that are put with a signal.
+/// Maximum number of bytes of the data of a message: a batch, or a put with its signal.
 pub(crate) const MAX_DATA: usize = 32 << 10;
 
 /// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFrame {
-    /// Write the body; its words may be written in parts if so.
+    /// Write the body to `dest`. Words may be torn if `in_parts`.
     Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
-    /// Answer with `nbytes` bytes; with `in_parts`, their words may be read in parts.
+    /// Reply with `nbytes` bytes from `source`. Words may be torn if `in_parts`.
     Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
-    /// Carry out the request that the body begins with (`engine::message`); the rest are its data, or
-    /// a batch. Answer if it asks, or if it returns anything.
+    /// Carry out the request at the start of the body (`engine::message`). The rest of the body are
+    /// its data, or a batch. Reply if the request asks for an acknowledgment or returns anything.
     Message { nbytes: u32, is_batch: bool },
-    /// Answer when everything before is done.
+    /// Acknowledge all earlier requests.
     Sync,
     /// The PE leaves the job.
     Bye,
@@ -31,11 +31,11 @@ pub(crate) enum RequestFrame {
 /// An answer of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyFrame {
-    /// The body is what request number `seq` is for.
+    /// The body is the data that request number `seq` gets.
     Data { seq: u64, nbytes: u32 },
-    /// The body is a reply (`engine::message`), with what a batch returns.
+    /// The body is a reply (`engine::message`), with the results of a batch.
     Message { nbytes: u32 },
-    /// Everything up to request number `seq` is done.
+    /// All requests up to number `seq` were carried out.
     Ack { seq: u64 },
 }
 
@@ -51,14 +51,14 @@ const GET: u8 = 2;
 const MESSAGE: u8 = 3;
 const SYNC: u8 = 4;
 const BYE: u8 = 5;
-/// The kinds of replies have this bit.
+/// The bit that the kinds of replies have.
 const IS_REPLY: u8 = 0x80;
 const DATA: u8 = IS_REPLY | 1;
 const REPLIED: u8 = IS_REPLY | 2;
 const ACK: u8 = IS_REPLY | 3;
 
-/// Encodes a head: kind, three small fields, the number of bytes that follow or are requested, and
-/// an 8-byte field.
+/// Encodes a head: the kind, three small fields, the number of bytes that follow or are requested,
+/// and an 8-byte field.
 fn head(kind: u8, small: [u8; 3], nbytes: u32, long: u64) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[0] = kind;
@@ -86,7 +86,7 @@ fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
 }
 
 impl RequestFrame {
-    /// Returns the head as bytes.
+    /// Encodes the head.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
             RequestFrame::Put { dest, nbytes, in_parts } => {
@@ -135,7 +135,7 @@ impl RequestFrame {
 }
 
 impl ReplyFrame {
-    /// Returns the head as bytes.
+    /// Encodes the head.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
             ReplyFrame::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
@@ -163,7 +163,7 @@ impl ReplyFrame {
 }
 
 impl Frame {
-    /// Reads a head.
+    /// Decodes a head.
     pub(crate) fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
         match bytes[0] & IS_REPLY {
             0 => RequestFrame::decode(bytes).map(Frame::Request),

@@ -1,16 +1,17 @@
-//! Both ends prove that they know the job's secret, before anything else.
+//! The handshake, in which both ends of a connection prove that they know the job's secret.
 //!
-//! The target sends a greeting with a nonce. The origin answers with a claim: who it is, whom it
-//! wants, a nonce of its own and an HMAC-SHA256 over all of it. The target answers a right claim
-//! with an HMAC of its own, which also says whether this connection may be used or another one is
-//! on its way, and a wrong one with nothing. Messages have fixed sizes. The stream is not encrypted
-//! and frames are not signed: who can change the traffic of a network can change a job's memory.
+//! The acceptor sends a greeting with a nonce. The connector answers with a claim: its number, that
+//! of the PE it connects to, a nonce of its own, and an HMAC-SHA256 over all of these. The acceptor
+//! answers a valid claim with an HMAC of its own, which also says whether this connection may be
+//! used or another one is being made, and an invalid claim with nothing. Messages have fixed sizes.
+//! The stream is not encrypted and frames are not signed: whoever can change the traffic of the
+//! network can change a job's memory.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
 
-/// Bytes of the greeting: magic and version, nonce.
+/// Bytes of the greeting: magic number and version, nonce.
 pub(crate) const GREETING: usize = 8 + NONCE;
 /// Bytes of the claim: the two PEs, nonce, proof.
 pub(crate) const CLAIM: usize = 8 + NONCE + PROOF;
@@ -22,7 +23,7 @@ const PROOF: usize = 32;
 const MAGIC: [u8; 7] = *b"rushtcp";
 const VERSION: u8 = rushmem_wire::TCP_HANDSHAKE.version;
 
-/// The values that the proofs of a connection are about.
+/// The values that the proofs of a connection sign.
 #[derive(Clone)]
 struct ProofInput {
     secret: [u8; 32],
@@ -60,16 +61,16 @@ const ORIGIN: &[u8] = b"origin";
 const WELCOMED: &[u8] = b"target";
 const DEFERRED: &[u8] = b"deferred";
 
-/// A message that the other end of a handshake must not send.
+/// An invalid message of the other end of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeViolation {
-    /// It does not begin as a PE does.
+    /// The message does not begin with the magic number.
     Greeting,
-    /// It speaks another version of the protocol.
+    /// The other end has another version of the protocol.
     Version(u8),
-    /// It does not know the job's secret.
+    /// The other end does not know the job's secret.
     Secret,
-    /// It is, or takes this PE for, another PE.
+    /// The other end is not the expected PE, or connects to another PE than this one.
     WrongPe,
 }
 
@@ -86,12 +87,12 @@ impl fmt::Display for HandshakeViolation {
     }
 }
 
-/// The answer of a target to a right claim.
+/// The answer to a valid claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeAnswer {
-    /// This connection may be used.
+    /// The connection may be used.
     Welcome,
-    /// It may not: there is another one, or will be.
+    /// The connection may not be used, since there is another one, or will be.
     Deferral,
 }
 
@@ -104,14 +105,14 @@ impl HandshakeAnswer {
     }
 }
 
-/// The target's side.
+/// The end that accepts the connection.
 pub(crate) struct Acceptor {
     facts: ProofInput,
     n_pes: u32,
 }
 
 impl Acceptor {
-    /// Returns the target's side of a handshake for PE `me` of `n_pes`; `nonce` is random.
+    /// Returns the accepting end of a handshake at PE `me` of `n_pes`; `nonce` is random.
     pub(crate) fn new(secret: [u8; 32], me: u32, n_pes: u32, nonce: [u8; NONCE]) -> Acceptor {
         let facts = ProofInput {
             secret,
@@ -123,7 +124,7 @@ impl Acceptor {
         Acceptor { facts, n_pes }
     }
 
-    /// Returns what it sends first.
+    /// Returns the greeting, the first message.
     pub(crate) fn greeting(&self) -> [u8; GREETING] {
         let mut greeting = [0; GREETING];
         greeting[..7].copy_from_slice(&MAGIC);
@@ -132,7 +133,7 @@ impl Acceptor {
         greeting
     }
 
-    /// Checks a claim: the origin's number.
+    /// Checks a claim. Returns the number of the PE that connects.
     pub(crate) fn check(&mut self, claim: &[u8; CLAIM]) -> Result<u32, HandshakeViolation> {
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| claim[at + i]));
         let (origin, target) = (number(0), number(4));
@@ -145,19 +146,19 @@ impl Acceptor {
         Ok(origin)
     }
 
-    /// Returns an answer to the claim that was checked, as bytes.
+    /// Returns the message with the answer to the claim that was checked.
     pub(crate) fn answer(&self, answer: HandshakeAnswer) -> [u8; WELCOME] {
         self.facts.prove(answer.label())
     }
 }
 
-/// The origin's side.
+/// The end that connects.
 pub(crate) struct Connector {
     facts: ProofInput,
 }
 
 impl Connector {
-    /// Returns the origin's side of a handshake of PE `me` with `target`; `nonce` is random.
+    /// Returns the connecting end of a handshake of PE `me` with PE `target`; `nonce` is random.
     pub(crate) fn new(secret: [u8; 32], me: u32, target: u32, nonce: [u8; NONCE]) -> Connector {
         let facts = ProofInput {
             secret,
@@ -169,7 +170,7 @@ impl Connector {
         Connector { facts }
     }
 
-    /// Answers a greeting.
+    /// Returns the claim that answers a greeting.
     pub(crate) fn claim(
         &mut self,
         greeting: &[u8; GREETING],
@@ -189,7 +190,7 @@ impl Connector {
         Ok(claim)
     }
 
-    /// Returns what a target answered that knows the secret as well.
+    /// Checks the proof of the acceptor. Returns its answer.
     pub(crate) fn check(
         &self,
         answer: &[u8; WELCOME],

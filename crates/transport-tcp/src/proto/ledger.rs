@@ -1,4 +1,4 @@
-//! The requests of an origin and the answers to them, on one connection.
+//! The numbers of the requests on one connection, and the answers that are expected.
 
 use super::frame::ReplyFrame;
 use rushmem_transport::peers::loss::Violation;
@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 /// The answer that a request expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedReply {
-    /// This many bytes.
+    /// Data of this many bytes.
     Data(u32),
-    /// A reply to a message, with as many bytes as it needs.
+    /// A reply to a message, of any length.
     Message,
-    /// An acknowledgement.
+    /// An acknowledgment.
     Ack,
 }
 
@@ -21,7 +21,7 @@ struct UnansweredRequest<T> {
     to: T,
 }
 
-/// Requests are numbered from 1. `T` says where an answer goes.
+/// The requests of this PE on a connection, numbered from 1. `T` is the destination of an answer.
 pub(crate) struct Ledger<T> {
     issued: u64,
     acked: u64,
@@ -47,22 +47,23 @@ impl<T> Ledger<T> {
         seq
     }
 
-    /// Returns the number of the last request that is known to be done at the target.
+    /// Returns the number of the last request that the target has acknowledged.
     pub(crate) fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Returns true if an expected answer will acknowledge request `seq`.
+    /// Returns true if an expected answer acknowledges request `seq`.
     pub(crate) fn will_ack(&self, seq: u64) -> bool {
         self.acked >= seq || self.unanswered.back().is_some_and(|last| last.seq >= seq)
     }
 
-    /// Returns the number of requests without an answer.
+    /// Returns the number of expected answers.
     pub(crate) fn n_unanswered(&self) -> usize {
         self.unanswered.len()
     }
 
-    /// Returns the recipient of the body of a `Data` reply, which must be the next expected answer.
+    /// Returns the destination of the body of a `Data` reply, which must be the next expected
+    /// answer.
     pub(crate) fn data(&self, seq: u64, nbytes: u32) -> Result<&T, Violation> {
         match self.unanswered.front() {
             Some(next) if next.expected == ExpectedReply::Data(nbytes) && next.seq == seq => {
@@ -72,13 +73,13 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Requires that the next expected answer is the reply to a message.
+    /// Checks that the next expected answer is the reply to a message.
     pub(crate) fn message(&self) -> Result<(), Violation> {
         let next = self.unanswered.front().map(|next| next.expected);
         (next == Some(ExpectedReply::Message)).then_some(()).ok_or(Violation::Unrequested)
     }
 
-    /// Removes the next expected answer, which has arrived completely. Returns its recipient.
+    /// Removes the next expected answer, which has arrived completely. Returns its destination.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
         let next = self.unanswered.pop_front().ok_or(Violation::Unrequested)?;
         let fits = match reply {

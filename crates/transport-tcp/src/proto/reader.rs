@@ -1,25 +1,26 @@
-//! From a stream of bytes, however it was cut, to frames.
+//! Decodes frames from a stream that arrives in parts of any length.
 
 use super::frame::{Frame, HEAD};
 use rushmem_transport::peers::loss::Violation;
 
-/// A body up to this size is handed over whole, so that a word in it is never seen half-written.
+/// A body of up to this many bytes is passed on whole, so that no word in it is written in parts.
 const SMALL: usize = 128;
 
-/// A part of a frame's body: all of it unless it is long.
+/// A part of the body of a frame: all of it unless the body is large.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) head: Frame,
-    /// The bytes of the body that came before.
+    /// The number of bytes of the body before this part.
     pub(crate) done: usize,
     pub(crate) bytes: &'a [u8],
 }
 
-/// The state between two reads: never more than a head and a small body.
+/// The state between two reads. It holds at most a head and a small body.
 pub(crate) struct Reader {
     carry: [u8; HEAD + SMALL],
     have: usize,
-    /// The large frame whose body is being received and how much of it is done.
+    /// The frame whose large body is being received, and the number of its bytes that were passed
+    /// on.
     body: Option<(Frame, usize)>,
 }
 
@@ -29,7 +30,7 @@ impl Reader {
         Reader { carry: [0; HEAD + SMALL], have: 0, body: None }
     }
 
-    /// Takes in bytes and hands over what they complete.
+    /// Adds bytes, and passes on the pieces that they complete.
     pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
@@ -63,7 +64,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Completes a frame of which only a part is here.
+    /// Completes a frame of which a part has arrived before.
     fn carry_on<'a>(
         &mut self,
         input: &'a [u8],
@@ -95,13 +96,14 @@ impl Reader {
         &input[take..]
     }
 
-    /// Returns the large frame whose body comes next in the stream, and how much of it is done: who
-    /// can may read the rest straight to where it belongs, and then [`advance`](Reader::advance).
+    /// Returns the frame whose large body is next in the stream, and the number of its bytes that
+    /// were passed on. The caller may receive the rest directly to its destination, and then calls
+    /// [`advance`](Reader::advance).
     pub(crate) fn body(&self) -> Option<(Frame, usize)> {
         self.body
     }
 
-    /// Skips `nbytes` bytes of the body, which were received at their destination.
+    /// Skips `nbytes` bytes of the body, which were received to their destination.
     pub(crate) fn advance(&mut self, nbytes: usize) {
         if let Some((head, done)) = &mut self.body {
             *done += nbytes;

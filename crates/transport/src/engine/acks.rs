@@ -1,13 +1,14 @@
-//! Requests that are sent as messages, few of which are answered.
+//! The numbers of requests, and their acknowledgments.
 //!
-//! What an origin requests of a PE is a stream of numbered requests. Each says after how many of
-//! them it comes: at least those before the last fence. The target carries it out once these are,
-//! in whatever order the messages arrive ([`carried_out`](super::target)), and counts what it
-//! has carried out. This count is part of the next message that it sends to that PE anyway
-//! ([`acks`](super::acks)). It travels alone only if a request asks for it: one that finds half of
-//! the window in use, or one that does nothing else, which an origin sends before it waits.
+//! The requests of an origin to a PE are a numbered stream. Each request names the number after
+//! which it is to be carried out, at least the last one before the last fence. The target carries
+//! requests out in that order, whatever the order in which the messages arrive
+//! ([`target`](super::target)), and counts them. Its next message to the origin's PE includes this
+//! count. The target sends a message for the acknowledgment alone only if a request asks for it: a
+//! request that finds half of the window in use asks, and so does an empty one that an origin sends
+//! before it waits.
 //!
-//! Numbers wrap around, so two that are compared are at most
+//! Numbers wrap around. Two that are compared are at most
 //! [`MAX_IN_FLIGHT`](super::message::MAX_IN_FLIGHT) apart.
 
 use super::message::{Ack, Stream, StreamPosition, has_reached};
@@ -19,28 +20,28 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The requests that one origin has issued.
 pub struct IssuedRequests {
     origin: u32,
-    /// The most requests to one PE that are not acknowledged.
+    /// Maximum number of unacknowledged requests to one PE.
     window: u32,
-    /// Counts the fences, from 1.
+    /// The number of fences plus one.
     fences: u64,
     acks: Arc<AckCounts>,
-    /// The number of requests to all PEs.
+    /// The number of requests issued to all PEs together.
     all: u32,
     by_pe: PeMap<Issued>,
-    /// PEs that may owe an acknowledgment, and others that have given theirs since.
+    /// The PEs to which requests were issued since they were last found to have acknowledged all.
     awaiting_ack: Vec<Pe>,
 }
 
-/// The requests to one PE.
+/// The requests issued to one PE.
 #[derive(Clone, Copy, Debug, Default)]
 struct Issued {
     count: u32,
-    /// The count at the last fence, and the number of fences until then.
+    /// The value of `count` at the last fence, and of the fences counted then.
     before: u32,
     fences: u64,
-    /// The last request that asks.
+    /// The number of the last request that asks for an acknowledgment.
     last_asking: u32,
-    /// It may owe an acknowledgment.
+    /// The PE is among those awaiting an acknowledgment.
     awaits_ack: bool,
 }
 
@@ -54,7 +55,7 @@ impl Issued {
             self.fences = fences;
             self.before = self.count;
         }
-        // Moves the count up to what is acknowledged: counts are not compared with much later ones.
+        // Advances with the acknowledgments, so that it is never compared with a much later count.
         if has_reached(acked, self.before) {
             self.before = acked;
         }
@@ -63,8 +64,7 @@ impl Issued {
 }
 
 impl IssuedRequests {
-    /// Makes the record of origin number `origin` in a job of `n_pes` PEs. A former origin of this
-    /// number may have used the counts.
+    /// Returns the record of origin number `origin`, without requests, in a job of `n_pes` PEs.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
         let (all, by_pe, awaiting_ack) = (acks.all(), PeMap::new(n_pes), Vec::new());
         IssuedRequests { origin, window, fences: 1, acks, all, by_pe, awaiting_ack }
@@ -80,12 +80,12 @@ impl IssuedRequests {
         Stream { pe: me, origin: self.origin }
     }
 
-    /// Returns how many requests a PE has acknowledged.
+    /// Returns the number of requests that a PE has acknowledged.
     pub fn acked(&self, pe: Pe) -> u32 {
         self.acks.of(pe)
     }
 
-    /// Returns how many requests to a PE are not known to be carried out.
+    /// Returns the number of unacknowledged requests to a PE.
     #[inline]
     pub fn unacked(&self, pe: Pe) -> u32 {
         let acked = self.acks.of(pe);
@@ -98,12 +98,12 @@ impl IssuedRequests {
         self.unacked(pe) >= self.window
     }
 
-    /// Makes each PE carry out what follows after what was issued before.
+    /// Orders the requests that follow after those issued before, for each PE.
     pub fn fence(&mut self) {
         self.fences += 1;
     }
 
-    /// Returns how many fences there were, plus one.
+    /// Returns the number of fences plus one.
     #[inline]
     pub fn fences(&self) -> u64 {
         self.fences
@@ -118,9 +118,9 @@ impl IssuedRequests {
         }
     }
 
-    /// Returns the place of the next request to a PE: after those before the last fence, or after
-    /// all others if it is `ordered` or `asks`. It asks anyway if half of the window is in use and
-    /// no acknowledgment is on its way.
+    /// Numbers the next request to a PE. The request follows those before the last fence, or all
+    /// earlier ones if it is `ordered` or `asks` for an acknowledgment. It also asks if half of the
+    /// window is in use and no acknowledgment has been asked for.
     #[inline]
     pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
@@ -144,30 +144,32 @@ impl IssuedRequests {
         StreamPosition { number, after, asks: place_asks }
     }
 
-    /// Returns true if a request that asks must follow, so that the target acknowledges all of
-    /// them.
+    /// Returns true if some requests are unacknowledged and the last one does not ask for an
+    /// acknowledgment.
     pub fn must_ask(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|issued| {
             issued.count != self.acks.of(pe) && issued.last_asking != issued.count
         })
     }
 
-    /// Returns true if some request is not known to be carried out.
+    /// Returns true if any request to any PE is unacknowledged.
     pub fn any_unacked(&self) -> bool {
         self.acks.all() != self.all
     }
 
-    /// Returns true if a PE may owe an acknowledgment.
+    /// Returns true if a PE is among those [awaiting](IssuedRequests::awaiting_ack) an
+    /// acknowledgment.
     pub fn awaits_ack_of(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|issued| issued.awaits_ack)
     }
 
-    /// Returns the PEs that may owe an acknowledgment.
+    /// Returns the PEs that may not have acknowledged all requests.
     pub fn awaiting_ack(&self) -> &[Pe] {
         &self.awaiting_ack
     }
 
-    /// Records that a PE has acknowledged all requests, as the caller has seen.
+    /// Removes a PE from those awaiting an acknowledgment, after the caller has found that it has
+    /// acknowledged all requests.
     pub fn mark_acked(&mut self, pe: Pe) {
         if std::mem::take(&mut self.of(pe).0.awaits_ack)
             && let Some(at) = self.awaiting_ack.iter().rposition(|other| *other == pe)
@@ -177,10 +179,10 @@ impl IssuedRequests {
     }
 }
 
-/// Counts of neighboring PEs that share an allocation.
+/// The number of neighboring PEs whose counts share an allocation.
 const TOGETHER: usize = 64;
 
-/// The counts of the requests of one origin that were acknowledged, by PE.
+/// For one origin, the number of requests that each PE has acknowledged.
 #[derive(Debug)]
 pub struct AckCounts {
     by_pe: SharedPeMap<AtomicU32, TOGETHER>,
@@ -188,18 +190,19 @@ pub struct AckCounts {
 }
 
 impl AckCounts {
-    /// Returns how many requests a PE has acknowledged; their effects are visible to the caller.
+    /// Returns the number of requests that a PE has acknowledged. The effects of these requests are
+    /// visible to the caller.
     #[inline]
     pub fn of(&self, pe: Pe) -> u32 {
         self.by_pe.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
-    /// Returns how many all PEs together have acknowledged.
+    /// Returns the total of acknowledged requests over all PEs.
     pub fn all(&self) -> u32 {
         self.all.load(Ordering::Acquire)
     }
 
-    /// Records the count of a PE. An older one, which may come later, changes nothing.
+    /// Records the count of a PE. Counts may arrive out of order; an older one changes nothing.
     ///
     /// # Errors
     /// When there is no such PE.
@@ -222,25 +225,25 @@ impl AckCounts {
 /// The acknowledgments between this PE and all others.
 #[derive(Debug)]
 pub struct Acks {
-    /// For each PE one acknowledgment for it that was not sent: 0, or the number of an origin plus
-    /// one, and its count.
+    /// For each PE, the acknowledgment that the next message to it includes: 0 if there is none,
+    /// otherwise the number of the origin plus one in the upper half, and the count in the lower.
     unsent: SharedPeMap<AtomicU64, TOGETHER>,
-    /// The acknowledgments that this PE's origins have received, by the origins' numbers.
+    /// The counts that this PE's origins have received, by the numbers of the origins.
     origins: RwLock<Vec<Arc<AckCounts>>>,
 }
 
 impl Acks {
-    /// In a job of `n_pes` PEs.
+    /// Returns the acknowledgments of a PE in a job of `n_pes` PEs.
     pub fn new(n_pes: u32) -> Acks {
         Acks { unsent: SharedPeMap::new(n_pes as usize), origins: RwLock::default() }
     }
 
-    /// Returns how many PEs there are.
+    /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> usize {
         self.unsent.n_pes()
     }
 
-    /// Adds an origin. Returns its number and the counts that it receives.
+    /// Adds an origin. Returns its number and its acknowledged requests.
     pub fn origin(&self) -> (u32, Arc<AckCounts>) {
         let by_pe = SharedPeMap::new(self.n_pes());
         let counts = Arc::new(AckCounts { by_pe, all: AtomicU32::new(0) });
@@ -249,9 +252,9 @@ impl Acks {
         (origins.len() as u32 - 1, counts)
     }
 
-    /// Records that this PE has carried out `count` requests of a stream: the next message to its
-    /// PE acknowledges them. If another stream of that PE waits for the same, it is acknowledged
-    /// when it asks.
+    /// Records that this PE has carried out `count` requests of a stream, for the next message to
+    /// the stream's PE. Only one stream of each PE is remembered; others are acknowledged when they
+    /// ask.
     pub fn carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
         if let Some(unsent) = self.unsent.get_or_default(pe) {
             let ack = (u64::from(origin) + 1) << 32 | u64::from(count);
@@ -259,7 +262,7 @@ impl Acks {
         }
     }
 
-    /// Returns the acknowledgment that a message to a PE takes along.
+    /// Removes and returns the acknowledgment that a message to a PE is to include.
     #[inline]
     pub fn for_message_to(&self, pe: Pe) -> Option<Ack> {
         let unsent = self.unsent.get(pe)?;
@@ -271,7 +274,7 @@ impl Acks {
         Some(Ack { origin, count: ack as u32 })
     }
 
-    /// Records an acknowledgment of a PE.
+    /// Records an acknowledgment that a PE has sent.
     ///
     /// # Errors
     /// When there is no such PE or origin.

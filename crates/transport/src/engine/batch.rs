@@ -1,27 +1,27 @@
-//! Small operations that travel together, as the body of one request of a stream: for each a head,
-//! then the bytes or words that it brings, all little-endian.
+//! The format of a batch: several small operations in the body of one request. Each has a head,
+//! followed by its data or operands, all little-endian.
 //!
 //! The target carries them out in the order in which they were issued, on its own memory or, as a
-//! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. What they return follows the one
-//! reply, in the same order, in the target's order of bytes.
+//! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. Its one reply is followed by the
+//! results in the same order, in the target's byte order.
 
 use super::message::Update;
 use crate::peers::loss::Violation;
 use crate::segments::Segments;
 use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
 
-/// Most bytes that an operation of a batch puts or gets.
+/// Maximum number of bytes that one operation of a batch puts or gets.
 pub const MAX_NBYTES: usize = 256;
-/// Most bytes that the operations of a batch return.
+/// Maximum number of bytes that the operations of a batch return.
 pub const MAX_ANSWERS: usize = 32 << 10;
 
-/// Bytes ahead of those that an operation brings: an offset, a number of bytes or an operation and
-/// its width, a kind and a segment, the place of a proxy.
+/// Bytes of a head: the offset, 8 bytes; the number of bytes, or the operation and its width, 2
+/// bytes; the kind and the segment; the PE of the node ([`Proxy::place`](crate::Proxy::place)).
 pub(super) const HEAD: usize = 12;
-/// Bytes ahead of those that strided blocks bring: also the distance from block to block, and the
+/// Bytes of the head of strided blocks, which also has the distance from block to block and the
 /// number of blocks.
 pub(super) const STRIDED_HEAD: usize = HEAD + WORD + 4;
-/// Bytes of a word that an operation brings.
+/// Bytes of an operand.
 pub(super) const WORD: usize = 8;
 
 const PUT: u8 = 0;
@@ -36,28 +36,28 @@ const KIND_SHIFT: u32 = 4;
 /// An operation of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchEntry<'a> {
-    /// These bytes are stored there.
+    /// Stores these bytes.
     Put(RemoteAddr, &'a [u8]),
-    /// This many bytes from there are returned.
+    /// Returns this many bytes.
     Get(RemoteAddr, usize),
-    /// These bytes are stored in blocks of this length.
+    /// Stores these bytes in blocks.
     PutStrided(BlocksAt, &'a [u8]),
-    /// Blocks of this length are returned, this many.
+    /// Returns this many blocks.
     GetStrided(BlocksAt, usize),
-    /// An atomic operation whose old value nobody needs.
+    /// Carries out an atomic operation.
     Update(Update),
-    /// One whose old value is returned, as many bytes as the word has.
+    /// Carries out an atomic operation and returns the old value, as many bytes as the word has.
     Fetch(Update),
 }
 
-/// The place of equally spaced blocks at the target.
+/// The addresses of equally spaced blocks at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlocksAt {
-    /// The first block.
+    /// The start of the first block.
     pub first: RemoteAddr,
-    /// Bytes from one block to the next one.
+    /// Bytes from the start of a block to that of the next.
     pub stride: u64,
-    /// Bytes of a block, 1 at least.
+    /// Bytes of a block, at least 1.
     pub nbytes: usize,
 }
 
@@ -70,8 +70,8 @@ fn head(at: (RemoteAddr, u8), [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
     head
 }
 
-/// Appends a put of `nbytes` bytes, which are zero so far, and returns them. As in the functions
-/// below, the address is that of a PE with this place in a proxy.
+/// Appends a put of `nbytes` zero bytes, and returns these bytes to be filled in. Here and in the
+/// functions below, `at` is an address and the [place](crate::Proxy::place) of its PE.
 #[inline]
 pub(super) fn append_put(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) -> &mut [u8] {
     batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), PUT));
@@ -86,7 +86,7 @@ pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usiz
     batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), GET));
 }
 
-/// Appends strided blocks, of which the bytes follow, or which are gotten.
+/// Appends the head of a put or a get of strided blocks.
 fn append_strided(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBlocks) {
     let &StridedBlocks { remote, local, remote_stride, n, .. } = blocks;
     batch.extend_from_slice(&head((remote, place), (local.nbytes as u16).to_le_bytes(), kind));
@@ -94,7 +94,7 @@ fn append_strided(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBloc
     batch.extend_from_slice(&(n as u32).to_le_bytes());
 }
 
-/// Appends puts of blocks, whose bytes are zero so far, and returns these.
+/// Appends a put of blocks of zero bytes, and returns these bytes to be filled in.
 pub(super) fn append_put_strided<'a>(
     batch: &'a mut Vec<u8>,
     place: u8,
@@ -106,12 +106,12 @@ pub(super) fn append_put_strided<'a>(
     &mut batch[start..]
 }
 
-/// Appends gets of blocks.
+/// Appends a get of blocks.
 pub(super) fn append_get_strided(batch: &mut Vec<u8>, place: u8, blocks: &StridedBlocks) {
     append_strided(batch, GET_STRIDED, place, blocks);
 }
 
-/// Appends an atomic operation, whose old value is returned if it `fetches`.
+/// Appends an atomic operation. It returns the old value if it `fetches`.
 #[inline]
 pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
     let &Update { op, width, dest, operand, condition } = update;
@@ -123,8 +123,8 @@ pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetche
     }
 }
 
-/// Returns the next operation and the place of its PE, which leave the batch; `None` at its end, or
-/// if no PE wrote these bytes.
+/// Removes the first operation from the batch and returns it with the place of its PE. Returns
+/// `None` at the end of the batch, and if the bytes are no valid operation.
 #[inline(always)]
 pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;
@@ -172,11 +172,11 @@ fn word(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-/// Carries out the operations of a batch, and appends to `answers` what they return. Wakes the PEs
-/// of the node whose heaps were changed; the caller wakes this PE.
+/// Carries out the operations of a batch and appends their results to `answers`. Wakes the other
+/// PEs of the node whose heaps have changed; the caller wakes this PE.
 ///
 /// # Errors
-/// When no PE sends such a batch. Operations before the error have been carried out.
+/// When the batch is malformed. The operations before the error have been carried out.
 pub fn carry_out<T>(
     batch: &[u8],
     own: &Segments<T>,
@@ -211,7 +211,7 @@ fn carry_out_each<T>(
     batch.is_empty()
 }
 
-/// The PEs of the node whose heaps a batch changes, a bit for each place.
+/// A set of PEs of the node, one bit for each place.
 #[derive(Default)]
 struct ChangedPlaces([u64; 4]);
 
@@ -261,7 +261,7 @@ impl BatchEntry<'_> {
 }
 
 impl BlocksAt {
-    /// Returns the address of each block; `None` once it overflows.
+    /// Returns the addresses of the blocks, without an end; `None` for one that overflows.
     fn addresses(self) -> impl Iterator<Item = Option<RemoteAddr>> {
         let BlocksAt { first, stride, .. } = self;
         (0..).map(move |i: u64| {

@@ -1,6 +1,6 @@
-//! The verbs of one context.
+//! The endpoint of one context: it implements the verbs by the operations of an origin.
 //!
-//! A PE accesses its own memory directly, unless the network carries out the atomic operations.
+//! A PE accesses its own memory by this CPU, unless the network carries out the atomic operations.
 #![allow(unsafe_code)]
 
 use super::issuer::{Issuer, Issuers};
@@ -16,18 +16,19 @@ use crate::{
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// One PE's share in a network, with what issues.
+/// What a provider keeps of this PE's network for its endpoints.
 pub trait Issuing: Send + Sync {
-    /// The wire that starts operations.
+    /// The wire over which endpoints issue operations.
     type Wire: Wire;
 
-    /// Returns the issuers of the PE.
+    /// Returns the issuers of this PE.
     fn issuers(&self) -> &Issuers<Self::Wire>;
 
-    /// Returns the network, which all wires share.
+    /// Returns the state that all wires share.
     fn network(&self) -> &<Self::Wire as Wire>::Network;
 
-    /// Lets everything work, by a thread that waits. Returns whether there was work for peers.
+    /// Polls all issuers and serves peers, for a thread that waits. Returns true if there was work
+    /// for peers.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -42,12 +43,12 @@ pub struct WireEndpoint<P: Issuing> {
 }
 
 impl<P: Issuing> WireEndpoint<P> {
-    /// Returns an endpoint that issues by an issuer of which it is a user already.
+    /// Returns an endpoint over an issuer that counts it among its users already.
     pub fn new(progress: Arc<P>, issuer: Arc<Issuer<P::Wire>>) -> WireEndpoint<P> {
         WireEndpoint { progress, issuer, in_session: false }
     }
 
-    /// Returns the issuer by which the endpoint issues.
+    /// Returns the issuer of the endpoint.
     pub fn issuer(&self) -> &Arc<Issuer<P::Wire>> {
         &self.issuer
     }
@@ -63,14 +64,15 @@ impl<P: Issuing> WireEndpoint<P> {
         self.progress.issuers().with_origin(self.network(), &self.issuer, work)
     }
 
-    /// Returns true if `pe` is this PE and its memory is accessed directly: not if the network
-    /// carries out atomic operations, since they are not atomic with respect to the CPU's.
+    /// Returns true if `pe` is this PE and its memory is accessed by this CPU. Returns false if the
+    /// network carries out atomic operations, since those are not atomic with respect to the CPU's.
     fn is_direct(&self, pe: Pe) -> bool {
         let local = self.network().local();
         pe == local.me && local.amos == Amos::Software
     }
 
-    /// Converts the result of an access of this PE to its own memory.
+    /// Returns the result of an access to this PE's own memory, and wakes threads that wait for a
+    /// change of it.
     fn within(&self, is_within: bool) -> Result<(), Error> {
         let local = self.network().local();
         if is_within {
@@ -79,7 +81,8 @@ impl<P: Issuing> WireEndpoint<P> {
         is_within.then_some(()).ok_or(Error::Unreachable(local.me))
     }
 
-    /// Starts an atomic operation, and waits for its end if it is `awaited`.
+    /// Starts an atomic operation, and waits for its end if it is `awaited`. Stores the old value
+    /// at `fetched` unless that is null.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation is complete.
@@ -120,7 +123,7 @@ impl<P: Issuing> WireEndpoint<P> {
         })
     }
 
-    /// Carries out an atomic operation and waits for the old value.
+    /// Carries out an atomic operation. Returns the old value, zero-extended.
     fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
         let mut old = [0u64];
         let fetched = old.as_mut_ptr().cast();
@@ -128,7 +131,7 @@ impl<P: Issuing> WireEndpoint<P> {
         unsafe { self.operate(pe, request, fetched, true) }?;
         let [old] = old;
         Ok(match request.width {
-            // The word's bytes are the first ones, whatever the order of bytes is.
+            // The bytes of the word are the first ones.
             AmoWidth::Four => {
                 let [a, b, c, d, ..] = old.to_ne_bytes();
                 u64::from(u32::from_ne_bytes([a, b, c, d]))
@@ -205,7 +208,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         if self.is_direct(pe) || P::Wire::carries_out(self.network(), update.dest.segment) {
             // SAFETY: the same contract.
             unsafe { self.put(pe, put) }?;
-            // It orders all that was issued before, too.
+            // Orders the signal after the data, and after all that was issued before.
             self.fence()?;
             // SAFETY: nothing is fetched.
             return unsafe { self.operate(pe, &update, null_mut(), false) };

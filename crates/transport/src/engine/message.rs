@@ -1,19 +1,19 @@
-//! The messages by which an origin requests what a target's CPU carries out, and the replies, as
-//! bytes: numbers, then words, all little-endian. What only one network needs (a tag of the job,
-//! data) its provider adds.
+//! Requests, which a target's CPU carries out, and replies, and their encoding: 32-bit numbers,
+//! then 64-bit words, all little-endian. A provider adds what only its network needs, such as a tag
+//! of the job or the data.
 
 use crate::peers::loss::{RefusedMessage, Violation};
 use crate::{AmoOp, AmoRequest, AmoWidth, OldValue, Pe, RemoteAddr, Segment};
 
-/// Bytes of a request.
+/// Bytes of an encoded request.
 pub const REQUEST: usize = 64;
-/// Bytes of a reply.
+/// Bytes of an encoded reply.
 pub const REPLY: usize = 24;
 
-/// The number of no operation, and of no slot or origin.
+/// Encodes that there is no operation, and below, no slot or origin.
 const NO_OP: u8 = u8::MAX;
 const NONE: u32 = u32::MAX;
-/// Added to the width of a request that asks.
+/// The bit of the width that says that the request asks for an acknowledgment.
 const ASKS: u8 = 0x80;
 
 /// An acknowledgment: how many requests of a stream its target has carried out.
@@ -28,18 +28,18 @@ pub struct Ack {
 /// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The stream to which it belongs.
+    /// The stream of the request.
     pub stream: Stream,
-    /// Its place there.
+    /// Its position in the stream.
     pub place: StreamPosition,
-    /// Acknowledges requests of a stream of the receiver.
+    /// Acknowledges requests that this PE has received from the target.
     pub ack: Option<Ack>,
-    /// The slot of the origin to which the old value goes, if that is due.
+    /// The slot of the origin that awaits the old value, if the old value is to be returned.
     pub slot: Option<u32>,
     /// The atomic operation that is carried out after the data are stored; absent in a request that
     /// only brings data or asks for an acknowledgment.
     pub update: Option<Update>,
-    /// The address for the data that come with the request; without meaning if none do.
+    /// The address for the data of the request; meaningless if there are none.
     pub dest: RemoteAddr,
 }
 
@@ -48,14 +48,14 @@ pub struct Request {
 pub struct Reply {
     /// The PE that replies.
     pub pe: Pe,
-    /// Acknowledges requests of the stream.
+    /// Acknowledges requests of the stream of the request.
     pub ack: Ack,
-    /// The slot and the old value, zero-extended.
+    /// The slot and the old value, zero-extended, if the request was to return it.
     pub old: Option<(u32, u64)>,
 }
 
 impl Request {
-    /// Returns the request as bytes.
+    /// Encodes the request.
     pub fn encode(&self) -> [u8; REQUEST] {
         let Request { stream, place, ack, slot, update, dest } = *self;
         let asks = if place.asks { ASKS } else { 0 };
@@ -74,10 +74,10 @@ impl Request {
         bytes(&numbers, &[operand, condition, offset, dest.offset])
     }
 
-    /// Returns the request of these bytes.
+    /// Decodes a request.
     ///
     /// # Errors
-    /// When no PE wrote them.
+    /// When the bytes are no valid message.
     pub fn decode(bytes: &[u8]) -> Result<Request, RefusedMessage> {
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
@@ -115,17 +115,17 @@ impl Request {
 }
 
 impl Reply {
-    /// Returns the reply as bytes.
+    /// Encodes the reply.
     pub fn encode(&self) -> [u8; REPLY] {
         let Reply { pe, ack: Ack { origin, count }, old } = *self;
         let (slot, old) = old.unwrap_or((NONE, 0));
         bytes(&[pe.0, origin, count, slot], &[old])
     }
 
-    /// Returns the reply of these bytes.
+    /// Decodes a reply.
     ///
     /// # Errors
-    /// When no PE wrote them.
+    /// When the bytes are no valid message.
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
         let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
         let unknown = |_| RefusedMessage { from, why: Violation::Unknown("reply").to_string() };
@@ -136,7 +136,7 @@ impl Reply {
     }
 }
 
-/// Numbers and words as the bytes of a message, which has exactly as many.
+/// Returns numbers and words as the bytes of a message of exactly that length.
 fn bytes<const N: usize>(numbers: &[u32], words: &[u64]) -> [u8; N] {
     let mut bytes = [0; N];
     let (start, end) = bytes.split_at_mut(4 * numbers.len());
@@ -159,37 +159,39 @@ fn fields<const NUMBERS: usize, const WORDS: usize>(
     (std::array::from_fn(number), std::array::from_fn(|i| u64::from_le_bytes(words[i])))
 }
 
-/// No origin has more requests of a stream in flight.
+/// Maximum number of requests of a stream in flight.
 pub const MAX_IN_FLIGHT: u32 = 1 << 16;
-/// A PE has fewer origins.
+/// Exclusive bound of the numbers of the origins of a PE.
 pub const MAX_ORIGINS: u32 = 1 << 16;
 
-/// Returns true if a count has reached another one.
+/// Returns true if `count` is `other` or later. Counts wrap around, so both must be less than 2^31
+/// apart.
 pub(super) fn has_reached(count: u32, other: u32) -> bool {
     count.wrapping_sub(other) as i32 >= 0
 }
 
-/// The identity of a stream at its target.
+/// Identifies a stream of requests at its target: all requests from one origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream {
-    /// The PE that issues it.
+    /// The PE that issues the requests.
     pub pe: Pe,
-    /// The origin, by its number on that PE.
+    /// The number of the origin on that PE.
     pub origin: u32,
 }
 
-/// The place of a request in its stream.
+/// The position of a request in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamPosition {
-    /// Its number; the first is 1.
+    /// The number of the request; the first is 1.
     pub number: u32,
-    /// The number of requests that are carried out before it.
+    /// The target carries the request out after all requests up to this number.
     pub after: u32,
-    /// The target acknowledges it by a message once it is carried out.
+    /// The target acknowledges the request by a message once it is carried out.
     pub asks: bool,
 }
 
-/// An atomic operation, as a request carries it.
+/// An atomic operation as a request describes it: an [`AmoRequest`] without the use of the old
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
     /// The operation.
@@ -200,18 +202,18 @@ pub struct Update {
     pub dest: RemoteAddr,
     /// The operand.
     pub operand: u64,
-    /// The value with which the word is compared.
+    /// The value that a compare-and-swap replaces.
     pub condition: u64,
 }
 
 impl Update {
-    /// Returns the update that an operation makes.
+    /// Returns the update of an atomic operation.
     pub fn of(request: &AmoRequest) -> Update {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         Update { op, width, dest, operand, condition }
     }
 
-    /// Returns the operation, at its target.
+    /// Returns the operation that the target carries out.
     pub fn at_target(self) -> AmoRequest {
         let Update { op, width, dest, operand, condition } = self;
         AmoRequest { dest, width, op, operand, condition, old: OldValue::Returned }

@@ -1,5 +1,5 @@
-//! What is known of what an origin has issued, and how a call waits: it polls the wire and, at
-//! times, serves peers.
+//! An origin: the wire of one or more contexts, and the state of all that they have issued over it.
+//! A call that waits polls the wire and, at times, serves peers.
 
 use super::acks::IssuedRequests;
 use super::batching::Batcher;
@@ -15,55 +15,57 @@ use crate::{Error, Host, Pe, PeMap};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A batch that found no room.
+/// A batch that was numbered while its owner was not in a call, and that the wire has not taken
+/// yet.
 pub(super) struct UnsentRequest {
     pub(super) pe: Pe,
     pub(super) request: Request,
     pub(super) batch: Vec<u8>,
 }
 
-/// The state of all that the contexts of one wire issue, to every peer.
+/// The state of all operations that the contexts of one wire have issued, to every PE.
 pub struct Origin<W: Wire> {
     pub(super) wire: W,
     pub(super) caps: WireCaps,
     pub(super) issued: IssuedRequests,
     pub(super) batcher: Batcher,
-    /// Small operations are batched now, unless they are lone ones.
+    /// Small operations are batched at present, unless they are lone.
     pub(super) batches: bool,
     pub(super) slots: AnswerSlots,
-    /// Requests that were issued while their owner was elsewhere, and found no room.
+    /// Batches that the wire has not taken yet.
     pub(super) unsent: VecDeque<UnsentRequest>,
     pub(super) routes: PeMap<Route>,
-    /// The PEs towards which the wire may have something to do, or that owe an answer.
+    /// The PEs with which operations may be in flight, or that owe an answer.
     pub(super) active: Vec<Pe>,
-    /// Counts the polls of calls that wait.
+    /// The number of polls by calls that wait.
     pub(super) polls: u32,
-    /// The buffer into which the entry of a block is read. It outlives a call that fails.
+    /// The buffer into which the entry of a block is read. It outlives a call that fails while the
+    /// network writes to it.
     pub(super) entry: Box<[u8; ENTRY]>,
 }
 
-/// The record of what was issued to one PE.
+/// The state of the operations issued to one PE.
 #[derive(Debug, Default)]
 pub(super) struct Route {
-    /// It is among the active ones.
+    /// The PE is in [`active`](Origin::active).
     pub(super) active: bool,
-    /// There were writes, or atomic operations of the network's, since the last flush began.
+    /// Writes, or atomic operations of the network, were issued since the last flush began.
     pub(super) dirty: bool,
-    /// A flush has begun that is not known to have ended.
+    /// A flush has begun and is not known to have ended.
     pub(super) flushing: bool,
-    /// Before the last fence there were writes that were not known to be complete.
+    /// Some writes before the last fence are not known to be complete.
     pub(super) writes_before: bool,
-    /// The number of requests without an answer.
+    /// The number of requests whose answers have not arrived.
     pub(super) unanswered: u32,
-    /// The PE was reached.
+    /// The PE is connected.
     pub(super) reached: bool,
-    /// The [count of fences](IssuedRequests::fences) when a write was last made to follow what was
-    /// issued before.
+    /// The [count of fences](IssuedRequests::fences) when a write was last ordered after the
+    /// operations before it.
     pub(super) ordered_at: u64,
 }
 
 impl<W: Wire> Origin<W> {
-    /// Returns an origin over a wire of a PE.
+    /// Returns an origin that has issued nothing over a wire.
     pub fn new(wire: W, network: &W::Network) -> Origin<W> {
         let acks = &network.local().acks;
         let (caps, n_pes) = (wire.caps(), acks.n_pes());
@@ -88,12 +90,13 @@ impl<W: Wire> Origin<W> {
         &mut self.wire
     }
 
-    /// Returns the number of this origin, and that of the requests that a PE has acknowledged.
+    /// Returns the number of this origin, and the number of requests that a PE has acknowledged to
+    /// it.
     pub fn acked(&self, pe: Pe) -> (u32, u32) {
         (self.issued.stream(pe).origin, self.issued.acked(pe))
     }
 
-    /// Returns true if it must be polled for something to complete.
+    /// Returns true if some operation completes only if the origin is polled.
     pub(super) fn is_unfinished(&self) -> bool {
         match self.caps.polled {
             PolledUntil::Started => self.waits_to_send(),
@@ -101,36 +104,36 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Returns true if the wire may have to be polled for requests that it has taken. That stays so
-    /// until a call completes them: otherwise each signal of a barrier would wake the service
+    /// Returns true if the wire may have to be polled for requests that it has taken. This remains
+    /// true until a call completes them: otherwise each signal of a barrier would wake the service
     /// thread.
     pub(super) fn awaits_acks(&self) -> bool {
         self.caps.polled == PolledUntil::Acknowledged && !self.issued.awaiting_ack().is_empty()
     }
 
-    /// Returns true if small operations wait to be sent.
+    /// Returns true if batches wait to be sent.
     pub(super) fn waits_to_send(&self) -> bool {
         !self.batcher.pes().is_empty() || !self.unsent.is_empty()
     }
 
-    /// Returns true if no descriptor signals what is next.
+    /// Returns true if the next event may not be signaled by a descriptor.
     pub(super) fn must_be_polled(&self) -> bool {
         let is_unacked = self.caps.polled == PolledUntil::Acknowledged && self.issued.any_unacked();
         self.waits_to_send() || !self.wire.arm(is_unacked)
     }
 
-    /// Returns true if operations are in flight, or small ones wait to be sent.
+    /// Returns true if operations are in flight or batches wait to be sent.
     pub fn moves_data(&self) -> bool {
         self.wire.in_flight() > 0 || self.waits_to_send()
     }
 
-    /// Returns the number of operations and requests that have not ended.
+    /// Returns the number of operations in flight and unanswered requests.
     #[inline]
     pub(super) fn in_flight(&self) -> usize {
         self.wire.in_flight() + self.slots.n_unanswered()
     }
 
-    /// Connects to a PE of the job, unless that was done before.
+    /// Connects to a PE, if it is not connected yet, and waits for the connection.
     #[inline]
     pub(super) fn reach(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
@@ -154,7 +157,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Records that the wire may have something to do towards a PE.
+    /// Lists a PE with which operations may be in flight.
     #[inline]
     pub(super) fn activate(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].active, true) {
@@ -162,8 +165,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Removes a PE from the list to poll if nothing is left to do towards it, after a call has
-    /// waited for its operation.
+    /// Removes a PE from the active ones if nothing is in flight to it, after a call has waited for
+    /// an operation with it.
     #[inline]
     pub(super) fn forget_idle(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
@@ -179,7 +182,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Lets the wire work and takes what has come. Returns whether there was anything to do.
+    /// Polls the wire and handles what has arrived. Returns true if there was any work.
     pub(super) fn progress(&mut self, network: &W::Network) -> Result<bool, Error> {
         let Origin { wire, slots, routes, issued, .. } = self;
         let acks = &network.local().acks;
@@ -201,11 +204,11 @@ impl<W: Wire> Origin<W> {
         network.local().loss.check().map(|()| worked)
     }
 
-    /// Ends the operations in flight after a loss, so that the network uses no memory of callers
-    /// any more.
+    /// Cancels the operations in flight after a loss. When this returns, the network accesses no
+    /// memory of callers any more.
     ///
     /// # Errors
-    /// Why it may still use some.
+    /// Why the network may still access some.
     pub(super) fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
         self.batcher.forget();
         self.slots.forget();
@@ -214,19 +217,20 @@ impl<W: Wire> Origin<W> {
     }
 }
 
-/// The interval at which a waiting PE that receives no event checks that its peers are alive.
+/// The interval at which a thread that waits without an event checks that the awaited PEs are
+/// alive.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// An attempt to start an operation.
 type TryPost<'a, W> = &'a mut dyn FnMut(&mut W) -> Result<PostOutcome<<W as Wire>::Token>, Error>;
 
-/// An origin whose owner waits.
+/// An origin with a call that waits.
 struct Waiting<'a, W: Wire> {
     origin: &'a mut Origin<W>,
     network: &'a W::Network,
-    /// The PE that it waits for, if it is one.
+    /// The PE that the call waits for, if it is one.
     towards: Option<Pe>,
-    /// The first sleep since there was an event.
+    /// When the thread first slept since the last event.
     silent_since: Option<Instant>,
 }
 
@@ -275,8 +279,8 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
 }
 
 impl<W: Wire> Origin<W> {
-    /// Waits until `step` yields something, and serves peers meanwhile. `towards` is the PE that is
-    /// waited for.
+    /// Waits until `step` returns a value, and serves peers meanwhile. `towards` is the awaited PE;
+    /// `None` stands for all active ones.
     pub(super) fn until_some<T>(
         &mut self,
         network: &W::Network,
@@ -285,8 +289,8 @@ impl<W: Wire> Origin<W> {
     ) -> Result<T, Error> {
         let mut waiting = Waiting { origin: self, network, towards, silent_since: None };
         wait(&mut waiting, |Waiting { origin, .. }| {
-            // The awaited event has come, most often, when the wire has worked: peers, who are
-            // served next, would delay it.
+            // A poll that found work most often found the awaited event. Serving peers first would
+            // delay it.
             if let Some(done) = step(origin)? {
                 return Ok(Attempt::Done(done));
             }
@@ -297,7 +301,7 @@ impl<W: Wire> Origin<W> {
         })
     }
 
-    /// Waits until `ready`.
+    /// Waits until `ready` returns true, as [`until_some`](Self::until_some).
     pub(super) fn until(
         &mut self,
         network: &W::Network,
@@ -307,7 +311,7 @@ impl<W: Wire> Origin<W> {
         self.until_some(network, towards, |origin| ready(origin).map(|is| is.then_some(())))
     }
 
-    /// Starts an operation as soon as there is room.
+    /// Starts an operation, and waits for room if the wire has none.
     #[inline]
     pub(super) fn post(
         &mut self,
@@ -319,7 +323,7 @@ impl<W: Wire> Origin<W> {
         self.post_again(network, pe, first, &mut post)
     }
 
-    /// Works as [`post`](Self::post), after the `first` attempt.
+    /// Works as [`post`](Self::post), given the outcome of the first attempt.
     #[inline]
     pub(super) fn post_again(
         &mut self,
@@ -334,7 +338,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Starts an operation on a range that one key covers, as soon as there is room.
+    /// Works as [`post`](Self::post), for a range that one key is known to cover.
     pub(super) fn post_covered(
         &mut self,
         network: &W::Network,
@@ -367,7 +371,7 @@ impl<W: Wire> Origin<W> {
         })
     }
 
-    /// Waits until an operation with a PE is over, if it is in flight.
+    /// Waits until an operation with a PE is over.
     #[inline(always)]
     pub(super) fn end(
         &mut self,

@@ -1,5 +1,8 @@
-//! The replies to an origin's requests: the slots in which their answers are awaited, and the tables
-//! by which the thread that receives a reply passes it to the thread that uses the origin.
+//! Replies to the requests of an origin.
+//!
+//! The origin takes a slot for each request whose answer it needs, and the request names this slot
+//! ([`AnswerSlots`]). The thread that receives a reply may not be the one that uses the origin, so
+//! it passes the reply on ([`Replies`], [`ReplyTable`]).
 #![allow(unsafe_code)]
 
 use super::acks::Acks;
@@ -13,23 +16,23 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The answers awaited, by the slots that requests name.
+/// The slots in which answers are awaited.
 #[derive(Default)]
 pub(super) struct AnswerSlots {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
-/// One answer.
+/// A slot for one answer: an old value, or the results of a batch.
 struct Slot {
-    /// Counts the uses of the slot.
+    /// Counts how often the slot was released.
     generation: u32,
     /// The PE that answers; `None` if the slot is free.
     pe: Option<Pe>,
     /// The address for an old value, or null.
     word: *mut u8,
     width: AmoWidth,
-    /// The destinations of the answers to a batch.
+    /// The destinations of the results of a batch.
     answers: ReplyDestinations,
 }
 
@@ -44,14 +47,14 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// Returns the number by which a request names the slot.
+    /// Returns the number of the slot, which the request names.
     pub(super) fn number(self) -> u32 {
         self.slot
     }
 }
 
 impl AnswerSlots {
-    /// Returns the number of requests without an answer.
+    /// Returns the number of requests whose answers have not arrived.
     #[inline]
     pub(super) fn n_unanswered(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -68,14 +71,15 @@ impl AnswerSlots {
         (Ticket { slot, generation: taken.generation }, taken)
     }
 
-    /// Takes a slot for an old value of a PE, which goes to `word`.
+    /// Takes a slot for an old value from a PE, which is stored at `word` unless that is null.
     pub(super) fn for_word(&mut self, pe: Pe, word: *mut u8, width: AmoWidth) -> Ticket {
         let (ticket, slot) = self.take(pe);
         (slot.word, slot.width) = (word, width);
         ticket
     }
 
-    /// Takes a slot for the answers to a batch, which `fill` adds; `None` if there are none.
+    /// Takes a slot for the results of a batch; `fill` adds their destinations. Returns `None` if
+    /// there are none.
     pub(super) fn for_batch(
         &mut self,
         pe: Pe,
@@ -97,16 +101,16 @@ impl AnswerSlots {
         self.free.push(number);
     }
 
-    /// Returns true if the answer has arrived.
+    /// Returns true if the answer for this use of the slot has arrived.
     pub(super) fn is_past(&self, Ticket { slot, generation }: Ticket) -> bool {
         self.slots[slot as usize].generation != generation
     }
 
     /// Stores an answer that has arrived: an old value, or the results of a batch. Returns the PE
-    /// that sent it.
+    /// of the request.
     ///
     /// # Errors
-    /// If that slot awaits no answer, or one of another length.
+    /// If the slot awaits no answer, or one of another length.
     pub(super) fn answer(&mut self, number: u32, old: u64, bytes: &[u8]) -> Result<Pe, Violation> {
         let slot = self.slots.get_mut(number as usize).ok_or(Violation::Unrequested)?;
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
@@ -120,7 +124,7 @@ impl AnswerSlots {
         stored.map(|()| pe)
     }
 
-    /// Drops all destinations after a loss, so that no answer is stored any more.
+    /// Forgets all destinations after a loss, so that no answer is stored any more.
     pub(super) fn forget(&mut self) {
         for slot in &mut self.slots {
             slot.word = null_mut();
@@ -129,10 +133,10 @@ impl AnswerSlots {
     }
 }
 
-/// The replies that have arrived and were not taken yet, each with the answers to its batch.
+/// The replies to one origin that have arrived, each with the results of its batch.
 #[derive(Default)]
 pub struct Replies {
-    /// Their number, which changes under the lock; most polls read only this.
+    /// The number of replies. It changes under the lock; most polls read only this.
     n: AtomicUsize,
     arrived: Mutex<Vec<(Reply, Vec<u8>)>>,
 }
@@ -145,10 +149,10 @@ impl Replies {
         self.n.store(arrived.len(), Ordering::Release);
     }
 
-    /// Gives all replies to `take`. Returns how many there were.
+    /// Removes all replies and passes them to `take`. Returns how many there were.
     ///
     /// # Errors
-    /// The first that is not what was requested.
+    /// The first reply that answers no request.
     #[inline]
     pub fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
         match self.n.load(Ordering::Acquire) {
@@ -176,18 +180,18 @@ impl Replies {
 pub struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
 
 impl ReplyTable {
-    /// Adds the place for the replies to the next origin, and returns it.
+    /// Adds the next origin, and returns its replies.
     pub fn add(&self) -> Arc<Replies> {
         let replies = Arc::new(Replies::default());
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&replies));
         replies
     }
 
-    /// Adds a reply, with the answers to its batch, to the replies of the origin that it names. A
-    /// reply that only acknowledges requests is counted in `acks` instead.
+    /// Passes a reply, with the results of its batch, to the origin that it names. A reply without
+    /// an answer is only counted in `acks`.
     ///
     /// # Errors
-    /// When no origin has requested it.
+    /// When there is no such origin.
     pub fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
         if reply.old.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);

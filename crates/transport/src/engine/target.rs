@@ -1,5 +1,5 @@
-//! The work of a target on the requests that come: it carries each out in its turn
-//! ([`streams`](super::target)), and replies if the request asks or an old value is due.
+//! The target of requests: it carries out the requests of each stream in their order, whatever the
+//! order in which they arrive, acknowledges them, and replies with the results.
 
 use super::acks::Acks;
 use super::batch;
@@ -13,22 +13,22 @@ use crate::{Host, LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// The functions by which a provider serves requests.
+/// What a provider implements to serve requests.
 pub trait Serving {
-    /// The destination of the reply to a request.
+    /// Where the reply to a request is sent.
     type ReplyTo: Copy;
-    /// The name of data that stay at the origin until they are fetched.
+    /// Identifies data that stay at the origin until the target fetches them.
     type Remote;
     /// The provider's data on a segment.
     type Extra;
 
-    /// Returns this PE.
+    /// Returns the state of this PE.
     fn local(&self) -> &NetworkPe<Self::Extra>;
 
-    /// Sends a reply, with the answers to a batch.
+    /// Sends a reply, with the results of a batch.
     ///
     /// # Errors
-    /// When no PE requests as much.
+    /// When the results are more than a request may ask for.
     fn reply(
         &self,
         incoming: Incoming<Self::ReplyTo>,
@@ -36,29 +36,29 @@ pub trait Serving {
         answers: Vec<u8>,
     ) -> Result<(), Violation>;
 
-    /// Begins to fetch the data of a request to where they go. [`RequestTarget::finish`] comes
-    /// next.
+    /// Begins to fetch the data of a request to `place`. The provider calls
+    /// [`RequestTarget::finish`] when they have arrived.
     fn fetch(&self, incoming: Incoming<Self::ReplyTo>, data: Self::Remote, place: LocalBuf);
 }
 
-/// A request, and where the reply to it goes.
+/// A request that has arrived, and where its reply is sent.
 #[derive(Clone, Copy)]
 pub struct Incoming<T> {
     /// The request.
     pub request: Request,
-    /// The destination of the reply to the request.
+    /// Where the reply is sent.
     pub reply_to: T,
 }
 
-/// The data that come with a request.
+/// The data of a request.
 pub enum IncomingData<'a, R> {
-    /// Bytes that came with it.
+    /// Bytes that have arrived with the request.
     Here(Body<'a>),
-    /// This many bytes, which are to be fetched.
+    /// This many bytes, which the target fetches from the origin.
     There(R, usize),
 }
 
-/// A request that came before what it is to follow.
+/// A request that has arrived before one that it must follow.
 struct EarlyRequest<T, R> {
     incoming: Incoming<T>,
     data: EarlyData<R>,
@@ -81,8 +81,8 @@ impl<R> EarlyData<R> {
     }
 }
 
-/// The requests of peers to this PE. One thread at a time uses the target; it is not borrowed while
-/// a function of [`Serving`] runs.
+/// The requests of all peers to this PE. One thread at a time uses it. It is not borrowed while a
+/// function of [`Serving`] runs.
 pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
 impl<T: Copy, R> RequestTarget<T, R> {
@@ -91,11 +91,11 @@ impl<T: Copy, R> RequestTarget<T, R> {
         RequestTarget(RefCell::new(Streams::new(me)))
     }
 
-    /// Takes a request that has come: carries it out with those that waited for it, or keeps it
-    /// until its turn comes.
+    /// Handles a request that has arrived: carries it out, and then the kept requests that waited
+    /// for it, or keeps it until those before it are carried out.
     ///
     /// # Errors
-    /// When no PE of the job sends it.
+    /// When the request violates the protocol.
     pub fn take(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
@@ -116,10 +116,11 @@ impl<T: Copy, R> RequestTarget<T, R> {
         self.carry_out_early(serving, request.stream)
     }
 
-    /// Carries out a request whose data were fetched, and those that waited for it.
+    /// Carries out a request whose data were fetched, and then the kept requests that waited for
+    /// it.
     ///
     /// # Errors
-    /// When no PE of the job sends one of them.
+    /// When one of the requests violates the protocol.
     pub fn finish(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
@@ -129,7 +130,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         self.carry_out_early(serving, incoming.request.stream)
     }
 
-    /// Carries out the requests that came early, as far as their turn has come.
+    /// Carries out the kept requests of a stream that need not wait any more.
     fn carry_out_early(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
@@ -147,7 +148,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         }
     }
 
-    /// Carries out a request, or begins to fetch its data.
+    /// Carries out a request, or begins to fetch its data if they are at the origin.
     fn carry_out(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
@@ -173,21 +174,21 @@ impl<T: Copy, R> RequestTarget<T, R> {
     }
 }
 
-/// The content that comes with a request.
+/// The body of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// Small operations.
     Batch(&'a [u8]),
-    /// Bytes for the place that the request names.
+    /// Data for the address that the request names.
     Data(&'a [u8]),
 }
 
 impl Request {
-    /// Stores the data or carries out the batch that comes with it, then carries out its update.
-    /// Returns the old value, and appends to `answers` what the batch returns.
+    /// Stores the data of the request or carries out its batch, then carries out its update.
+    /// Returns the old value, and appends the results of the batch to `answers`.
     ///
     /// # Errors
-    /// When no PE requests that. What comes before the error was carried out.
+    /// When the request is malformed. What precedes the error was carried out.
     pub fn carry_out<T>(
         &self,
         body: Body<'_>,
@@ -204,23 +205,24 @@ impl Request {
         self.apply(segments)
     }
 
-    /// Carries out the update, if there is one, and returns the old value.
+    /// Carries out the update, if there is one. Returns the old value, or 0.
     ///
     /// # Errors
-    /// When its word is not in the memory of this PE.
+    /// When the word is not in a segment of this PE, or not aligned.
     fn apply<T>(&self, segments: &Segments<T>) -> Result<u64, Violation> {
         let Some(update) = self.update else { return Ok(0) };
         segments.apply(&update.at_target()).ok_or(Violation::Address(update.dest.offset))
     }
 }
 
-/// Returns where the data of a request go.
+/// Returns the memory for the data of a request.
 fn place(serving: &impl Serving, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
     let place = serving.local().segments.bytes(request.dest, nbytes);
     place.ok_or(Violation::Address(request.dest.offset))
 }
 
-/// The streams of requests to PE `me`. `T` is a request that came early.
+/// The order of the requests of all streams to PE `me`. `T` is what is kept of a request that has
+/// arrived early.
 #[derive(Debug)]
 pub struct Streams<T> {
     me: Pe,
@@ -228,15 +230,16 @@ pub struct Streams<T> {
 }
 
 impl<T> Streams<T> {
-    /// Returns a table without streams.
+    /// Returns a record without streams.
     pub fn new(me: Pe) -> Streams<T> {
         Streams { me, carried: HashMap::new() }
     }
 
-    /// Takes the acknowledgment of a request that has arrived. Returns what to do with it.
+    /// Records the acknowledgment that a request includes. Returns whether the request is to be
+    /// carried out now.
     ///
     /// # Errors
-    /// When no origin sends it at this point.
+    /// When the request violates the protocol: an origin sends no such number at this point.
     pub fn arrived(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
         let &Request { stream, place, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
@@ -248,18 +251,19 @@ impl<T> Streams<T> {
         self.carried.entry(stream).or_default().arrival_order(place)
     }
 
-    /// Keeps what is needed of a request that came [early](ArrivalOrder::Early).
+    /// Keeps what is needed of a request that has arrived [early](ArrivalOrder::Early).
     pub fn keep(&mut self, request: &Request, early: T) {
         self.carried.entry(request.stream).or_default().keep(request.place, early);
     }
 
-    /// Removes and returns a request of a stream that arrived early and may be carried out now.
+    /// Removes and returns a kept request of a stream that may be carried out now.
     pub fn take_ready(&mut self, stream: Stream) -> Option<T> {
         self.carried.get_mut(&stream)?.take_ready()
     }
 
-    /// Records that a request was carried out, which found this old value. Returns the reply if the
-    /// request asks for one or for the old value; otherwise the next message to its PE has it.
+    /// Records that a request was carried out, and found `old`. Returns the reply, if the request
+    /// asks for an acknowledgment or an answer; otherwise the next message to its PE acknowledges
+    /// the request.
     pub fn carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
         let &Request { stream, place, slot, .. } = request;
         let carried = self.carried.entry(stream).or_default();
@@ -274,21 +278,22 @@ impl<T> Streams<T> {
     }
 }
 
-/// The order in which a request has arrived, relative to those that precede it.
+/// Whether a request that has arrived may be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalOrder {
-    /// It is carried out next.
+    /// All requests before it are carried out.
     Next,
-    /// It is [kept](CarriedOut::keep), since others precede it.
+    /// Others must be carried out first, so the request is [kept](CarriedOut::keep).
     Early,
 }
 
-/// The record of what a target has carried out of one stream. `T` is a request that arrived early.
+/// The requests of one stream that the target has carried out. `T` is what is kept of a request
+/// that has arrived early.
 #[derive(Debug)]
 pub struct CarriedOut<T> {
-    /// All requests up to this number are carried out.
+    /// All requests up to this number were carried out.
     count: u32,
-    /// Requests beyond it that are carried out, too.
+    /// Later requests that were carried out, too.
     beyond: Vec<u32>,
     early: Vec<(StreamPosition, T)>,
 }
@@ -306,15 +311,15 @@ impl<T> CarriedOut<T> {
         CarriedOut { count, ..CarriedOut::default() }
     }
 
-    /// Returns the number of requests carried out without a gap.
+    /// Returns the number up to which all requests were carried out.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Returns what to do with a request.
+    /// Returns whether a request that has arrived may be carried out.
     ///
     /// # Errors
-    /// If no origin sends it at this point.
+    /// If no origin sends this number at this point.
     #[inline]
     pub fn arrival_order(&self, place: StreamPosition) -> Result<ArrivalOrder, Violation> {
         let StreamPosition { number, after, .. } = place;
@@ -329,12 +334,12 @@ impl<T> CarriedOut<T> {
         }
     }
 
-    /// Keeps a request that is to be carried out later.
+    /// Keeps a request to be carried out later.
     pub fn keep(&mut self, place: StreamPosition, request: T) {
         self.early.push((place, request));
     }
 
-    /// Records that a request is carried out.
+    /// Records that a request was carried out.
     #[inline]
     pub fn carried_out(&mut self, number: u32) {
         if number != self.count.wrapping_add(1) {

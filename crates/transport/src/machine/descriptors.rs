@@ -9,35 +9,35 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Descriptors of the program, the library and the connections that are being made.
+/// Descriptors for the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
-/// Descriptors that the program may open after the transport.
+/// Descriptors left for the program to open after the transport.
 const OF_PROGRAM: u64 = 32;
-/// The number of peers to which an endpoint is expected to connect: in a larger job few contexts
-/// reach more.
+/// The number of peers to which an endpoint is expected to connect. Few contexts reach more, also
+/// in larger jobs.
 const PEERS_OF_ENDPOINT: u64 = 16;
-/// The interval at which [`DescriptorWatch`] checks whether a descriptor is left.
+/// The interval at which a [`DescriptorWatch`] checks that a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time for which a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The lowest descriptor that a check may use for a moment. A program that replaces a standard
-/// stream closes it and expects that the next file it opens gets its number.
+/// The lowest descriptor that a check may use for a moment. Lower ones are left free: a program
+/// that replaces a standard stream closes it, and expects that the next file that it opens gets the
+/// number.
 const FIRST: i32 = 3;
 
-/// The number of descriptors that a provider needs for each peer; a PE may be connected with all
-/// others.
+/// The number of descriptors that a provider needs for each peer.
 #[derive(Clone, Copy, Debug)]
 pub struct PerPeer(pub u64);
 
-/// Returns the soft limit to set, where `limit` is too low and may be raised.
+/// Returns the soft limit to set, if that of `limit` is too low and may be raised.
 fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
     let soft = limit.current?;
     let new = limit.maximum.map_or(needed, |hard| hard.min(needed));
     (soft < new).then_some(new)
 }
 
-/// Returns how many files this process may have open.
+/// Returns the number of files that this process may have open.
 fn soft_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
@@ -46,7 +46,7 @@ fn soft_limit() -> u64 {
 fn raise(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if let Some(new) = raised(limit, needed) {
-        // Below the hard limit nothing refuses it.
+        // A value up to the hard limit is not refused.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(new), ..limit });
     }
 }
@@ -56,19 +56,19 @@ pub fn is_exhausted(any: impl AsFd) -> bool {
     rustix::io::fcntl_dupfd_cloexec(any, FIRST).err() == Some(rustix::io::Errno::MFILE)
 }
 
-/// The number of descriptors that an endpoint which issues operations needs over sockets.
+/// The number of descriptors that an endpoint needs over sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct PerEndpoint {
-    /// For itself.
+    /// Descriptors of the endpoint itself.
     pub own: u64,
-    /// For the connections to a peer and from the same endpoint of that peer.
+    /// Descriptors of the connections to a peer, and from the same endpoint of that peer.
     pub per_peer: u64,
 }
 
 impl PerEndpoint {
-    /// Returns how many endpoints, `max` at most, may connect to the peers of a job of `n_pes`
-    /// beside what this process has open now; at least one. Raises the soft limit to what they
-    /// need.
+    /// Returns the number of endpoints, from 1 to `max`, for which this process has descriptors in
+    /// a job of `n_pes` PEs, beside those that are open now. Raises the soft limit to what `max`
+    /// endpoints need, as far as the hard limit allows.
     pub fn fitting(self, n_pes: u32, max: usize) -> usize {
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
         let taken = open + OF_PROGRAM;
@@ -94,14 +94,15 @@ impl PerEndpoint {
 }
 
 impl PerPeer {
-    /// Returns how many descriptors a PE of a job of `n_pes` may need.
+    /// Returns the number of descriptors that a PE needs if it connects to all others in a job of
+    /// `n_pes` PEs.
     fn needed(self, n_pes: u32) -> u64 {
         self.0 * u64::from(n_pes.saturating_sub(1)) + OTHERS
     }
 
-    /// Raises the soft limit to what the job may need, as far as the hard limit allows. A limit
-    /// that is still too low is reported only when descriptors run out, since few jobs connect all
-    /// PEs with each other.
+    /// Raises the soft limit to what a PE may need in a job of `n_pes` PEs, as far as the hard
+    /// limit allows. A limit that is still too low is reported only when descriptors run out, since
+    /// few jobs connect all PEs with each other.
     pub fn make_room(self, n_pes: u32) {
         raise(self.needed(n_pes));
     }
@@ -167,13 +168,13 @@ pub fn ran_out(error: &io::Error) -> bool {
 #[derive(Debug, Default)]
 pub struct DescriptorWatch {
     next: Option<Instant>,
-    /// Since when every check found none.
+    /// When the checks began to find none.
     none_since: Option<Instant>,
 }
 
 impl DescriptorWatch {
-    /// Checks, if the last check is long enough ago; `any` is any open descriptor. Returns whether
-    /// none has been left for longer than peers should wait.
+    /// Checks that a descriptor is left, if the last check was [`LOOK`] ago. `any` is any open
+    /// descriptor. Returns true if none has been left for longer than [`LIMIT`].
     pub fn is_over(&mut self, any: impl AsFd) -> bool {
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) {

@@ -1,7 +1,7 @@
-//! The RDMA devices of this machine, as the kernel shows them, without opening one.
+//! The RDMA devices of this machine, as sysfs shows them, and the name of a NIC.
 //!
-//! Opening a network library has side effects. With `SHMEM_TRANSPORT=auto` a job therefore opens
-//! one only on a machine that has such a device.
+//! Opening a network library has side effects. So with `SHMEM_TRANSPORT=auto` a job opens one only
+//! on a machine that has such a device.
 
 use std::fmt;
 use std::fs::{read_dir, read_to_string};
@@ -11,18 +11,19 @@ use std::path::Path;
 /// first, Slingshot is in the second.
 const CLASSES: [&str; 2] = ["infiniband", "cxi"];
 
-/// Returns the names of the hardware devices with an active port, sorted. Devices in software, such
-/// as Soft-RoCE, belong to no bus and do not count.
+/// Returns the names of the hardware devices with an active port, sorted. Software devices, such as
+/// Soft-RoCE, belong to no bus and are left out.
 pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
-/// Returns the active ports of the InfiniBand class, such as `mlx5_0:1`, sorted, also in software.
+/// Returns the active ports of the InfiniBand class, such as `mlx5_0:1`, sorted, also of software
+/// devices.
 pub fn active_ports() -> Vec<String> {
     active_ports_in(Path::new("/sys/class"))
 }
 
-/// Returns whether there is any device, active or not, in hardware or software.
+/// Returns true if there is any device, active or not, of hardware or software.
 pub fn any() -> bool {
     any_in(Path::new("/sys/class"))
 }
@@ -46,8 +47,7 @@ fn active_in(classes: &Path) -> Vec<String> {
     names
 }
 
-/// Returns true if a port of the device is active; devices of a class that shows no ports count as
-/// active.
+/// Returns true if a port of the device is active, or if its class shows no ports.
 fn has_active_port(device: &Path) -> bool {
     !device.join("ports").exists() || !active_ports_of(device).is_empty()
 }
@@ -74,10 +74,10 @@ fn active_ports_in(classes: &Path) -> Vec<String> {
     names
 }
 
-/// A network interface controller.
+/// A network interface controller (NIC), by the names that libraries use for it.
 ///
-/// Its text is the form of `SHMEM_NIC`, such as `mlx5_0:1,ib0`: the name, then a colon and the port
-/// if it has ports, then a comma and the interface if it has one.
+/// Formats as the values of `SHMEM_NIC`, such as `mlx5_0:1,ib0`: the name, then a colon and the
+/// port if it has ports, then a comma and the interface if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicName {
     /// The name of the device, and of its domain in libfabric: `mlx5_0`, `cxi0`.
@@ -89,7 +89,7 @@ pub struct NicName {
 }
 
 impl NicName {
-    /// Reads the form of `SHMEM_NIC`; `None` for anything else.
+    /// Parses a value of `SHMEM_NIC`; returns `None` for anything else.
     pub fn parse(text: &str) -> Option<NicName> {
         let (device, interface) = match text.trim().split_once(',') {
             Some((device, interface)) => (device, Some(interface.to_owned())),

@@ -1,23 +1,24 @@
-//! The addresses and keys by which the PEs of a job are reached: one table, which the PEs of a node
-//! read in place.
+//! The directory: the addresses and keys of all PEs of a job, in one table that the PEs of a node
+//! share.
 //!
-//! The runtime fills it once, from what the PEs exchanged. A provider looks a PE up at its first
-//! use, so that a peer that is not used takes no memory in a process.
+//! The runtime fills the table once, from what the PEs have exchanged. A provider looks a PE up at
+//! the first use of that PE, so that an unused peer takes no memory in a process.
 
 use crate::{Pe, Segment};
 
-/// The data that a PE announced of itself.
+/// The address and the keys that a PE has published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeRecord<'a> {
-    /// Its [`address`](crate::Transport::address).
+    /// The PE's [address](crate::Transport::address).
     pub address: &'a [u8],
-    /// The bytes of its segments' keys, by the segments' numbers; empty where it registered none.
+    /// The keys of its segments, by the numbers of the segments; empty for one that is not
+    /// registered.
     pub keys: [&'a [u8]; Segment::COUNT],
 }
 
 /// Bytes of a number in the table.
 const NUMBER: usize = 4;
-/// Parts of a record.
+/// The number of parts of a record: the address and the keys.
 const PARTS: usize = 1 + Segment::COUNT;
 
 /// The records of all PEs.
@@ -27,7 +28,7 @@ const PARTS: usize = 1 + Segment::COUNT;
 pub struct Directory(Box<dyn AsRef<[u8]> + Send + Sync>);
 
 impl Directory {
-    /// Returns the bytes of the table of these PEs, in their order.
+    /// Encodes the table of these PEs, in the order of their numbers.
     ///
     /// # Panics
     /// When they would exceed 4 GiB.
@@ -46,18 +47,19 @@ impl Directory {
         bytes
     }
 
-    /// Returns the maximum length of the table of `n_pes` PEs that announced at most `each` bytes.
+    /// Returns the maximum number of bytes of the table of `n_pes` PEs, each of which has published
+    /// at most `each` bytes.
     pub fn most_bytes(n_pes: u32, each: usize) -> usize {
         NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + each)
     }
 
-    /// Returns the table in these bytes, which [`encode`](Directory::encode) made and which no
-    /// longer change.
+    /// Returns the directory over bytes that [`encode`](Directory::encode) has made. The bytes must
+    /// not change any more.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Directory {
         Directory(Box::new(bytes))
     }
 
-    /// Returns what a PE announced; `None` for one that is not in the table.
+    /// Returns the record of a PE; `None` if the PE is not in the table.
     pub fn of(&self, pe: Pe) -> Option<PeRecord<'_>> {
         let bytes = (*self.0).as_ref();
         let n_pes = number(bytes, 0)?;

@@ -1,25 +1,25 @@
-//! The first loss of a PE, or the first failure of this one. From then on every operation of the
-//! transport fails, and the host is notified once.
+//! The first loss of a PE, or failure of this PE's network, and the protocol violations that lead
+//! to one. After it every operation of the transport fails, and the host is notified once.
 //!
-//! Every verb and every poll checks this first, so that all of them fail with the same error.
+//! Every verb and every poll checks for a loss first, so that all of them fail with the same error.
 
-use crate::{Error, Fault, Host, Pe};
+use crate::{Error, Host, Pe};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The first loss that a transport met, if any.
+/// The first loss of a transport, if there was one.
 pub struct Loss {
     me: Pe,
     own_host: String,
     host: Arc<dyn Host>,
     first: OnceLock<Error>,
-    /// This PE is leaving: connections that break now are not reported.
+    /// This PE is leaving the job, so that connections that break are not reported.
     leaving: AtomicBool,
 }
 
 impl Loss {
-    /// Returns a record without a loss. Messages name `me` and `own_host`, this machine.
+    /// Returns a record without a loss, of PE `me` on host `own_host`.
     pub fn new(me: Pe, own_host: String, host: Arc<dyn Host>) -> Loss {
         Loss { me, own_host, host, first: OnceLock::new(), leaving: AtomicBool::new(false) }
     }
@@ -42,8 +42,8 @@ impl Loss {
         self.first.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Reports that the connection to a PE broke. Returns the first loss, which may be another one.
-    /// `host` is the machine of the PE, if it is known.
+    /// Reports that the connection to a PE broke. `host` is the host of that PE, if it is known.
+    /// Returns the first loss, which may be another one.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
         let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
         let text = format!(
@@ -52,9 +52,9 @@ impl Loss {
         self.end(Error::Lost(pe, text))
     }
 
-    /// Reports a message that this PE could not carry out: the loss of the PE that sent it, or of
-    /// this one if it names none. Returns the first loss, which may be another one. `host_of` names
-    /// the machine of a PE of the job.
+    /// Reports a message that violates the protocol, as the loss of the PE that it names as its
+    /// sender, or of this PE if it names none. `host_of` returns the host of a PE of the job.
+    /// Returns the first loss, which may be another one.
     pub fn of_message(
         &self,
         message: &RefusedMessage,
@@ -69,21 +69,15 @@ impl Loss {
         }
     }
 
-    /// Reports that this PE cannot use its network any more. Returns the first loss, which may be
-    /// another one.
+    /// Reports that this PE cannot use its network. Returns the first loss, which may be another
+    /// one.
     pub fn of_self(&self, why: &str) -> Error {
         let (me, own) = (self.me, &self.own_host);
         self.end(Error::Lost(me, format!("PE {me} on {own} cannot use its network: {why}")))
     }
 
-    /// Reports memory of this process that it cannot access. Returns the first loss, which may be
-    /// another one.
-    pub fn of_memory(&self, fault: Fault) -> Error {
-        self.end(Error::Fault(fault))
-    }
-
-    /// Records that this PE leaves the job: no loss is reported to the host any more. A transport
-    /// calls this first when it is dropped.
+    /// Records that this PE leaves the job. No loss is reported to the host from now on. A
+    /// transport calls this first when it is dropped.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Release);
     }
@@ -104,22 +98,24 @@ impl Loss {
     }
 }
 
-/// The fault of a message, a request or a reply.
+/// A violation of the protocol by a message. It is the loss of the PE that sent it
+/// ([`Loss::of_message`]): a PE that waits for the effects of the message, or for a reply, would
+/// wait forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// A message or field of no known meaning.
+    /// A message or a field of an unknown kind.
     Unknown(&'static str),
-    /// More bytes than a message of its kind may have.
+    /// A message of more bytes than its kind may have.
     TooLong(u64),
-    /// An address that is not in the segment, or not aligned to its word.
+    /// An address outside its segment, or of a word that is not aligned.
     Address(u64),
-    /// A batch that no PE sends.
+    /// A malformed batch.
     Batch,
-    /// A request whose number in its stream is not a next one.
+    /// A request whose number was used before, or is too far ahead.
     Number(u32),
-    /// An answer without a request, or not of the kind requested.
+    /// An answer without a request, or of another kind or length than requested.
     Unrequested,
-    /// More requests than may wait for their answers.
+    /// More requests than may be unanswered at once.
     TooMany,
 }
 
@@ -139,22 +135,22 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A message that this PE could not carry out.
+/// A message that violates the protocol, or whose handling failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedMessage {
-    /// The PE that it names as its sender, if it names any.
+    /// The PE that the message names as its sender, if it names one.
     pub from: Option<Pe>,
-    /// The fault of the message, or the failure that it led to.
+    /// The violation, or the failure.
     pub why: String,
 }
 
 impl RefusedMessage {
-    /// Returns a violation by a PE.
+    /// Returns a message from a PE that was refused for this reason.
     pub fn of(pe: Pe, why: impl fmt::Display) -> RefusedMessage {
         RefusedMessage { from: Some(pe), why: why.to_string() }
     }
 
-    /// Returns a violation whose sender is unknown.
+    /// Returns a message from an unknown sender that was refused for this reason.
     pub fn of_nobody(why: impl fmt::Display) -> RefusedMessage {
         RefusedMessage { from: None, why: why.to_string() }
     }

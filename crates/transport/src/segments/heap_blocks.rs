@@ -1,15 +1,15 @@
-//! The blocks in which a heap is registered by a network that locks registered memory, so that only
-//! what a program allocates is locked.
+//! The registration of a heap in blocks, for networks that lock registered memory: only the blocks
+//! that a program has allocated from are locked.
 //!
-//! Where blocks begin follows from offsets alone, so it is the same on all PEs. The first block is
-//! registered at init and its key is published with those of the segments. The others are
-//! registered in order, when an allocation reaches them. Their sizes grow with the offset, four for
-//! each doubling: few registrations cover any heap, and at most a quarter of what is registered is
-//! not allocated. If the network refuses a block that is larger than the one before, no block is
-//! larger from there on.
+//! The bounds of blocks depend on offsets alone, so they are the same on all PEs. The first block
+//! is registered at init, and its key is published with those of the segments. The others are
+//! registered in order, when an allocation reaches them. Block sizes grow with the offset, four
+//! blocks for each doubling, so that few registrations cover any heap, and at most a quarter of the
+//! registered memory is not allocated. If the network refuses a block that is larger than the one
+//! before, later blocks keep the size of the one before.
 //!
-//! The key of each further block is in a table at the end of its owner's internal segment. A peer
-//! reads it at its first operation on the block: later than the barrier of the allocation.
+//! The keys of the further blocks are in a table at the end of the internal segment. A peer reads a
+//! key at its first operation on the block, which is later than the barrier of the allocation.
 #![allow(unsafe_code)]
 
 use super::Segments;
@@ -22,27 +22,27 @@ use std::sync::{Mutex, OnceLock};
 /// Bytes of the first block.
 pub const FIRST: usize = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = 26;
-/// A block has this power of two of the bytes before its doubling.
+/// A block has the bytes before its doubling, divided by two to this power.
 const PART_SHIFT: u32 = 2;
-/// Blocks after the first at most.
+/// Maximum number of blocks after the first.
 const MOST: usize = 128;
 /// Bytes of an entry of the table.
 pub const ENTRY: usize = 256;
 /// Bytes of the table.
 pub const TABLE: usize = MOST * ENTRY;
-/// The offsets of the key's length and the key in an entry. The sizes of blocks come first.
+/// The offset of the length of the key in an entry. Offset 0 has the [`BlockSizes`].
 const LENGTH: usize = 1;
 const KEY: usize = 3;
 
-/// The limit of the sizes of blocks: those at offsets of this power of two, and beyond, are equal.
+/// The limit of block sizes: blocks at offsets of two to this power, and beyond, have equal sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockSizes(u32);
 
 impl BlockSizes {
-    /// They grow without limit.
+    /// Block sizes without a limit.
     const UNLIMITED: BlockSizes = BlockSizes(u64::BITS - 1);
 
-    /// Returns the block of an offset.
+    /// Returns the block that contains an offset.
     fn block(self, offset: u64) -> HeapBlock {
         let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= FIRST_SHIFT) else {
             return HeapBlock { index: 0, start: 0, end: FIRST as u64 };
@@ -59,26 +59,26 @@ impl BlockSizes {
 /// A block of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapBlock {
-    /// 0 for the first.
+    /// The number of the block; the first is 0.
     pub index: usize,
     /// The offset of its start.
     pub start: u64,
-    /// The offset of its end, which may be beyond that of the heap.
+    /// The offset of its end, which may be beyond the end of the heap.
     pub end: u64,
 }
 
-/// The part of a range that a key covers.
+/// How much of a range a key covers.
 pub enum Covered {
-    /// This many bytes from its start.
+    /// This many bytes from the start of the range.
     Bytes(usize),
-    /// Nothing, before the key of this block of the heap is [learned](HeapBlocks::learn).
+    /// Nothing: the key of this block must be [learned](HeapBlocks::learn) first.
     Unknown(HeapBlock),
 }
 
-/// The record of what is known of the further blocks of one heap; threads use it without a lock.
+/// A provider's data `T` on the further blocks of one heap. Threads use it without a lock.
 pub struct HeapBlocks<T> {
     sizes: AtomicU32,
-    /// Made when something of a block becomes known.
+    /// Allocated when the first block is recorded.
     known: OnceLock<Box<[OnceLock<T>]>>,
 }
 
@@ -89,22 +89,22 @@ impl<T> Default for HeapBlocks<T> {
 }
 
 impl<T> HeapBlocks<T> {
-    /// Returns the block of an offset.
+    /// Returns the block that contains an offset.
     pub fn block(&self, offset: u64) -> HeapBlock {
         BlockSizes(self.sizes.load(Ordering::Acquire)).block(offset)
     }
 
-    /// Returns what is known of a further block.
+    /// Returns the data on a further block, if it is known.
     pub fn get(&self, block: HeapBlock) -> Option<&T> {
         self.known.get()?.get(block.index.checked_sub(1)?)?.get()
     }
 
-    /// Returns what is known, of any block.
+    /// Returns the data on all known blocks.
     pub fn known(&self) -> impl Iterator<Item = &T> {
         self.known.get().into_iter().flatten().filter_map(OnceLock::get)
     }
 
-    /// Records facts about a further block, unless another thread did so first.
+    /// Records the data on a further block, unless another thread has done so.
     fn set(&self, block: HeapBlock, what: T) {
         let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
         if let Some(place) = block.index.checked_sub(1).and_then(|place| known.get(place)) {
@@ -112,7 +112,7 @@ impl<T> HeapBlocks<T> {
         }
     }
 
-    /// Returns how much of a range from this offset on the key of a block covers.
+    /// Returns how many bytes from an offset on the key of one block covers.
     #[cold]
     pub fn covered(&self, offset: u64) -> Covered {
         let block = self.block(offset);
@@ -122,12 +122,12 @@ impl<T> HeapBlocks<T> {
         }
     }
 
-    /// Learns a further block from its entry in the table of PE `pe`; `made` makes it from its key.
-    /// If blocks turn out to be smaller than was known, the next call of
-    /// [`block`](HeapBlocks::block) says so.
+    /// Records a further block of PE `pe` from its entry in the table of keys. `made` makes the
+    /// data on the block from the key. If the entry says that blocks are smaller than was known,
+    /// the next call of [`block`](HeapBlocks::block) returns other bounds.
     ///
     /// # Errors
-    /// When there is no key; the errors of what makes it.
+    /// When the entry has no key; those of `made`.
     pub fn learn(
         &self,
         pe: Pe,
@@ -154,7 +154,7 @@ impl<T> HeapBlocks<T> {
     }
 }
 
-/// Returns where the entry of a further block is in the internal segment, which has this many
+/// Returns the address of the entry of a further block in an internal segment of `internal_bytes`
 /// bytes.
 pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
     let place = block.index.checked_sub(1).filter(|place| *place < MOST)?;
@@ -162,12 +162,12 @@ pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
     Some(RemoteAddr { segment: Segment::Internal, offset: table + (place * ENTRY) as u64 })
 }
 
-/// Returns where the block ends that follows the first `nbytes` bytes of a heap.
+/// Returns the end of the block that contains offset `nbytes`.
 pub(crate) fn next_end(nbytes: usize) -> usize {
     BlockSizes::UNLIMITED.block(nbytes as u64).end as usize
 }
 
-/// Returns how many blocks a table has keys of, and the bytes of the largest block if the network
+/// Returns the number of keys in a table, and the size of the largest block in bytes if the network
 /// refused a larger one.
 pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
     let entries = || table.chunks(ENTRY).filter(|entry| entry[LENGTH..KEY] != [0, 0]);
@@ -176,14 +176,14 @@ pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
     (entries().count(), limit.map(|doubling| 1 << (doubling - PART_SHIFT)))
 }
 
-/// The heap of this PE, where it is registered in blocks.
+/// The heap of this PE, registered in blocks.
 pub struct OwnHeap<T> {
     extent: Mutex<Extent>,
     /// The provider's data on the heap's further blocks.
     pub blocks: HeapBlocks<T>,
 }
 
-/// The extent to which a heap is registered.
+/// The registered bytes of a heap, and all its bytes.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     registered: usize,
@@ -197,16 +197,18 @@ impl<T> Default for OwnHeap<T> {
 }
 
 impl<T> OwnHeap<T> {
-    /// Sets the heap's size. Returns the length of the first block, which is registered now.
+    /// Sets the size of the heap. Returns the number of bytes of the first block, which the caller
+    /// registers.
     pub fn begin(&self, nbytes: usize) -> usize {
         let registered = nbytes.min(FIRST);
         *lock(&self.extent) = Extent { registered, nbytes };
         registered
     }
 
-    /// Makes the first `nbytes` bytes reachable: registers the blocks that are missing by
-    /// `register`, which returns what to know of a block and its key, and publishes their keys.
-    /// `prepare` gets how many bytes of the heap will be registered, if any are missing.
+    /// Makes the first `nbytes` bytes of the heap reachable: registers the missing blocks by
+    /// `register`, which returns the data on a block and its key, and writes the keys to the table.
+    /// Before the first missing block, calls `prepare` with the number of bytes that will be
+    /// registered.
     ///
     /// # Errors
     /// When the network refuses a block; those of `prepare`.
@@ -252,8 +254,8 @@ impl<T> OwnHeap<T> {
         Ok(())
     }
 
-    /// Handles the network's refusal of the block at an offset. If it was larger than the one
-    /// before, blocks remain as large as that; otherwise their size is not the reason.
+    /// Limits block sizes after the network has refused the block at `start`. Returns false if the
+    /// block is not larger than the one before, so that its size is not the reason.
     fn stops_growing(&self, start: u64) -> bool {
         let doubling = start.ilog2();
         let grows = start > FIRST as u64 && start.is_power_of_two();

@@ -1,5 +1,5 @@
-//! A measurement of how much of a heap a network registers in blocks within a given time: for the
-//! doctor, since a job learns the limits of a network only when an allocation reaches them.
+//! Measures how much of a heap a network registers in blocks within a given time. The doctor
+//! reports this; a job meets the limits of a network only when an allocation reaches them.
 #![allow(unsafe_code)]
 
 use super::heap_blocks::{FIRST, TABLE, next_end, of_table};
@@ -7,23 +7,24 @@ use crate::{Error, Segment, Transport};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The blocks that a network has registered. Their text is one line for users.
+/// The blocks that a network has registered. Formats as one line for users.
 pub struct RegisteredBlocks {
     nbytes: usize,
     /// The number of registrations that were made.
     blocks: usize,
-    /// The time for which it took.
+    /// The time that the registrations took.
     time: Duration,
-    /// The longest registration that the network accepts, if it refused a longer one.
+    /// The bytes of the largest registration that the network accepts, if it refused a larger one.
     largest: Option<u64>,
     refusal: Option<Error>,
 }
 
-/// Registers as much of a heap of `most` bytes as a transport does within `limit`; `None` if it
-/// does not register heaps in blocks.
+/// Registers a heap of up to `most` bytes in blocks, until all is registered, the transport refuses
+/// a block, or `limit` has passed. Returns `None` if the transport does not register heaps in
+/// blocks.
 ///
 /// # Errors
-/// When it refuses the first block.
+/// When the transport refuses the first block.
 pub fn probe(
     transport: Box<dyn Transport>,
     most: usize,

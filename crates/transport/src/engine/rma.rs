@@ -157,6 +157,40 @@ impl<W: Wire> Origin<W> {
         Ok(PostOutcome::Done)
     }
 
+    /// Waits until a write to a PE, or an atomic operation of the network, may be started after the
+    /// operations before it.
+    #[inline(always)]
+    pub(super) fn order_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        network.local().loss.check()?;
+        let fences = self.issued.fences();
+        match self.routes.get(pe).is_some_and(|route| route.ordered_at == fences) {
+            true => Ok(()),
+            false => self.order_first_write(network, pe),
+        }
+    }
+
+    /// Works as [`order_write`](Self::order_write), for the first write after a fence.
+    #[inline(never)]
+    fn order_first_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        self.reach(network, pe)?;
+        self.order_after_requests(network, pe)?;
+        self.order_after_writes(network, pe, StreamOrder::WritesByFence)?;
+        // If writes before the fence are incomplete, the next write must be checked again.
+        if !self.routes[pe].writes_before {
+            self.routes[pe].ordered_at = self.issued.fences();
+        }
+        Ok(())
+    }
+
+    /// Records that a write, or an atomic operation of the network, was issued to a PE. A put calls
+    /// this after the wire has taken the write, so that the NIC starts earlier.
+    #[inline(always)]
+    pub(super) fn mark_dirty(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe].dirty, true) {
+            self.activate(pe);
+        }
+    }
+
     /// Starts a transfer in parts that are no longer than `longest` and that one key covers. A part
     /// ends at the end of an 8-byte word of the target, so that no word is torn. If the call waits
     /// or fails, the parts that were started are over on return.

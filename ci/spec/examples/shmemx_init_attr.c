@@ -1,4 +1,5 @@
 /* A process makes a unique id and starts the others, which inherit it. */
+#include <shmem.h>
 #include <shmemx.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -280,7 +280,6 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
     }
     fail!(
         call,
-        "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already; \
-         SHMEM_CHECK=1 says which"
+        "argument ptr: {ptr:p} is not an allocated block, or was freed already; SHMEM_CHECK=1 says which"
     )
 }

@@ -215,7 +215,8 @@ fn a_pe_that_starts_many_ends_with_all_of_them() {
         assert!(lines.any(|line| line.expect("text") == "20"));
         let mark = job.mark();
         job.signal(signal);
-        assert_eq!(job.wait().status, 128 + signal.as_raw());
+        let outcome = job.wait();
+        assert_eq!(outcome.status, 128 + signal.as_raw(), "{outcome:?}");
         eventually_nothing_left(&mark);
     }
 }
@@ -230,7 +231,8 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
         pids(&mut job.stdout(), 4);
         let mark = job.mark();
         job.signal(signal);
-        assert_eq!(job.wait().status, 128 + signal.as_raw());
+        let outcome = job.wait();
+        assert_eq!(outcome.status, 128 + signal.as_raw(), "{outcome:?}");
         eventually_nothing_left(&mark);
     }
 }

@@ -88,7 +88,7 @@ fn without_links_outside(text: &str) -> String {
     for part in parts {
         let (target, rest) = part.split_once(')').unwrap_or((part, ""));
         let is_outside = target.starts_with(OUTSIDE)
-            || ["crates/", "CONTRIBUTING", "CHANGELOG", "LICENSE", "SUMMARY"]
+            || ["crates/", "CONTRIBUTING", "CHANGELOG", "LICENSE", "SECURITY", "SUMMARY"]
                 .iter()
                 .any(|s| target.starts_with(s));
         match result.rfind('[').filter(|_| is_outside) {

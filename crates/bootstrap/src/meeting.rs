@@ -7,8 +7,8 @@
 //! the same rules. What it lacks is power over their processes. So each PE has a thread that ends
 //! the process when the meeting says so, or is gone.
 //!
-//! To the rest of this crate a meeting is a process manager ([`Manager`](crate::managed::Manager)):
-//! the PEs of a node find each other as under any other one.
+//! To the rest of this crate a meeting is a process manager (`managed::Manager`): the PEs of a node
+//! find each other as under any other one.
 
 mod addresses;
 mod attendance;

@@ -6,10 +6,10 @@
 //! - before any other operation to the PE that must not overtake the batch;
 //! - by a fence, a quiet, and a call that waits for an operation;
 //! - by the next thread that polls unfinished operations, at the latest the service thread. While a
-//!   session is adding operations, only one in [`LOOKS`] such polls sends its batches.
+//!   session is adding operations, only one in `LOOKS` such polls sends its batches.
 //!
 //! A lone operation is sent at once, so that batching does not delay it: an operation is lone if
-//! the origin has sent nothing small for [`IDLE_AFTER`], to any PE. The rate of each PE alone would
+//! the origin has sent nothing small for `IDLE_AFTER`, to any PE. The rate of each PE alone would
 //! be too low where operations are spread over many PEs.
 //!
 //! In a session no operation is lone, batches may be longer, and operations on the heaps of all PEs
@@ -253,7 +253,7 @@ impl Batcher {
         !self.looks.is_multiple_of(LOOKS)
     }
 
-    /// Records that a batch or a lone operation was sent: after [`IDLE_AFTER`] the next operation
+    /// Records that a batch or a lone operation was sent: after `IDLE_AFTER` the next operation
     /// is lone.
     #[inline]
     pub fn mark_sent(&mut self) {

@@ -333,11 +333,17 @@ enum MapRequest {
 }
 
 fn map_by(text: &str) -> Result<MapRequest, String> {
+    // PEs may outnumber CPUs without Open MPI's modifier for it.
+    let text = match text.rsplit_once(':') {
+        Some((place, modifier)) if modifier.eq_ignore_ascii_case("oversubscribe") => place,
+        _ => text,
+    };
     match text.strip_prefix("ppr:") {
         Some(number) => match number.strip_suffix(":node").map(n_pes) {
             Some(number) => number.map(MapRequest::PerHost),
             None => Err("of these forms it knows ppr:N:node".to_string()),
         },
+        None if text.is_empty() => Ok(MapRequest::Place(MapBy::default())),
         None => text.parse().map(MapRequest::Place),
     }
 }
@@ -452,6 +458,10 @@ mod tests {
     #[test]
     fn places_are_named() {
         let options = parsed("--map-by numa --bind-to=core --report-bindings p").expect("options");
+        let [with, alone] = ["--map-by numa:OVERSUBSCRIBE p", "--map-by :oversubscribe p"]
+            .map(|line| parsed(line).expect(line).placement().map_by);
+        assert_eq!((with, alone), (Some(MapBy::Numa), Some(MapBy::default())));
+        assert_eq!(parsed("--map-by ppr:3:node:OVERSUBSCRIBE p").expect("options").ppn, Some(3));
         let (map_by, bind_to) = (Some(MapBy::Numa), Some(BindTo::Core));
         assert_eq!(options.placement(), PlacementRequest { map_by, bind_to, report: true });
         assert_eq!(parsed("p").expect("options").placement(), PlacementRequest::default());
@@ -491,6 +501,7 @@ mod tests {
             ("-x =1 p", "name of the variable is missing"),
             ("--bind-to board p", "one of none, core, l3, numa, socket"),
             ("--map-by ppr:2:socket p", "ppr:N:node"),
+            ("--map-by slot:PE=2 p", "one of spread, slot"),
             ("--tag-outptu p", "a similar argument exists: '--tag-output'"),
             ("-c 4 p", "-n N is the number of PEs"),
             ("-genvlist OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),

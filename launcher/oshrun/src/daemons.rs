@@ -5,11 +5,8 @@
 //! secret.
 
 pub mod agent;
+pub mod connection;
 pub mod daemon;
-pub mod heartbeat;
-pub mod messages;
-pub mod orders;
-pub mod queues;
 mod remote;
 
 use std::io;
@@ -21,13 +18,12 @@ use rustix::fs::MemfdFlags;
 use tokio::time::{Instant, timeout};
 
 use self::agent::DaemonCommand;
-use self::messages::{DaemonOrder, HostEvent};
-use self::orders::{HostJob, HostPes, JobSpec};
+use self::connection::{DaemonOrder, HostEvent, HostJob, HostPes, JobSpec};
 pub use self::remote::DaemonEvent;
 use self::remote::{AgentStreams, DaemonEvents, DaemonStage, RemoteDaemon};
 use crate::ends::processes::{Child, Processes};
+use crate::failure::{StartFailure, reason};
 use crate::output::Output;
-use crate::report::failure::{StartFailure, reason};
 use crate::spawn;
 
 /// Maximum time for sending messages before oshrun stops itself.
@@ -203,7 +199,7 @@ impl Daemons {
                 DaemonStage::Running | DaemonStage::Idle => {
                     daemon.down.send(&DaemonOrder::Ping);
                     if daemon.heartbeat.tick() {
-                        let seconds = heartbeat::silence(self.limit).as_secs_f64();
+                        let seconds = connection::silence(self.limit).as_secs_f64();
                         let reason = format!("it has been silent for {seconds} s");
                         events.extend(self.lose(number, Some(reason), processes));
                     }

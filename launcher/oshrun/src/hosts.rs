@@ -3,21 +3,18 @@
 //! Without a list of hosts, a job runs on the nodes of the allocation of Slurm, PBS, LSF or Grid
 //! Engine, or else on this machine.
 
-mod batch;
-mod distribute;
+mod allocation;
 mod list;
-mod own;
-mod slots;
-mod slurm;
+
+use std::net::{IpAddr, UdpSocket};
 
 use rushmem_bootstrap::NodeMap;
 
-use self::distribute::distribute;
-use self::slots::HostSlots;
+use self::list::HostSlots;
 use crate::daemons::agent::Agent;
-use crate::daemons::orders::HostPes;
+use crate::daemons::connection::HostPes;
+use crate::failure::{StartFailure, cannot};
 use crate::options::Options;
-use crate::report::failure::{StartFailure, cannot};
 
 /// The hosts of a job.
 #[derive(Debug)]
@@ -63,9 +60,9 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
     let mut is_strict = true;
     let hosts = match listed {
         Some(hosts) => hosts,
-        None => match (slurm::allocation()?, batch::allocation()?) {
+        None => match (allocation::slurm()?, allocation::batch()?) {
             (Some(hosts), _) => {
-                agent = agent.or_else(|| Some(slurm::agent()));
+                agent = agent.or_else(|| Some(allocation::srun()));
                 is_strict = false;
                 hosts
             }
@@ -73,11 +70,165 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
                 is_strict = false;
                 hosts
             }
-            (None, None) => vec![HostSlots { name: own::name(), slots: None }],
+            (None, None) => vec![HostSlots { name: own_name(), slots: None }],
         },
     };
-    let parts = distribute(slots::distinct(hosts), options.n_pes, options.ppn, is_strict)
+    let parts = distribute(distinct(hosts), options.n_pes, options.ppn, is_strict)
         .map_err(StartFailure::usage)?;
-    let own = parts.iter().position(|part| own::is_own(&part.host));
+    let own = parts.iter().position(|part| is_own(&part.host));
     Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })
+}
+
+/// Returns each host once. A host that is listed twice is one node with the slots of both entries.
+fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
+    let mut hosts: Vec<HostSlots> = Vec::new();
+    for entry in listed {
+        match hosts.iter_mut().find(|host| is_same_host(&host.name, &entry.name)) {
+            Some(host) => {
+                let (one, other) = (host.slots.unwrap_or(1), entry.slots.unwrap_or(1));
+                host.slots = Some(one.saturating_add(other));
+            }
+            None => hosts.push(entry),
+        }
+    }
+    hosts
+}
+
+/// Returns true if two names denote the same host. This machine has several names.
+fn is_same_host(one: &str, other: &str) -> bool {
+    one == other || (is_own(one) && is_own(other))
+}
+
+/// Returns the name of this machine.
+fn own_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Returns true if a host is this machine.
+fn is_own(host: &str) -> bool {
+    let slurm_name = std::env::var("SLURMD_NODENAME").ok();
+    if host == "localhost" || slurm_name.as_deref() == Some(host) || is_same(host, &own_name()) {
+        return true;
+    }
+    // A socket can only be bound to an address of this machine. Nothing is sent.
+    host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
+}
+
+/// Returns true if two names denote the same host; one may lack the domain.
+fn is_same(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
+    let both_have_domains = one.contains('.') && other.contains('.');
+    one == other || (!both_have_domains && short(one) == short(other))
+}
+
+/// Returns the PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host
+/// without a number has one slot. `is_strict`: the slots come from the user, not from an
+/// allocation.
+///
+/// # Errors
+/// If there are more PEs than slots.
+fn distribute(
+    mut nodes: Vec<HostSlots>,
+    n_pes: Option<u32>,
+    per_host: Option<u32>,
+    is_strict: bool,
+) -> Result<Vec<HostPes>, String> {
+    if per_host.is_some() {
+        nodes.iter_mut().for_each(|node| node.slots = per_host);
+    }
+    let has_slots = nodes.iter().any(|node| node.slots.is_some());
+    let slots: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(1)).collect();
+    let total: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
+    let counts = match n_pes {
+        None => slots,
+        Some(n_pes) if has_slots && u64::from(n_pes) <= total => filled(n_pes, &slots),
+        Some(n_pes) if has_slots && (is_strict || per_host.is_some()) => {
+            return Err(format!(
+                "{n_pes} PEs do not fit the {total} slots of the hosts; give the hosts more slots, or start fewer PEs"
+            ));
+        }
+        Some(n_pes) => even(n_pes, nodes.len() as u32),
+    };
+    let mut first = 0_u32;
+    let mut parts = Vec::new();
+    for (node, count) in nodes.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
+        let end = first.checked_add(count).ok_or("a job has fewer than 2^32 PEs")?;
+        parts.push(HostPes { host: node.name, pes: first..end });
+        first = end;
+    }
+    Ok(parts)
+}
+
+/// Fills one host after the other.
+fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
+    let mut left = n_pes;
+    let mut take = |slots: &u32| {
+        let count = left.min(*slots);
+        left -= count;
+        count
+    };
+    slots.iter().map(&mut take).collect()
+}
+
+/// Returns the same number for every host, and one more for the first hosts.
+fn even(n_pes: u32, n_hosts: u32) -> Vec<u32> {
+    (0..n_hosts).map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_several_names() {
+        assert!(is_own("localhost") && is_own("127.0.0.1") && is_own("::1") && is_own(&own_name()));
+        assert!(!is_own("192.0.2.1") && !is_own("no-such-host"));
+        assert!(is_same("a", "a.example.org") && is_same("a.example.org", "a"));
+        assert!(!is_same("a.example.org", "a.example.net") && !is_same("a", "b"));
+    }
+
+    fn distributed(
+        hosts: &str,
+        n_pes: Option<u32>,
+        per_host: Option<u32>,
+        is_strict: bool,
+    ) -> Result<String, String> {
+        let hosts = super::list::of_option("-H", hosts).expect("hosts");
+        let parts = distribute(distinct(hosts), n_pes, per_host, is_strict)?;
+        let shown = |part: &HostPes| format!("{}:{}-{}", part.host, part.pes.start, part.pes.end);
+        Ok(parts.iter().map(shown).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn pes_go_to_hosts_in_blocks() {
+        for (hosts, n_pes, per_host, expected) in [
+            ("a:4,b:4", None, None, "a:0-4 b:4-8"),
+            ("a:4,b:4", Some(6), None, "a:0-4 b:4-6"),
+            ("a:4,b:4", Some(3), None, "a:0-3"),
+            ("a,b", None, None, "a:0-1 b:1-2"),
+            ("a,b,c", Some(5), None, "a:0-2 b:2-4 c:4-5"),
+            ("a,b,c", Some(2), None, "a:0-1 b:1-2"),
+            ("a:2,b", Some(3), None, "a:0-2 b:2-3"),
+            ("a:2,b,a:2", None, None, "a:0-4 b:4-5"),
+            ("a,b,a", Some(3), None, "a:0-2 b:2-3"),
+            ("a:9,b", None, Some(2), "a:0-2 b:2-4"),
+            ("a,b", Some(3), Some(2), "a:0-2 b:2-3"),
+        ] {
+            assert_eq!(
+                distributed(hosts, n_pes, per_host, true).as_deref(),
+                Ok(expected),
+                "{hosts}"
+            );
+        }
+    }
+
+    #[test]
+    fn slots_of_the_user_are_a_limit_and_others_are_not() {
+        let error = distributed("a:2,b:1", Some(4), None, true).expect_err("too many");
+        assert!(error.starts_with("4 PEs do not fit the 3 slots"), "{error}");
+        assert!(distributed("a,b", Some(5), Some(2), true).is_err());
+        assert!(distributed("a:1,b:1", Some(5), Some(2), false).is_err());
+        assert_eq!(distributed("a:1,b:1", Some(5), None, false).as_deref(), Ok("a:0-3 b:3-5"));
+        assert!(distributed("a:4294967295,b:1", None, None, true).is_err());
+    }
 }

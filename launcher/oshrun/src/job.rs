@@ -3,12 +3,11 @@
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
 //! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
 
-pub mod event_loop;
-pub mod signals;
+mod plan;
+mod signals;
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,20 +19,15 @@ use tokio::time::{Instant, sleep_until};
 
 use self::signals::{SignalRequest, Signals};
 use crate::daemons::agent::DaemonCommand;
-use crate::daemons::messages::HostEvent;
-use crate::daemons::orders::{HostPes, JobSpec};
-use crate::ends::watchdog::StartLimit;
-use crate::hang_report::collection::{Explainer, Purpose};
+use crate::daemons::connection::{HostEvent, HostPes, JobSpec};
+use crate::failure::{StartFailure, StartLimit, cannot, complain};
+use crate::hang_report::{Explainer, Purpose};
 use crate::hosts;
 use crate::input::JobInput;
 use crate::options::Options;
 use crate::output::{Output, Tags};
-use crate::report::dry_run;
-use crate::report::failure::{StartFailure, cannot, complain};
-use crate::report::progress_line::ProgressLine;
-use crate::report::timings::{Phase, Timings};
-use crate::spawn::prepare::prepare;
-use crate::spawn::{PreparedStart, descriptors, environment, program};
+use crate::progress::{Phase, ProgressLine, Timings};
+use crate::spawn::{PreparedStart, limits, prepare, program};
 use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
 
 /// Time between SIGTERM and SIGKILL.
@@ -61,14 +55,14 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut others = hosts.parts;
     let own = hosts.own.map(|own| others.remove(own));
     let n_daemons = others.len() as u32;
-    let spec = job_spec(options, n_daemons > 0)?;
-    let command = DaemonCommand { agent: hosts.agent, oshrun: oshrun_elsewhere(options)? };
+    let spec = plan::job_spec(options, n_daemons > 0)?;
+    let command = DaemonCommand { agent: hosts.agent, oshrun: plan::oshrun_elsewhere(options)? };
     let launch = match &own {
         Some(own) => Some(prepare(&spec, own.pes.clone(), n_daemons)?),
-        None => descriptors::check(0, n_daemons, false).map(|()| None)?,
+        None => limits::check_descriptors(0, n_daemons, false).map(|()| None)?,
     };
     if options.dry_run {
-        let text = dry_run::describe(&spec, own.as_ref().zip(launch.as_ref()), &command, &others);
+        let text = plan::describe(&spec, own.as_ref().zip(launch.as_ref()), &command, &others);
         let printed = std::io::stdout().write_all(&text);
         return printed.map(|()| 0).map_err(|error| cannot("print", &error));
     }
@@ -140,34 +134,6 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         complain(&job.timings.table());
     }
     Ok(status)
-}
-
-/// Describes the program to start. PEs on other hosts get the environment that local PEs inherit.
-fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
-    let dir = has_other_hosts.then(environment::dir).transpose();
-    let dir = dir.map_err(|error| cannot("find the working directory", &error))?;
-    Ok(JobSpec {
-        program: options.program.clone(),
-        arguments: options.arguments.clone(),
-        exported: options.exported.clone(),
-        forwarded: if has_other_hosts { environment::forwarded() } else { Vec::new() },
-        dir,
-        placement: options.placement(),
-        no_aslr: options.no_aslr,
-        // A dry run does not create the directory.
-        output_files: options.output_files.clone().filter(|_| !options.dry_run),
-        debugged: options.gdb.clone(),
-        prompts: rustix::termios::isatty(rustix::stdio::stdin()),
-        host_limit: options.silence,
-    })
-}
-
-/// Returns the file of oshrun on other hosts.
-fn oshrun_elsewhere(options: &Options) -> Result<PathBuf, StartFailure> {
-    match &options.prefix {
-        Some(prefix) => Ok(prefix.join("bin/oshrun")),
-        None => std::env::current_exe().map_err(|error| cannot("find its own file", &error)),
-    }
 }
 
 /// Returns true if gdb is installed on this host.

@@ -1,7 +1,8 @@
 //! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until none of
 //! its processes is left.
 //!
-//! - `options`: the command line. `hosts`: where PEs are started. `report`: what oshrun prints.
+//! - `options`: the command line. `hosts`: where PEs are started. `progress`: what
+//!   oshrun shows of the job. `failure`: its errors.
 //! - `spawn`: starts processes, after it has checked what they need and where they are placed.
 //! - `pes`: the PEs of this host. `daemons`: those of other hosts. `supervisor`: both.
 //! - `output` and `input`: the streams of PEs.
@@ -14,6 +15,7 @@
 
 mod daemons;
 mod ends;
+mod failure;
 mod hang_report;
 mod hosts;
 mod input;
@@ -21,16 +23,14 @@ mod job;
 mod options;
 mod output;
 mod pes;
-mod report;
+mod progress;
 mod spawn;
 mod supervisor;
 
 use std::process::ExitCode;
 
-use ends::{guard, watchdog};
-use job::event_loop;
-use options::doctor;
-use report::failure::{StartFailure, complain};
+use ends::guard;
+use failure::{StartFailure, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     if daemons::daemon::is_daemon() {
         return daemons::daemon::serve();
     }
-    watchdog::report_panics();
+    failure::report_panics();
     let status = start().unwrap_or_else(|failure| {
         complain(&format!("oshrun: {}", failure.sentence));
         failure.status
@@ -56,7 +56,7 @@ fn start() -> Result<i32, StartFailure> {
         return Ok(0);
     };
     if options.doctor {
-        return Err(doctor::run(&options.examined()));
+        return Err(options::examine(&options.examined()));
     }
-    event_loop::block_on(job::run(&options))?
+    supervisor::block_on(job::run(&options))?
 }

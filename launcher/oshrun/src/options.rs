@@ -3,12 +3,13 @@
 //! It reads two things from the environment: the variables that `-x NAME` exports, and the default
 //! of `--host-limit`.
 
-pub mod doctor;
 mod foreign;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -16,11 +17,10 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
 use rushmem_bootstrap::{env, host_limit, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
-use self::doctor::ExaminedHosts;
 use self::foreign::ForeignOptions;
-use crate::report::failure::StartFailure;
-use crate::spawn::debugger::Debugged;
+use crate::failure::{StartFailure, cannot};
 use crate::spawn::placement::PlacementRequest;
+use crate::spawn::program::{self, Debugged};
 
 /// Groups of options in the help.
 const HOSTS: &str = "PEs and hosts";
@@ -195,6 +195,29 @@ impl Options {
         let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
         ExaminedHosts { hosts: options(hosts), layout: options(layout) }
     }
+}
+
+/// The job that is examined.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ExaminedHosts {
+    /// The options that name the hosts and how to reach them.
+    pub hosts: Vec<OsString>,
+    /// The options that distribute PEs.
+    pub layout: Vec<OsString>,
+}
+
+/// Replaces this process by `shmem-info`; returns only if that fails.
+pub fn examine(examined: &ExaminedHosts) -> StartFailure {
+    let own = program::own_file();
+    let doctor = own.with_file_name("shmem-info");
+    let error = Command::new(&doctor)
+        .arg("--doctor-layout")
+        .arg(examined.layout.join(OsStr::new(" ")))
+        .arg("--doctor-job")
+        .arg(own)
+        .args(&examined.hosts)
+        .exec();
+    cannot(&format!("run {}, which --doctor needs", doctor.display()), &error)
 }
 
 /// Returns the command line for the man page and completions.

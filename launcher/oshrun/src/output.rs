@@ -1,21 +1,17 @@
 //! Forwards the output of PEs line by line: to oshrun's stdout and stderr, to files, or from a
 //! daemon to its parent.
 //!
-//! A task for each pipe collects whole lines (`forwarder`). A task for each child daemon and stream
-//! forwards the lines that the daemon has collected (`relay`). To write, a task locks the [`Sink`]
-//! of a destination. A line longer than [`MAX_LINE`](lines::MAX_LINE) is written in pieces under
-//! one lock, until the line ends or the PE prints nothing for [`lines::MAX_PAUSE`], so that a line
+//! A task for each pipe collects whole lines (`forward`). A task for each child daemon and stream
+//! forwards the lines that the daemon has collected (`forward`). To write, a task locks the [`Sink`]
+//! of a destination. A line longer than [`MAX_LINE`](sink::MAX_LINE) is written in pieces under
+//! one lock, until the line ends or the PE prints nothing for [`sink::MAX_PAUSE`], so that a line
 //! without end cannot block a job.
 //!
 //! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If
 //! output is lost for another reason, such as a full file system, the job fails.
 
-mod files;
-mod forwarder;
-mod lines;
-mod relay;
+mod forward;
 mod sink;
-mod tags;
 mod writer;
 
 use std::io;
@@ -27,15 +23,12 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-pub use self::files::Files;
-use self::forwarder::{Forwarder, forward};
-use self::lines::PendingLines;
-use self::relay::{Relay, relay};
-use self::sink::{OutputStream, ParentDaemon, Sink};
-pub use self::tags::Tags;
+use self::forward::{Forwarder, Relay, forward, relay};
+pub use self::sink::Tags;
+use self::sink::{OutputStream, ParentDaemon, PendingLines, Sink};
+pub use self::writer::Files;
 use self::writer::{OutputSink, Writer};
-use crate::daemons::messages::{Printed, StdStream};
-use crate::daemons::queues::{EventSender, OrderSender};
+use crate::daemons::connection::{EventSender, OrderSender, Printed, StdStream};
 
 /// The output of the PEs below this process.
 #[derive(Debug)]

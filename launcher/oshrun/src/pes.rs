@@ -2,7 +2,6 @@
 //!
 //! It does not interpret frames. It reports what a PE has sent before the exit of that PE.
 
-pub mod memory_kills;
 pub mod socket;
 
 use std::collections::VecDeque;
@@ -14,16 +13,16 @@ use std::sync::Arc;
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
+use rushmem_topology::GroupLimit;
 use tokio::sync::mpsc;
 
-use self::memory_kills::MemoryKills;
 use self::socket::PeSocket;
-use crate::daemons::messages::HostEvent;
+use crate::daemons::connection::HostEvent;
 use crate::ends::processes::{Child, Processes};
+use crate::failure::{StartFailure, reason};
 use crate::hang_report::survey::{NodeCollector, NodeMemfd, demangled};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
-use crate::report::failure::{StartFailure, reason};
 use crate::spawn::PreparedStart;
 
 /// Maximum number of reads when a PE exits. Enough for a full socket, and bounded if a child of the
@@ -226,4 +225,27 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
         _ => "",
     };
     StartFailure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
+}
+
+/// The limits of memory, each with the number of kills before the job.
+#[derive(Debug)]
+pub struct MemoryKills(Vec<(GroupLimit, u64)>);
+
+impl MemoryKills {
+    /// Returns those until now.
+    pub fn until_now() -> MemoryKills {
+        let with_number = |limit: GroupLimit| {
+            let n_killed = limit.n_killed();
+            (limit, n_killed)
+        };
+        MemoryKills(GroupLimit::of_memory().into_iter().map(with_number).collect())
+    }
+
+    /// Returns the limit that has led to a kill since the last call, or since then, if one has.
+    pub fn another(&mut self) -> Option<String> {
+        let grown = |(group, before): &&mut (GroupLimit, u64)| group.n_killed() > *before;
+        let (group, before) = self.0.iter_mut().find(grown)?;
+        *before += 1;
+        Some(format!("{} MiB ({})", group.limit >> 20, group.file.display()))
+    }
 }

@@ -1,13 +1,8 @@
 //! Starts the process of a PE or of a launch agent, with its descriptors, limits and process group.
 #![allow(unsafe_code)]
 
-pub mod aslr;
-pub mod capacity;
-pub mod debugger;
-pub mod descriptors;
-pub mod environment;
+pub mod limits;
 pub mod placement;
-pub mod prepare;
 pub mod program;
 
 use std::ffi::{OsStr, OsString};
@@ -23,13 +18,17 @@ use rushmem_bootstrap::env;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use self::debugger::Debugged;
-use self::descriptors::INHERITED_FROM;
+use self::limits::INHERITED_FROM;
 use self::placement::{Placement, Placements};
+use self::program::Debugged;
+use crate::daemons::connection::JobSpec;
+use crate::ends::EndMechanisms;
 use crate::ends::guard::{self, GuardProcess, pid_of};
-use crate::ends::liveness::LivenessPipe;
-use crate::ends::mark::{self, JobMark};
+use crate::ends::mark;
+use crate::failure::{StartFailure, cannot, reason};
 use crate::output::Files;
+
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// A prepared start: what is the same for all PEs that this process starts.
 #[derive(Debug)]
@@ -65,19 +64,8 @@ pub struct StartedPe {
     pub streams: [OwnedFd; 2],
 }
 
-/// The mechanisms that end a PE when the process that started it ends.
-#[derive(Clone, Copy, Debug)]
-pub struct EndMechanisms<'a> {
-    /// Kills the process group of the PE.
-    pub guard: &'a GuardProcess,
-    /// Makes the kernel kill the PE.
-    pub liveness: &'a LivenessPipe,
-    /// Identifies processes outside the group.
-    pub mark: &'a JobMark,
-}
-
 /// Creates the node's memory; PEs set its size. It has no name, so it cannot remain after the job.
-pub fn node_memory() -> io::Result<OwnedFd> {
+fn node_memory() -> io::Result<OwnedFd> {
     use rustix::fs::MemfdFlags;
     let memory =
         rustix::fs::memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -114,7 +102,7 @@ impl PreparedStart {
         command.env(mark::VARIABLE, end_mechanisms.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
-        let (guard, limit) = (raw(end_mechanisms.guard.pipe()), descriptors::inherited());
+        let (guard, limit) = (raw(end_mechanisms.guard.pipe()), limits::inherited());
         // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
         // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
@@ -143,6 +131,75 @@ impl PreparedStart {
     }
 }
 
+/// Prepares the start of the PEs of this host, and of `n_daemons` daemons on others.
+pub fn prepare(
+    spec: &JobSpec,
+    pes: Range<u32>,
+    n_daemons: u32,
+) -> Result<PreparedStart, StartFailure> {
+    let variable = |name: &str| {
+        let set = spec.forwarded.iter().chain(&spec.exported);
+        let last = set.rev().find(|(set, _)| set == name);
+        last.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+    };
+    let file = program::find(&spec.program, variable("PATH").as_deref())?;
+    let n_pes = pes.len() as u32;
+    limits::check_capacity(n_pes)?;
+    limits::check_descriptors(n_pes, n_daemons, spec.output_files.is_some())?;
+    let mut variables: Vec<(OsString, OsString)> =
+        spec.forwarded.iter().chain(&spec.exported).cloned().collect();
+    let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
+    if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
+        variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
+    }
+    let debugged = match &spec.debugged {
+        Some(debugged) => {
+            program::find(OsStr::new("gdb"), variable("PATH").as_deref())?;
+            let (display, path) = (variable("DISPLAY"), variable("PATH"));
+            Some((debugged.clone(), program::has_display(display.as_deref(), path.as_deref())))
+        }
+        None => None,
+    };
+    let placements =
+        placement::place(pes.clone(), spec.placement, |name| variable(name).is_some())?;
+    if spec.no_aslr {
+        disable_aslr()?;
+    }
+    let files = match &spec.output_files {
+        Some(dir) => Some(Files::create(dir, pes.clone())?),
+        None => None,
+    };
+    Ok(PreparedStart {
+        file,
+        program: spec.program.clone(),
+        arguments: spec.arguments.clone(),
+        variables,
+        files,
+        debugged,
+        pes,
+        memory: node_memory()
+            .map_err(|error| cannot("make the shared memory of the job", &error))?,
+        placements,
+    })
+}
+
+/// Disables ASLR for programs that this process executes from now on.
+fn disable_aslr() -> Result<(), StartFailure> {
+    const QUERY: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: the call only returns a value.
+    let now = unsafe { libc::personality(QUERY) };
+    let wanted = now as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
+    // SAFETY: the added flag takes effect only in execve.
+    if now != -1 && unsafe { libc::personality(wanted) } != -1 {
+        return Ok(());
+    }
+    // Cause: the container forbids `personality`.
+    Err(StartFailure::general(format!(
+        "--no-aslr is refused by the kernel, as in some containers ({}); start the job without it",
+        reason(&io::Error::last_os_error())
+    )))
+}
+
 /// Starts the launch agent of a daemon with these standard streams.
 pub fn daemon(
     mut command: Command,
@@ -150,7 +207,7 @@ pub fn daemon(
     guard: &GuardProcess,
 ) -> io::Result<Pid> {
     command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
-    let (guard, limit) = (raw(guard.pipe()), descriptors::inherited());
+    let (guard, limit) = (raw(guard.pipe()), limits::inherited());
     let before_exec = move || {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         rustix::io::write(borrow(guard), &guard::agent_group(pid).to_ne_bytes())?;

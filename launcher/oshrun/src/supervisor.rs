@@ -15,16 +15,14 @@ use tokio::sync::mpsc;
 use tokio::time::Interval;
 
 use crate::daemons::agent::DaemonCommand;
-use crate::daemons::messages::{DaemonOrder, HostEvent};
-use crate::daemons::orders::{HostPes, JobSpec};
-use crate::daemons::{DaemonEvent, Daemons, heartbeat};
+use crate::daemons::connection::{self, DaemonOrder, HostEvent, HostPes, JobSpec};
+use crate::daemons::{DaemonEvent, Daemons};
 use crate::ends::processes::{Child, Processes};
-use crate::hang_report::overdue::Watch;
-use crate::hang_report::survey::{Inquiry, Survey, SurveyResult};
+use crate::failure::{StartFailure, cannot};
+use crate::hang_report::survey::{Inquiry, Survey, SurveyResult, Watch};
 use crate::output::Output;
 use crate::pes::LocalPes;
-use crate::report::failure::StartFailure;
-use crate::spawn::PreparedStart;
+use crate::spawn::{PreparedStart, limits};
 
 /// Maximum number of pieces of input in flight to PE 0.
 pub const MAX_INPUT_PIECES: usize = 16;
@@ -76,8 +74,8 @@ impl Supervisor {
             explain,
             explained,
             watch: None,
-            heartbeat_ticks: heartbeat::ticks(heartbeat::period(limit)),
-            reap_ticks: heartbeat::ticks(REAP_INTERVAL),
+            heartbeat_ticks: connection::ticks(connection::period(limit)),
+            reap_ticks: connection::ticks(REAP_INTERVAL),
         })
     }
 
@@ -292,4 +290,16 @@ impl Supervisor {
     pub async fn dismiss(&mut self, limit: Duration) {
         self.processes.dismiss(limit).await;
     }
+}
+
+/// Runs a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
+    // The event loop needs descriptors, too.
+    limits::raise()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
+    let output = runtime.block_on(future);
+    // Dropping the runtime would wait for its tasks.
+    std::mem::forget(runtime);
+    Ok(output)
 }

@@ -15,15 +15,13 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Interval;
 
 use super::agent;
-use super::heartbeat::{self, HostHeartbeat};
-use super::messages::{DaemonOrder, HostEvent, MAX_ORDER, StdStream};
-use super::orders::HostJob;
-use super::queues::{EventSender, WINDOW};
-use crate::job::event_loop;
+use super::connection::{
+    self, DaemonOrder, EventSender, HostEvent, HostHeartbeat, HostJob, MAX_ORDER, StdStream, WINDOW,
+};
+use crate::failure::{StartFailure, cannot, complain};
 use crate::output::Output;
-use crate::report::failure::{StartFailure, cannot, complain};
-use crate::spawn::prepare::prepare;
-use crate::supervisor::Supervisor;
+use crate::spawn::prepare;
+use crate::supervisor::{Supervisor, block_on};
 
 /// Time for killed processes to disappear; less than the parent waits for this daemon.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
@@ -54,7 +52,7 @@ fn start_and_run() -> Result<JoinHandle<()>, String> {
     let no_thread = |error| cannot("start a thread", &error).sentence;
     let (up, writer) = EventSender::to_stdout().map_err(no_thread)?;
     let parent = orders_from_stdin().map_err(no_thread)?;
-    event_loop::block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
+    block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
     Ok(writer)
 }
 
@@ -107,7 +105,7 @@ async fn run(
     let mut daemon = Daemon {
         host,
         parent,
-        ticks: heartbeat::ticks(heartbeat::period(limit)),
+        ticks: connection::ticks(connection::period(limit)),
         heartbeat: HostHeartbeat::default(),
         windows,
         up,

@@ -16,10 +16,9 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::heartbeat::HostHeartbeat;
-use super::messages::{self, EventFrame, HostEvent, MAX_EVENT};
-use super::orders::HostPes;
-use super::queues::{self, OrderSender};
+use super::connection::{
+    self, EventFrame, HostEvent, HostHeartbeat, HostPes, MAX_EVENT, OrderSender,
+};
 use crate::output::RelayQueues;
 
 /// Maximum number of bytes that a login script may print before the greeting of the daemon.
@@ -96,7 +95,7 @@ impl RemoteDaemon {
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
         let tasks = [
-            tokio::spawn(queues::write(stdin, queue)).abort_handle(),
+            tokio::spawn(connection::write(stdin, queue)).abort_handle(),
             tokio::spawn(read(number, stdout, relay(&down), arrivals.clone())).abort_handle(),
         ];
         Ok(RemoteDaemon {
@@ -177,15 +176,15 @@ async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     while stdout.read_buf(&mut bytes).await.is_ok_and(|nbytes| nbytes > 0) {
-        match messages::find_greeting(&bytes) {
-            Some((version, end)) if version == messages::version() => {
+        match connection::find_greeting(&bytes) {
+            Some((version, end)) if version == connection::version() => {
                 return Ok(Some(bytes.split_off(end)));
             }
             Some((version, _)) => {
                 return Err(format!(
                     "its oshrun has version {version} and this one {}: install the same on all hosts, or name its \
                      directory by --prefix",
-                    messages::version()
+                    connection::version()
                 ));
             }
             None if bytes.len() > MAX_LOGIN_OUTPUT => {

@@ -57,7 +57,7 @@ impl GuardProcess {
     /// Starts the guard for processes with this mark.
     pub fn start(mark: &JobMark) -> io::Result<GuardProcess> {
         let (read, write) = io::pipe()?;
-        let mut command = Command::new(program::own());
+        let mut command = Command::new(program::own_file());
         command.arg0(NAME).env(mark::VARIABLE, mark.value()).current_dir("/");
         command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
         let before_exec = || {

@@ -17,12 +17,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use tokio::time::{Instant, sleep};
 
-use crate::ends::descendants;
 use crate::ends::guard::GuardProcess;
-use crate::ends::leftovers;
-use crate::ends::liveness::LivenessPipe;
 use crate::ends::mark::{self, JobMark};
-use crate::spawn::EndMechanisms;
+use crate::ends::{EndMechanisms, LivenessPipe, descendants, leftovers};
 
 /// A child process of oshrun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,20 +1,26 @@
-//! The snapshots of the PEs of this process.
+//! What this process finds out about its PEs: their snapshots, and waits that have lasted longer than
+//! `--explain-after`.
 
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::{Collector, LocalPe, PAUSE, SharedMemory};
-use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
+use rushmem_explain::snapshot::{PeSnapshot, ProcessState, WaitId};
 use rushmem_explain::status::{Stage, Status};
 use serde::{Deserialize, Serialize};
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::stacks;
 
 /// Maximum number of snapshots in a message, far below the limit of messages.
 const BATCH: usize = 8;
+
+/// Time between two looks for long waits.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A request for snapshots of all PEs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -105,4 +111,38 @@ pub fn is_outside(of: &PeSnapshot) -> bool {
 fn is_traced(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+}
+
+/// Looks at the statuses of the PEs of this process.
+#[derive(Debug)]
+pub struct Watch {
+    collector: NodeCollector,
+    limit: Duration,
+    looks: Interval,
+    /// The long waits that were found before and have not ended.
+    known: Vec<WaitId>,
+}
+
+impl Watch {
+    /// Returns a search for waits that are older than `limit`.
+    pub fn new(collector: NodeCollector, limit: Duration) -> Watch {
+        let mut looks = tokio::time::interval(INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Watch { collector, limit, looks, known: Vec::new() }
+    }
+
+    /// Waits until it is time for a look. Cancel safe.
+    pub async fn tick(watch: &mut Option<Watch>) {
+        match watch {
+            Some(watch) => drop(watch.looks.tick().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the waits of these PEs that have become too old.
+    pub fn look(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
+        let waits = self.collector.long_waits(pes, self.limit);
+        let known = std::mem::replace(&mut self.known, waits);
+        self.known.iter().filter(|wait| !known.contains(wait)).copied().collect()
+    }
 }

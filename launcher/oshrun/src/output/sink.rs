@@ -4,13 +4,19 @@
 //! stay whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use rushmem_bootstrap::NodeMap;
 use tokio::sync::Semaphore;
 
-use super::lines::{LineMerger, TextSource};
 use super::writer::{OutputSink, Writer};
-use crate::daemons::messages::{HostEvent, Printed, StdStream};
-use crate::daemons::queues::{EventSender, WINDOW};
+use crate::daemons::connection::{EventSender, HostEvent, Printed, StdStream, WINDOW};
+
+/// Maximum pause within a long line while others wait.
+pub const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// A line longer than this is written in pieces, to limit the memory of oshrun.
+pub const MAX_LINE: usize = 64 * 1024;
 
 /// A destination of output.
 #[derive(Debug)]
@@ -111,4 +117,155 @@ impl ParentDaemon {
 /// Returns the number of permits for a text.
 pub fn room_for(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX).min(WINDOW)
+}
+
+/// Bytes of a PE's pipe that are not yet forwarded.
+#[derive(Debug, Default)]
+pub struct PendingLines {
+    bytes: Vec<u8>,
+}
+
+impl PendingLines {
+    /// Appends bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes what may be written: all whole lines, or a piece of a line that is too long.
+    pub fn take(&mut self) -> Option<Vec<u8>> {
+        if let Some(at) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
+            let rest = self.bytes.split_off(at + 1);
+            return Some(std::mem::replace(&mut self.bytes, rest));
+        }
+        if self.bytes.len() >= MAX_LINE { self.rest() } else { None }
+    }
+
+    /// Takes the rest, which is an unfinished line.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
+        if self.bytes.is_empty() { None } else { Some(std::mem::take(&mut self.bytes)) }
+    }
+
+    /// Returns true if there is an unfinished line.
+    pub fn is_waiting(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+}
+
+/// The source of text: a PE and its stream, or `None` for oshrun itself.
+pub type TextSource = Option<(u32, StdStream)>;
+
+/// Merges the text of several owners into one stream.
+#[derive(Debug, Default)]
+pub struct LineMerger {
+    /// The owner of the unfinished line.
+    unfinished: Option<TextSource>,
+}
+
+impl LineMerger {
+    /// Formats `text` of `owner`: prefixes each line with the tag, and starts with a newline if
+    /// another owner has left an unfinished line.
+    pub fn add(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
+        let continues = self.unfinished == Some(owner);
+        let breaks = !continues && self.unfinished.is_some();
+        self.unfinished = (text.last() != Some(&b'\n')).then_some(owner);
+        if tag.is_empty() && !breaks {
+            return text;
+        }
+        let mut output = Vec::with_capacity(text.len() + tag.len() + 1);
+        if breaks {
+            output.push(b'\n');
+        }
+        for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            if index > 0 || !continues {
+                output.extend_from_slice(tag);
+            }
+            output.extend_from_slice(line);
+        }
+        output
+    }
+}
+
+/// The tags of a job's PEs.
+#[derive(Debug, Default)]
+pub struct Tags {
+    /// The nodes and their hosts, if lines are tagged.
+    hosts: Option<(NodeMap, Vec<String>)>,
+}
+
+impl Tags {
+    /// Tags for PEs on these nodes with these host names.
+    pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Tags {
+        Tags { hosts: Some((nodes, hosts)) }
+    }
+
+    /// Returns the tag of a PE.
+    pub fn of(&self, pe: u32) -> Vec<u8> {
+        match &self.hosts {
+            Some((nodes, hosts)) if hosts.len() > 1 && pe < nodes.n_pes() => {
+                format!("[{pe}@{}] ", hosts[nodes.node_of(pe) as usize]).into_bytes()
+            }
+            Some(_) => format!("[{pe}] ").into_bytes(),
+            None => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_are_taken_and_the_rest_waits() {
+        let mut incoming = PendingLines::default();
+        incoming.push(b"one\ntw");
+        assert_eq!(incoming.take().as_deref(), Some(&b"one\n"[..]));
+        assert_eq!(incoming.take(), None);
+        assert!(incoming.is_waiting());
+        incoming.push(b"o\nthree\n");
+        assert_eq!(incoming.take().as_deref(), Some(&b"two\nthree\n"[..]));
+        assert_eq!((incoming.take(), incoming.rest(), incoming.is_waiting()), (None, None, false));
+    }
+
+    #[test]
+    fn a_line_without_end_is_taken_in_pieces() {
+        let mut incoming = PendingLines::default();
+        incoming.push(&[b'x'; MAX_LINE - 1]);
+        assert_eq!(incoming.take(), None);
+        incoming.push(b"yz");
+        assert_eq!(incoming.take().map(|piece| piece.len()), Some(MAX_LINE + 1));
+        incoming.push(b"end");
+        assert_eq!(incoming.take(), None);
+        assert_eq!(incoming.rest().as_deref(), Some(&b"end"[..]));
+    }
+
+    #[test]
+    fn only_unfinished_lines_of_others_are_broken() {
+        let mut merger = LineMerger::default();
+        let (a, b) = (Some((0, StdStream::Out)), Some((1, StdStream::Out)));
+        let steps: [(TextSource, &str, &str); 5] = [
+            (a, "start", "start"),
+            (a, " end", " end"),
+            (b, "x\ny", "\nx\ny"),
+            (b, "\n", "\n"),
+            (a, "z\n", "z\n"),
+        ];
+        for (owner, text, expected) in steps {
+            assert_eq!(merger.add(owner, b"", text.into()), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn tags_prefix_lines() {
+        let mut merger = LineMerger::default();
+        let steps: [(TextSource, &[u8], &str, &str); 5] = [
+            (Some((0, StdStream::Out)), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
+            (Some((0, StdStream::Out)), b"[0] ", "long", "[0] long"),
+            (Some((0, StdStream::Out)), b"[0] ", "er\nline", "er\n[0] line"),
+            (Some((1, StdStream::Err)), b"[1] ", "oops\n", "\n[1] oops\n"),
+            (None, b"", "done\n", "done\n"),
+        ];
+        for (owner, tag, text, expected) in steps {
+            assert_eq!(merger.add(owner, tag, text.into()), expected.as_bytes());
+        }
+    }
 }

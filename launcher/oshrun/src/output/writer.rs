@@ -4,8 +4,11 @@
 //! and know neither lines nor PEs.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +17,7 @@ use rustix::io::Errno;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::report::failure::reason;
+use crate::failure::{StartFailure, reason};
 
 /// Capacity of a writer's queue in chunks. PEs wait while it is full.
 const QUEUE: usize = 8;
@@ -110,10 +113,45 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The files of some PEs, open and empty.
+#[derive(Debug)]
+pub struct Files {
+    first: u32,
+    files: Vec<[Arc<OutputSink>; 2]>,
+}
+
+impl Files {
+    /// Creates the directory, if it does not exist, and the files of these PEs.
+    pub fn create(dir: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
+        std::fs::create_dir_all(dir).map_err(|error| cannot_create("directory", dir, &error))?;
+        let file = |pe, stream| {
+            let path = dir.join(format!("{pe}.{stream}"));
+            let file = File::create(&path).map_err(|error| cannot_create("file", &path, &error))?;
+            Ok(Arc::new(OutputSink::new(format!("the file {}", path.display()), file)))
+        };
+        let first = pes.start;
+        let files: Result<_, StartFailure> =
+            pes.map(|pe| Ok([file(pe, "out")?, file(pe, "err")?])).collect();
+        Ok(Files { first, files: files? })
+    }
+
+    /// Returns the files of a PE.
+    pub fn of(&self, pe: u32) -> [Arc<OutputSink>; 2] {
+        self.files[(pe - self.first) as usize].clone()
+    }
+}
+
+fn cannot_create(what: &str, path: &Path, error: &io::Error) -> StartFailure {
+    let (path, reason) = (path.display(), reason(error));
+    // Cause: a directory of `--output-files` cannot be written to.
+    StartFailure::general(format!(
+        "cannot create the {what} {path} for output: {reason}; give --output-files a directory in which you may create files"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::io::{Read, Seek};
 
     #[tokio::test]

@@ -1,15 +1,64 @@
-//! Finds the executable of the user's program, and the library path that it needs.
+//! What PEs run: the executable and its library, the environment on other hosts, and the debugger.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, StatVfsMountFlags, statvfs};
+use serde::{Deserialize, Serialize};
 
-use crate::report::failure::{StartFailure, reason};
+use crate::failure::{StartFailure, reason};
 
 /// The soname of the library.
 const LIBRARY: &str = "librushmem.so.1";
+
+/// Variables that are not forwarded; a trailing `*` matches any suffix.
+const NOT_FORWARDED: &[&str] = &[
+    // The host.
+    "HOST",
+    "HOSTNAME",
+    "HOSTTYPE",
+    "MACHTYPE",
+    "OSTYPE",
+    // The session.
+    "_",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "LOGNAME",
+    "MAIL",
+    "OLDPWD",
+    "SHELL",
+    "SHLVL",
+    "SSH_*",
+    "STY",
+    "SUDO_*",
+    "TMUX",
+    "TMUX_PANE",
+    "USER",
+    "WINDOW",
+    "XDG_RUNTIME_DIR",
+    "XDG_SEAT",
+    "XDG_SESSION_*",
+    "XDG_VTNR",
+    // The connection between this process and its own launcher.
+    "PMI_*",
+    "PMIX_*",
+    "OSHRUN_JOB",
+    "OSHRUN_SET",
+    "RUSHMEM_LIVENESS",
+    "RUSHMEM_MEMORY",
+    "RUSHMEM_SOCKET",
+    "SHMEM_LOCAL_ID",
+    // The Slurm task.
+    "SLURMD_NODENAME",
+    "SLURM_GTIDS",
+    "SLURM_LOCALID",
+    "SLURM_NODEID",
+    "SLURM_PROCID",
+    "SLURM_TASK_PID",
+    "SLURM_TOPOLOGY_*",
+];
 
 /// Finds the executable as a shell does: a name without a slash is searched in `path`.
 ///
@@ -57,7 +106,7 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
 
 /// Returns the executable of this process, for starting it in another role. Under valgrind the link
 /// in /proc would execute valgrind, so it is resolved, unless the file is gone.
-pub fn own() -> PathBuf {
+pub fn own_file() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
     std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
 }
@@ -98,6 +147,102 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
     }
     path.push(dir);
     Some(path)
+}
+
+/// Returns the variables of this process that are forwarded to other hosts.
+pub fn forwarded_variables() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| is_forwarded(name)).collect()
+}
+
+/// Returns the working directory as the user's shell names it, since symbolic links may differ
+/// between hosts.
+pub fn working_dir() -> io::Result<PathBuf> {
+    let dir = std::env::current_dir()?;
+    let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());
+    let same = |called: &PathBuf| match (std::fs::metadata(called), std::fs::metadata(&dir)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    };
+    Ok(called.filter(same).unwrap_or(dir))
+}
+
+fn is_forwarded(name: &OsStr) -> bool {
+    !NOT_FORWARDED.iter().any(|entry| match entry.strip_suffix('*') {
+        Some(start) => name.as_bytes().starts_with(start.as_bytes()),
+        None => name == OsStr::new(entry),
+    })
+}
+
+/// The PEs that run under a debugger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Debugged {
+    /// All.
+    All,
+    /// These.
+    Some(Vec<u32>),
+}
+
+impl std::str::FromStr for Debugged {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Debugged, String> {
+        if text == "all" {
+            return Ok(Debugged::All);
+        }
+        let pes = text.split(',').map(str::parse).collect::<Result<_, _>>();
+        pes.map(Debugged::Some)
+            .map_err(|_| "it must be a list of PE numbers separated by commas".to_string())
+    }
+}
+
+impl Debugged {
+    /// Returns the command that runs `file` as this PE under a debugger; `None` if the PE has no
+    /// debugger.
+    pub fn command(
+        &self,
+        pe: u32,
+        has_display: bool,
+        file: &Path,
+        arguments: &[OsString],
+    ) -> Option<Vec<OsString>> {
+        if let Debugged::Some(pes) = self
+            && !pes.contains(&pe)
+        {
+            return None;
+        }
+        let title = format!("PE {pe}");
+        let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
+        // If the program exits, gdb returns its exit status. If a signal stops it, gdb prints a
+        // backtrace and fails. Python gets no files: flushing them when oshrun ends gdb would print
+        // a traceback of gdb's own.
+        let batch = [
+            "gdb",
+            "-q",
+            "-batch",
+            "-return-child-result",
+            "-iex",
+            "set debuginfod enabled off",
+            "-iex",
+            "set confirm off",
+            "-iex",
+            "python import sys; sys.stdout = sys.stderr = None",
+            "-ex",
+            "run",
+            "-ex",
+            "python if gdb.selected_inferior().pid: gdb.execute('bt'); gdb.execute('quit 1')",
+            "--args",
+        ];
+        let words: &[&str] = if has_display { &window } else { &batch };
+        let words = words.iter().map(OsString::from);
+        Some(words.chain([file.as_os_str().to_owned()]).chain(arguments.iter().cloned()).collect())
+    }
+}
+
+/// Returns true if windows can be opened: there is a display, and xterm is in the path.
+pub fn has_display(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
+    let mut dirs = path.map(std::env::split_paths).into_iter().flatten();
+    display.is_some_and(|display| !display.is_empty())
+        && dirs.any(|dir| dir.join("xterm").is_file())
 }
 
 #[cfg(test)]
@@ -142,5 +287,47 @@ mod tests {
         both.push(lib);
         assert_eq!(library_path(&oshrun, Some(OsStr::new("/a:/b"))), Some(both));
         std::fs::remove_dir_all(prefix).expect("own directory");
+    }
+
+    #[test]
+    fn variables_of_a_host_are_not_forwarded() {
+        let is_forwarded = |name| is_forwarded(OsStr::new(name));
+        assert!(
+            ["PATH", "HOME", "DISPLAY", "SLURM_JOB_ID", "A", "SSH", "OMP_NUM_THREADS"]
+                .map(is_forwarded)
+                == [true; 7]
+        );
+        assert!(
+            ["SSH_CONNECTION", "HOSTNAME", "PMI_FD", "XDG_SESSION_ID", "_"].map(is_forwarded)
+                == [false; 5]
+        );
+    }
+
+    #[test]
+    fn some_pes_have_a_debugger() {
+        let file = Path::new("/bin/a b");
+        let arguments = [OsString::from("-x")];
+        let some: Debugged = "0,2".parse().expect("PEs");
+        assert_eq!(some.command(1, false, file, &arguments), None);
+        let batch = some.command(2, false, file, &arguments).expect("a debugger");
+        assert_eq!(batch[0], "gdb");
+        assert_eq!(batch[batch.len() - 3..], ["--args", "/bin/a b", "-x"]);
+        let window = "all".parse::<Debugged>().expect("all").command(1, true, file, &[]);
+        assert_eq!(window.expect("a debugger")[..3], ["xterm", "-T", "PE 1"]);
+        assert!("1,x".parse::<Debugged>().is_err());
+    }
+
+    #[test]
+    fn windows_need_a_display_and_xterm() {
+        let path = std::env::temp_dir().join(format!("oshrun-debugger-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        assert!(!has_display(Some(OsStr::new(":0")), Some(path.as_os_str())));
+        std::fs::write(path.join("xterm"), "").expect("a file");
+        assert!(has_display(Some(OsStr::new(":0")), Some(path.as_os_str())));
+        assert!(
+            !has_display(None, Some(path.as_os_str()))
+                && !has_display(Some(OsStr::new(":0")), None)
+        );
+        std::fs::remove_dir_all(path).expect("own directory");
     }
 }

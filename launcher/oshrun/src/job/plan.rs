@@ -1,12 +1,43 @@
-//! The output of `--dry-run`: what oshrun would start, in a line for each variable and each host.
+//! The plan of a job: the program that it runs on each host, and its description for `--dry-run`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::daemons::agent::{DaemonCommand, quoted};
-use crate::daemons::orders::{HostPes, JobSpec};
-use crate::spawn::PreparedStart;
+use crate::daemons::connection::{HostPes, JobSpec};
+use crate::failure::{StartFailure, cannot};
+use crate::options::Options;
+use crate::spawn::{PreparedStart, program};
+
+/// Describes the program to start. PEs on other hosts get the environment that local PEs inherit.
+pub fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
+    let dir = has_other_hosts.then(program::working_dir).transpose();
+    let dir = dir.map_err(|error| cannot("find the working directory", &error))?;
+    Ok(JobSpec {
+        program: options.program.clone(),
+        arguments: options.arguments.clone(),
+        exported: options.exported.clone(),
+        forwarded: if has_other_hosts { program::forwarded_variables() } else { Vec::new() },
+        dir,
+        placement: options.placement(),
+        no_aslr: options.no_aslr,
+        // A dry run does not create the directory.
+        output_files: options.output_files.clone().filter(|_| !options.dry_run),
+        debugged: options.gdb.clone(),
+        prompts: rustix::termios::isatty(rustix::stdio::stdin()),
+        host_limit: options.silence,
+    })
+}
+
+/// Returns the file of oshrun on other hosts.
+pub fn oshrun_elsewhere(options: &Options) -> Result<PathBuf, StartFailure> {
+    match &options.prefix {
+        Some(prefix) => Ok(prefix.join("bin/oshrun")),
+        None => std::env::current_exe().map_err(|error| cannot("find its own file", &error)),
+    }
+}
 
 /// Describes the start of a job: the PEs of this host, if it has any, and those of others.
 pub fn describe(

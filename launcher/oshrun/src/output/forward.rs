@@ -1,4 +1,4 @@
-//! Forwards one pipe of a PE to a destination.
+//! Forwards output to a destination: from one pipe of a PE, or from one stream of a child daemon.
 
 use std::io;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rustix::io::{read, retry_on_intr};
 use tokio::net::unix::pipe::Receiver;
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
 use tokio::time::timeout;
 
-use super::lines::{MAX_PAUSE, PendingLines, TextSource};
-use super::sink::Sink;
+use super::sink::{MAX_PAUSE, PendingLines, Sink, Tags, TextSource, room_for};
+use crate::daemons::connection::{DaemonOrder, OrderSender, Printed, StdStream};
 
 /// Time after which an unfinished line of PE 0 is printed on a terminal: it may be a prompt.
 const PROMPT_DELAY: Duration = Duration::from_millis(100);
@@ -117,5 +117,47 @@ impl Forwarder {
         let read = sink.write(self.owner, &self.tag, text, continues).await;
         self.held = continues.then_some(sink);
         read
+    }
+}
+
+/// A stream of a child. The daemon sends whole lines, or consecutive pieces of a long line.
+pub struct Relay {
+    pub arrivals: mpsc::UnboundedReceiver<Printed>,
+    pub sink: Arc<Mutex<Sink>>,
+    pub stream: StdStream,
+    pub tags: Arc<Tags>,
+    /// Receives reports of what was written.
+    pub child: OrderSender,
+}
+
+/// Forwards text until the child has ended.
+pub async fn relay(mut relay: Relay) {
+    let mut held: Option<OwnedMutexGuard<Sink>> = None;
+    loop {
+        let arrival = match held {
+            None => relay.arrivals.recv().await,
+            Some(_) => match timeout(MAX_PAUSE, relay.arrivals.recv()).await {
+                Ok(arrival) => arrival,
+                Err(_) => {
+                    held = None;
+                    continue;
+                }
+            },
+        };
+        let Some(Printed { pe, stream, text, continues }) = arrival else {
+            return;
+        };
+        let mut sink = match held.take() {
+            Some(sink) => sink,
+            None => relay.sink.clone().lock_owned().await,
+        };
+        let nbytes = room_for(&text);
+        let tag = relay.tags.of(pe);
+        if !sink.write(Some((pe, stream)), &tag, text, continues).await {
+            relay.child.send(&DaemonOrder::OutputClosed { stream: relay.stream });
+            return;
+        }
+        relay.child.send(&DaemonOrder::OutputConsumed { stream, nbytes });
+        held = continues.then_some(sink);
     }
 }

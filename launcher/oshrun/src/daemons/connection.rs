@@ -1,0 +1,435 @@
+//! The connection between oshrun and the daemon of another host: messages, their queues, and
+//! heartbeats.
+//!
+//! Messages are frames of `rushmem_bootstrap::proto` over the daemon's standard input and output,
+//! after a greeting. Frames of PEs pass through uninterpreted.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rushmem_bootstrap::Exit;
+use rushmem_bootstrap::proto::{self, Receivers};
+use rushmem_bootstrap::server::Statuses;
+use rushmem_explain::snapshot::WaitId;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::failure::{cannot, complain};
+use crate::hang_report::survey::{Inquiry, SurveyResult};
+use crate::spawn::placement::PlacementRequest;
+use crate::spawn::program::Debugged;
+
+/// Maximum size of a message to oshrun: a piece of output or of frames, and a header.
+pub const MAX_EVENT: usize = 512 * 1024;
+
+/// Maximum size of a message to a daemon: the records of all PEs, and a header.
+pub const MAX_ORDER: usize = proto::MAX_FROM_LAUNCHER + 64;
+
+/// The start of the greeting of a daemon; the version of oshrun follows.
+const GREETING: &str = "oshrun-daemon ";
+
+/// Maximum number of bytes of one output stream in flight from a daemon to oshrun.
+pub const WINDOW: u32 = 256 * 1024;
+
+/// Ticks in the limit within which a job must have ended.
+const TICKS: u32 = 20;
+
+/// Ticks without a message until the other side is lost. The rest of the limit is for ending the
+/// job.
+const MAX_MISSED: u32 = 12;
+
+/// Returns the greeting of a daemon. It starts a new line, since login scripts may have printed
+/// before.
+pub fn greeting() -> String {
+    format!("\n{GREETING}{}\n", version())
+}
+
+/// Returns the version, which must be equal on both sides.
+pub fn version() -> String {
+    format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
+}
+
+/// Searches for the greeting. Returns the version and the offset of the first message.
+pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
+    let mut start = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        start += line.len();
+        if let Some(version) = line.strip_prefix(GREETING.as_bytes())
+            && let Some(version) = version.strip_suffix(b"\n")
+        {
+            return Some((String::from_utf8_lossy(version).into_owned(), start));
+        }
+    }
+    None
+}
+
+/// A stream of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StdStream {
+    /// Its standard output.
+    Out,
+    /// Its standard error.
+    Err,
+}
+
+/// Text of a PE: whole lines, or a piece of a line.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Printed {
+    /// The PE.
+    pub pe: u32,
+    /// The stream.
+    pub stream: StdStream,
+    /// The text.
+    pub text: Vec<u8>,
+    /// True if the line continues in the next text of the same stream.
+    pub continues: bool,
+}
+
+/// An event of a job: a message of a daemon to oshrun, which also has those of its own PEs.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum HostEvent {
+    /// The daemon of a host has started.
+    Greeted {
+        /// The first PE of the host.
+        pe: u32,
+    },
+    /// The process of a PE has been started.
+    Started {
+        /// The PE.
+        pe: u32,
+        /// Its process.
+        pid: u32,
+    },
+    /// A PE has sent bytes to oshrun.
+    Frames {
+        /// The PE.
+        pe: u32,
+        /// Bytes, not necessarily whole frames.
+        bytes: Vec<u8>,
+    },
+    /// The process of a PE has ended. Follows all that the PE has sent.
+    Exited {
+        /// The PE.
+        pe: u32,
+        /// The way in which it ended.
+        exit: Exit,
+    },
+    /// A PE has printed something.
+    Printed(Printed),
+    /// PE 0 has consumed one piece of its input.
+    InputConsumed,
+    /// The job cannot continue: something could not be started, or was lost.
+    Failed {
+        /// The exit status of oshrun.
+        status: i32,
+        /// Why, without oshrun's name.
+        sentence: String,
+    },
+    /// A message to print, without oshrun's name.
+    Notice(String),
+    /// The state of some PEs, in reply to [`DaemonOrder::Explain`].
+    Found(SurveyResult),
+    /// A wait has lasted longer than [`DaemonOrder::Watch`] allows.
+    Overdue(WaitId),
+    /// All PEs of this daemon have ended.
+    Idle,
+    /// Reply to [`DaemonOrder::Finish`], and the last message: all output has been sent, and no
+    /// process is left.
+    Done,
+    /// Reply to [`DaemonOrder::Ping`].
+    Pong,
+}
+
+impl HostEvent {
+    /// Returns a failure of oshrun or of a daemon.
+    pub fn failed(sentence: String) -> HostEvent {
+        HostEvent::Failed { status: 1, sentence }
+    }
+}
+
+/// A message of oshrun to a daemon.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum DaemonOrder {
+    /// Start these PEs; only the first message.
+    Start(Box<HostJob>),
+    /// A frame for a PE.
+    Frame {
+        /// The PE.
+        pe: u32,
+        /// The frame.
+        frame: Vec<u8>,
+    },
+    /// A frame for many PEs.
+    FrameToAll {
+        /// For which.
+        to: Receivers,
+        /// The frame.
+        frame: Vec<u8>,
+    },
+    /// A signal for the process groups of all PEs.
+    Signal(i32),
+    /// Report on all PEs that run.
+    Explain(Inquiry),
+    /// Look for long waits once per second.
+    Watch {
+        /// The position of the statuses of the PEs.
+        statuses: Statuses,
+        /// The time for which a wait may last.
+        limit: Duration,
+    },
+    /// Stop all PEs. No heartbeats follow until [`DaemonOrder::Resume`].
+    Suspend,
+    /// Continue all PEs.
+    Resume,
+    /// A piece of input of PE 0; an empty piece ends the input.
+    Input(Vec<u8>),
+    /// Output was written, so more of this stream may be sent.
+    OutputConsumed {
+        /// The stream.
+        stream: StdStream,
+        /// The number of bytes.
+        nbytes: u32,
+    },
+    /// This stream has no reader any more.
+    OutputClosed {
+        /// The stream.
+        stream: StdStream,
+    },
+    /// A heartbeat.
+    Ping,
+    /// All PEs of the job have ended: end what they left, send the last output, and exit.
+    Finish,
+}
+
+/// Encodes a message to oshrun. The frame ends with a newline, since srun holds back an
+/// unfinished line.
+pub fn encode_event(message: &HostEvent) -> Vec<u8> {
+    proto::encode(&(message, b'\n'))
+}
+
+/// The input of [`encode_event`].
+pub type EventFrame = (HostEvent, u8);
+
+/// The program to start: the same on all hosts of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// The program as the user named it.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables of the option -x.
+    pub exported: Vec<(OsString, OsString)>,
+    /// The environment of oshrun, for other hosts; empty if it is inherited.
+    pub forwarded: Vec<(OsString, OsString)>,
+    /// The working directory; `None` if it is inherited.
+    pub dir: Option<PathBuf>,
+    /// The requested placement.
+    pub placement: PlacementRequest,
+    /// True if to start the program without ASLR.
+    pub no_aslr: bool,
+    /// The directory for the output files of PEs; `None` if oshrun prints the output.
+    pub output_files: Option<PathBuf>,
+    /// PEs that run under a debugger.
+    pub debugged: Option<Debugged>,
+    /// True if PE 0 may prompt at oshrun's terminal.
+    pub prompts: bool,
+    /// Time within which the job ends everywhere when a host stops answering.
+    pub host_limit: Duration,
+}
+
+/// The PEs of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPes {
+    /// The host, as the user named it.
+    pub host: String,
+    /// Its PEs.
+    pub pes: Range<u32>,
+}
+
+/// The part of the job that one daemon starts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HostJob {
+    /// The program and its environment.
+    pub spec: JobSpec,
+    /// The PEs of the daemon's host.
+    pub own: HostPes,
+}
+
+/// Queues messages of a daemon to oshrun.
+#[derive(Clone, Debug)]
+pub struct EventSender(mpsc::UnboundedSender<Vec<u8>>);
+
+impl EventSender {
+    /// Starts a thread that writes the greeting and then the queued messages to standard output. It
+    /// ends when all senders are dropped. If it cannot write, the process exits immediately, and
+    /// the guard ends the rest: oshrun would wait for what is missing.
+    pub fn to_stdout() -> io::Result<(EventSender, JoinHandle<()>)> {
+        let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
+        let writer = std::thread::Builder::new().spawn(move || {
+            let mut stdout = io::stdout().lock();
+            let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
+            let mut written = write(greeting().as_bytes());
+            while written.is_ok()
+                && let Some(frame) = queue.blocking_recv()
+            {
+                written = write(&frame);
+            }
+            // If oshrun is gone, the end of the input shows it.
+            if let Err(error) = written
+                && error.kind() != io::ErrorKind::BrokenPipe
+            {
+                let failure = cannot("write to the oshrun that started it", &error);
+                complain(&format!("oshrun: {}", failure.sentence));
+                std::process::exit(1)
+            }
+        })?;
+        Ok((EventSender(sender), writer))
+    }
+
+    /// Queues a message.
+    pub fn send(&self, message: &HostEvent) {
+        let _ = self.0.send(encode_event(message));
+    }
+}
+
+/// Queues messages to a daemon.
+#[derive(Clone, Debug)]
+pub struct OrderSender(mpsc::UnboundedSender<Queued>);
+
+/// An entry of the queue of messages to a daemon.
+#[derive(Debug)]
+pub enum Queued {
+    /// A message.
+    Frame(Arc<[u8]>),
+    /// Reports that everything before it has been sent.
+    Flushed(oneshot::Sender<()>),
+}
+
+impl OrderSender {
+    /// Returns the sender, and the queue for [`write()`].
+    pub fn new() -> (OrderSender, mpsc::UnboundedReceiver<Queued>) {
+        let (sender, queue) = mpsc::unbounded_channel();
+        (OrderSender(sender), queue)
+    }
+
+    /// Queues a message. Messages to a daemon that is gone are dropped.
+    pub fn send(&self, message: &DaemonOrder) {
+        self.send_frame(proto::encode(message).into());
+    }
+
+    /// Queues a message for several daemons.
+    pub fn send_frame(&self, frame: Arc<[u8]>) {
+        let _ = self.0.send(Queued::Frame(frame));
+    }
+
+    /// Waits until everything that was queued has been sent.
+    pub async fn flush(&self) {
+        let (flushed, wait) = oneshot::channel();
+        if self.0.send(Queued::Flushed(flushed)).is_ok() {
+            // An error means that the writer has ended.
+            let _ = wait.await;
+        }
+    }
+}
+
+/// Writes the queued messages until the daemon closes its input.
+pub async fn write(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
+    while let Some(item) = queue.recv().await {
+        match item {
+            Queued::Frame(frame) => {
+                if stdin.write_all(&frame).await.is_err() {
+                    return;
+                }
+            }
+            Queued::Flushed(flushed) => drop(flushed.send(())),
+        }
+    }
+}
+
+/// Returns a timer that does not make up for missed ticks.
+pub fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Returns the time between ticks.
+pub fn period(limit: Duration) -> Duration {
+    (limit / TICKS).max(Duration::from_millis(1))
+}
+
+/// Returns the time without a message after which the other side is lost.
+pub fn silence(limit: Duration) -> Duration {
+    period(limit) * MAX_MISSED
+}
+
+/// Counts ticks since the last message.
+#[derive(Debug, Default)]
+pub struct HostHeartbeat {
+    missed: u32,
+}
+
+impl HostHeartbeat {
+    /// Records a message.
+    pub fn received(&mut self) {
+        self.missed = 0;
+    }
+
+    /// Records a tick. Returns whether the other side is lost.
+    pub fn tick(&mut self) -> bool {
+        self.missed += 1;
+        self.missed >= MAX_MISSED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_bootstrap::proto::Decoder;
+
+    #[test]
+    fn a_greeting_is_found_after_the_output_of_a_login() {
+        let mut bytes = b"Welcome!\nno newline".to_vec();
+        assert_eq!(find_greeting(&bytes), None);
+        bytes.extend(greeting().as_bytes());
+        let end = bytes.len();
+        bytes.extend(encode_event(&HostEvent::Idle));
+        assert_eq!(find_greeting(&bytes), Some((version(), end)));
+        assert_eq!(find_greeting(&bytes[..end - 1]), None, "its line has not ended");
+    }
+
+    #[test]
+    fn messages_to_oshrun_end_their_line() {
+        let exit = Exit::Signal(9);
+        for message in
+            [HostEvent::Idle, HostEvent::Exited { pe: 3, exit }, HostEvent::Notice("a".to_string())]
+        {
+            let frame = encode_event(&message);
+            assert_eq!(frame.last(), Some(&b'\n'));
+            let mut decoder = Decoder::new(MAX_EVENT);
+            decoder.push(&frame);
+            let (decoded, _) = decoder.take::<EventFrame>().expect("a frame").expect("a whole one");
+            assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
+        }
+    }
+
+    #[test]
+    fn silence_is_lost_within_the_limit() {
+        let limit = Duration::from_secs(10);
+        assert_eq!(silence(limit), Duration::from_secs(6));
+        let mut heartbeat = HostHeartbeat::default();
+        for _ in 0..3 {
+            assert!((1..MAX_MISSED).all(|_| !heartbeat.tick()));
+            heartbeat.received();
+        }
+        assert_eq!((1..).find(|_: &u32| heartbeat.tick()), Some(MAX_MISSED));
+    }
+}

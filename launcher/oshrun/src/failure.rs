@@ -1,0 +1,112 @@
+//! Errors of oshrun: one sentence and an exit status. Also ends oshrun with one message if it panics
+//! or hangs; its guard then ends the job.
+
+use std::io::Write;
+use std::process::exit;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Maximum time for starting one process, on a file system that hangs for a while.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The limit is counted in these ticks, so that the time while oshrun is stopped counts at most
+/// once.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Why a job could not be started.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StartFailure {
+    /// Exit status of oshrun.
+    pub status: i32,
+    /// The text to print after `oshrun: `.
+    pub sentence: String,
+}
+
+impl StartFailure {
+    /// Returns an error that is not caused by the command line or the program.
+    pub fn general(sentence: String) -> StartFailure {
+        StartFailure { status: 1, sentence }
+    }
+
+    /// Returns an invalid command line; status 2, as in shells.
+    pub fn usage(sentence: String) -> StartFailure {
+        StartFailure { status: 2, sentence }
+    }
+}
+
+/// Prints a message on stderr. If that fails, the exit status has to suffice.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Returns the failure of an operation of oshrun itself.
+pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
+    // Cause: the kernel refused a request of oshrun. Remedy: correct what it names.
+    StartFailure::general(format!("cannot {what}: {}", reason(error)))
+}
+
+/// Returns the error without its number, with the remedy if a limit or a filter is the cause.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let remedy = match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            " (a sandbox or container refuses it: permit clone3 and memfd_create in its filter of system calls, or update \
+             its runtime)"
+        }
+        Some(libc::EMFILE) => " (raise ulimit -n)",
+        Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",
+        Some(libc::EAGAIN) => {
+            " (the limit of processes or of memory is reached: see ulimit -u and -v, and pids.max of the control group)"
+        }
+        Some(libc::ENOMEM | libc::ENOBUFS) => " (the host is short of memory)",
+        _ => "",
+    };
+    format!("{text}{remedy}")
+}
+
+/// Makes a panic end oshrun with one message. The event loop panics if polling fails.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("an unknown error");
+        let place = panic
+            .location()
+            .map_or_else(String::new, |at| format!(" ({}:{})", at.file(), at.line()));
+        complain(&format!("oshrun: cannot continue: {text}{place}"));
+        exit(1)
+    }));
+}
+
+/// Ends oshrun unless it is dropped in time. Spawning blocks until the kernel reports that the
+/// child has executed its program or has failed.
+#[derive(Debug)]
+pub struct StartLimit {
+    _started: Sender<()>,
+}
+
+impl StartLimit {
+    /// Sets a limit for the start of `n` processes.
+    pub fn of(n: u32) -> std::io::Result<StartLimit> {
+        let (_started, over) = channel();
+        let limit = LIMIT + Duration::from_secs(n.into());
+        std::thread::Builder::new().spawn(move || {
+            if is_late(&over, limit) {
+                let seconds = limit.as_secs();
+                complain(&format!(
+                    "oshrun: cannot start the job: the kernel has not reported within {seconds} seconds that a new process \
+                     runs its program"
+                ));
+                exit(1)
+            }
+        })?;
+        Ok(StartLimit { _started })
+    }
+}
+
+/// Waits until the start is over. Returns whether the limit expired first.
+fn is_late(over: &Receiver<()>, limit: Duration) -> bool {
+    let n_ticks = limit.as_millis().div_ceil(TICK.as_millis());
+    (0..n_ticks).all(|_| over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout))
+}

@@ -1,0 +1,376 @@
+//! Checks before the first PE is started whether this host has room for a job: descriptors, processes
+//! and memory. A host without free processes or memory would be unusable.
+//!
+//! Only the minimum needs of a job are checked, so that no job that could run is refused. A job
+//! that passes may need more later. A value that cannot be read is no limit.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use rushmem_topology::GroupLimit;
+use rustix::process::{Resource as Rlimited, Rlimit, getrlimit, setrlimit};
+
+use crate::failure::StartFailure;
+
+/// The lowest number of an inherited descriptor, above those that scripts use explicitly.
+pub const INHERITED_FROM: i32 = 100;
+
+/// Descriptors per PE: a socket and two output streams.
+const PER_PE: u64 = 3;
+
+/// Additional descriptors per PE with output files.
+const FILES: u64 = 2;
+
+/// Descriptors per daemon: its three standard streams.
+const PER_DAEMON: u64 = 3;
+
+/// Own streams, event loop, guard, the node's memory, and what is open while a PE starts.
+const OWN: u64 = 32;
+
+/// The limit that this process inherited, if it has raised its own.
+static INHERITED: OnceLock<Rlimit> = OnceLock::new();
+
+/// Raises the soft limit to the hard one, and checks that it suffices for any job.
+pub fn raise() -> Result<(), StartFailure> {
+    let now = getrlimit(Rlimited::Nofile);
+    let raised = Rlimit { current: now.maximum, ..now };
+    if raised != now && setrlimit(Rlimited::Nofile, raised).is_ok() {
+        // It is set once, before anything is started.
+        let _ = INHERITED.set(now);
+    }
+    check_descriptors(0, 0, false)
+}
+
+/// Returns the limit that processes which this one starts must get back.
+pub fn inherited() -> Option<Rlimit> {
+    INHERITED.get().copied()
+}
+
+/// Checks that the limit permits `n_pes` PEs, with or without output files, and `n_daemons`
+/// daemons.
+pub fn check_descriptors(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<(), StartFailure> {
+    let limit = getrlimit(Rlimited::Nofile).current;
+    match limit.and_then(|limit| descriptor_refusal(limit, n_pes, n_daemons, has_files)) {
+        Some(sentence) => Err(StartFailure::general(sentence)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the message if a limit is too low.
+fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -> Option<String> {
+    let per_pe = if has_files { PER_PE + FILES } else { PER_PE };
+    let of_daemons = u64::from(n_daemons) * PER_DAEMON;
+    let held = u64::from(n_pes) * per_pe + of_daemons;
+    let needed = held.max(INHERITED_FROM as u64) + OWN;
+    if limit >= needed {
+        return None;
+    }
+    let left = limit.saturating_sub(OWN + of_daemons);
+    let (who, enough) = match (n_pes, n_daemons) {
+        _ if limit < INHERITED_FROM as u64 + OWN => ("any job".to_string(), String::new()),
+        (0, n) => {
+            let enough = format!(", which suffices for {} hosts", (limit - OWN) / PER_DAEMON);
+            (format!("a job on {n} other hosts"), enough)
+        }
+        (n, _) => (format!("a job of {n} PEs"), format!(", which suffices for {}", left / per_pe)),
+    };
+    // Cause: each PE takes some descriptors of oshrun, and the hard limit is lower.
+    Some(format!(
+        "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
+    ))
+}
+
+/// Memory of the smallest PE: its own, in the kernel, and in the process that starts it.
+const MEMORY_OF_PE: u64 = 256 * 1024;
+
+/// Processes and threads of a process that starts PEs: itself, its writer threads, and its guard.
+const TASKS_OF_LAUNCHER: u64 = 4;
+
+/// Checks that `n_pes` PEs can run on this host.
+pub fn check_capacity(n_pes: u32) -> Result<(), StartFailure> {
+    let needed = needed(n_pes);
+    match capacity_refusal(n_pes, needed, &bounds(needed.0)) {
+        Some(sentence) => Err(StartFailure::general(sentence)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the number of further processes and threads, and of bytes of memory.
+fn needed(n_pes: u32) -> (u64, u64) {
+    let n_pes = u64::from(n_pes);
+    (n_pes + TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
+}
+
+/// Returns the message about the bound that covers the smallest part of what is needed, if any is
+/// too low.
+fn capacity_refusal(
+    n_pes: u32,
+    (tasks, memory): (u64, u64),
+    bounds: &[ResourceLimit],
+) -> Option<String> {
+    let needed = |bound: &ResourceLimit| match bound.resource {
+        Resource::Tasks => tasks,
+        Resource::Memory => memory,
+    };
+    let is_short = |bound: &&ResourceLimit| bound.room() < needed(bound);
+    let part =
+        |bound: &&ResourceLimit| u128::from(bound.room()) * (1 << 32) / u128::from(needed(bound));
+    let bound = bounds.iter().filter(is_short).min_by_key(part)?;
+    let amount = |number| match bound.resource {
+        Resource::Tasks => format!("{number}"),
+        Resource::Memory => format!("{} MiB", number >> 20),
+    };
+    let what = match bound.resource {
+        Resource::Tasks => "processes and threads",
+        Resource::Memory => "of memory",
+    };
+    // Cause: a limit of this user, container or host is too low for the job. Remedy: the message
+    // ends with it.
+    Some(format!(
+        "{n_pes} PEs on this host need at least {} {what}, but {} leaves room for {} (limit {}, in use {}): {}",
+        amount(needed(bound)),
+        bound.source,
+        amount(bound.room()),
+        amount(bound.limit),
+        amount(bound.used),
+        bound.remedy
+    ))
+}
+
+/// The number of lowest process IDs that the kernel skips when it wraps around.
+const RESERVED_NUMBERS: u64 = 300;
+
+/// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
+const LIFTING: u64 = 1 << 21 | 1 << 24;
+
+/// A limited resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resource {
+    /// Processes and threads.
+    Tasks,
+    /// Bytes of memory.
+    Memory,
+}
+
+/// The limit of a resource on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ResourceLimit {
+    /// The resource.
+    resource: Resource,
+    /// The source of the limit, as the subject of "leaves room for".
+    source: String,
+    /// The limit.
+    limit: u64,
+    /// The amount in use.
+    used: u64,
+    /// The way to raise it.
+    remedy: &'static str,
+}
+
+impl ResourceLimit {
+    /// Returns how much is left.
+    fn room(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
+/// Returns all bounds that may be too low for this number of further processes and threads.
+fn bounds(tasks: u64) -> Vec<ResourceLimit> {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+    let used = read("/proc/loadavg").as_deref().and_then(running).unwrap_or(0);
+    let of_kernel = |path: &str, reserved: u64, remedy| {
+        let limit = number(path)?.saturating_sub(reserved);
+        Some(ResourceLimit {
+            resource: Resource::Tasks,
+            source: path.to_string(),
+            limit,
+            used,
+            remedy,
+        })
+    };
+    let pid_max = "start fewer PEs, or let root raise it with sysctl kernel.pid_max";
+    let threads_max = "start fewer PEs, or let root raise it with sysctl kernel.threads-max";
+    let mut bounds: Vec<ResourceLimit> = [
+        of_kernel("/proc/sys/kernel/pid_max", RESERVED_NUMBERS, pid_max),
+        of_kernel("/proc/sys/kernel/threads-max", 0, threads_max),
+        of_user(used + tasks),
+        read("/proc/meminfo").as_deref().and_then(of_memory),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    bounds.extend(of_groups());
+    bounds
+}
+
+/// Returns the number of processes and threads, from /proc/loadavg.
+fn running(loadavg: &str) -> Option<u64> {
+    loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Returns the limit of this user's processes, if it applies to this process and is below `most`.
+fn of_user(most: u64) -> Option<ResourceLimit> {
+    let limit = getrlimit(Rlimited::Nproc).current?;
+    if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
+        return None;
+    }
+    let own = rustix::process::getuid().as_raw();
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let statuses = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
+        .filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
+    let used = statuses.filter_map(|status| threads(&status, own)).sum();
+    Some(ResourceLimit {
+        resource: Resource::Tasks,
+        source: "the limit of this user's processes (RLIMIT_NPROC)".to_string(),
+        limit,
+        used,
+        remedy: "start fewer PEs, or raise it with ulimit -u",
+    })
+}
+
+/// Returns the bounds of all groups that contain this process.
+fn of_groups() -> impl Iterator<Item = ResourceLimit> {
+    let of = |resource, remedy| {
+        move |of: GroupLimit| ResourceLimit {
+            resource,
+            source: of.file.display().to_string(),
+            limit: of.limit,
+            used: of.used,
+            remedy,
+        }
+    };
+    let tasks = "start fewer PEs, or ask the administrator of this host for a higher limit";
+    let memory = "start fewer PEs, or request more memory for this job";
+    let tasks = GroupLimit::of_tasks().into_iter().map(of(Resource::Tasks, tasks));
+    tasks.chain(GroupLimit::of_memory().into_iter().map(of(Resource::Memory, memory)))
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
+}
+
+/// Returns true if the kernel exempts the process with this status from its limit.
+fn is_lifted(status: &str) -> bool {
+    let capabilities = field(status, "CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok());
+    field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & LIFTING != 0)
+}
+
+/// Returns the number of threads of the process with this status, if it belongs to this user.
+fn threads(status: &str, user: u32) -> Option<u64> {
+    let is_own = field(status, "Uid:")?.parse() == Ok(user);
+    is_own.then(|| field(status, "Threads:")?.parse().ok())?
+}
+
+/// Returns the available memory, from /proc/meminfo.
+fn of_memory(meminfo: &str) -> Option<ResourceLimit> {
+    let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
+    let swap = |name| bytes(name).unwrap_or(0);
+    let limit = bytes("MemTotal:")? + swap("SwapTotal:");
+    let free = bytes("MemAvailable:")? + swap("SwapFree:");
+    Some(ResourceLimit {
+        resource: Resource::Memory,
+        source: "this host".to_string(),
+        limit,
+        used: limit.saturating_sub(free),
+        remedy: "start fewer PEs, or use more hosts",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_hundred_pes_fit_the_usual_limit() {
+        assert_eq!(descriptor_refusal(1024, 330, 0, false), None);
+        assert_eq!(descriptor_refusal(1024, 300, 30, false), None);
+        assert_eq!(descriptor_refusal(1024, 190, 10, true), None);
+        assert_eq!(descriptor_refusal(132, 1, 0, false), None);
+    }
+
+    #[test]
+    fn what_fits_is_said_and_true() {
+        for (n_pes, n_daemons, has_files) in [(4000, 0, false), (4000, 7, true), (4000, 7, false)] {
+            let text = descriptor_refusal(4096, n_pes, n_daemons, has_files).expect("too many");
+            let fits = text.split_once("suffices for ").expect("what fits").1;
+            let fits = fits.split(';').next().and_then(|n| n.parse().ok()).expect("a number");
+            assert_eq!(descriptor_refusal(4096, fits, n_daemons, has_files), None, "{text}");
+            assert!(descriptor_refusal(4096, fits + 1, n_daemons, has_files).is_some(), "{text}");
+        }
+        let sentence = "a job on 60 other hosts needs 212 descriptors and the limit is 150, which \
+                        suffices for 39 hosts; raise it with ulimit -n 212";
+        assert_eq!(descriptor_refusal(150, 0, 60, false).as_deref(), Some(sentence));
+        assert!(descriptor_refusal(u64::MAX, u32::MAX, u32::MAX, true).is_none());
+    }
+
+    fn bound(resource: Resource, source: &str, limit: u64, used: u64) -> ResourceLimit {
+        ResourceLimit {
+            resource,
+            source: source.to_string(),
+            limit,
+            used,
+            remedy: "start fewer PEs",
+        }
+    }
+
+    #[test]
+    fn pes_and_the_processes_that_start_them_count() {
+        assert_eq!(needed(1), (4, 256 * 1024));
+        assert_eq!(needed(256).0, 259);
+        assert_eq!(needed(u32::MAX).1, u64::from(u32::MAX) << 18);
+    }
+
+    #[test]
+    fn the_tightest_bound_is_named_with_values_and_remedy() {
+        let bounds = [
+            bound(Resource::Tasks, "a", 1000, 900),
+            bound(Resource::Tasks, "b", 300, 250),
+            bound(Resource::Memory, "c", 1 << 40, 0),
+        ];
+        let refused = |n_pes| capacity_refusal(n_pes, needed(n_pes), &bounds);
+        assert_eq!(refused(47), None);
+        let sentence = "48 PEs on this host need at least 51 processes and threads, but b leaves room for 50 (limit 300, \
+                        in use 250): start fewer PEs";
+        assert_eq!(refused(48).as_deref(), Some(sentence));
+    }
+
+    #[test]
+    fn memory_is_counted_in_mebibytes() {
+        let bounds = [bound(Resource::Memory, "c", 30 << 20, 20 << 20)];
+        assert_eq!(capacity_refusal(40, needed(40), &bounds), None);
+        let sentence = "48 PEs on this host need at least 12 MiB of memory, but c leaves room for 10 MiB (limit 30 MiB, in \
+                        use 20 MiB): start fewer PEs";
+        assert_eq!(capacity_refusal(48, needed(48), &bounds).as_deref(), Some(sentence));
+        let full = [bound(Resource::Memory, "c", 1, 2)];
+        assert!(capacity_refusal(1, needed(1), &full).is_some());
+    }
+
+    #[test]
+    fn this_host_has_room_for_one_pe_and_not_for_the_maximum() {
+        assert_eq!(check_capacity(1), Ok(()));
+        let failure = check_capacity(u32::MAX).expect_err("a petabyte");
+        assert_eq!(failure.status, 1, "{failure:?}");
+    }
+
+    #[test]
+    fn values_of_the_kernel_are_read() {
+        assert_eq!(running("0.93 1.31 1.10 3/1019 30709\n"), Some(1019));
+        assert_eq!(running(""), None);
+        let meminfo = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\nSwapTotal:  100 kB\nSwapFree:  50 kB\n";
+        let bound = of_memory(meminfo).expect("all there");
+        assert_eq!((bound.limit, bound.used, bound.room()), (1100 << 10, 450 << 10, 650 << 10));
+        assert_eq!(of_memory("MemTotal: 5 kB\n"), None);
+    }
+
+    #[test]
+    fn processes_of_a_user_are_counted_with_their_threads() {
+        let status = "Name:\ta\nUid:\t1000\t0\t0\t0\nThreads:\t7\nCapEff:\t0000000000000000\n";
+        assert_eq!((threads(status, 1000), threads(status, 0)), (Some(7), None));
+        assert!(!is_lifted(status));
+        assert!(is_lifted(&status.replace("1000\t0", "0\t0")));
+        assert!(is_lifted(&status.replace("0000000000000000", "0000000001000000")));
+    }
+}

@@ -1,6 +1,6 @@
 /* Times a max-reduction of 1 MiB over all PEs as the machine does it without a library.
  *
- * It runs on any number of PEs and prints `bare_max_large_N nanoseconds` for N of them. Where
+ * It runs on any number of PEs and prints `bare_max_large nanoseconds`. Where
  * PEs share memory, that is the memory traffic that the reduction cannot avoid: every PE copies
  * its share of everybody's source to everybody's destination. Where they do not, a power of two
  * of them reduce over plain sockets: they exchange halves, then halves of these, and combine;
@@ -103,12 +103,10 @@ static double each_round(void (*rounds)(int me, long count), long count)
 /* Prints the time of a round of N PEs. */
 static void time_of(const char *name, void (*rounds)(int me, long count), long count)
 {
-    char full[64];
     each_round(rounds, count / 10 + 1);
     const double round = each_round(rounds, count);
-    snprintf(full, sizeof full, "%s_%d", name, shmem_n_pes());
     if (shmem_my_pe() == 0)
-        report(full, round);
+        report(name, round);
 }
 
 int main(void)

@@ -13,7 +13,7 @@ use shmem_perf::statistics::Spread;
 use task_support::process;
 use task_support::workspace::{Install, Workspace};
 
-use crate::{ours, program};
+use crate::program;
 
 const OPERATIONS: [&str; 4] = ["put", "get", "fetch_add", "round_trip"];
 /// The time limit of one job.
@@ -37,7 +37,7 @@ pub struct CrowdedFlags {
 pub fn run(CrowdedFlags { transports, runs, ours }: CrowdedFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-crowded");
-    let bin = ours::bin(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir, install)?;
     let source = workspace.root.join("benches/crowded.c");
     let program = program::build(&bin, &source, &[], (&dir, "crowded"))?;
     let processors = std::thread::available_parallelism()?.get();

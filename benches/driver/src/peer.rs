@@ -2,21 +2,14 @@
 //!
 //! shmem-perf, and the sources under benches/ that do what it cannot, are built by all compilers'
 //! wrappers and run by all launchers in turn, so that whatever else the machine does falls on all.
-//! A table for each other library quotes medians with the range of the middle half; where two
-//! ranges overlap no difference was measured, and the table says equal.
+//! What ours and each other library measured is then compared by `shmem-perf compare`, and the last
+//! run of shmem-perf becomes a page.
 //!
-//! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing
-//! but TCP, by our own transport, by UCX or by libfabric, whole jobs from start to end, or
-//! collectives with shared memory and over TCP. The other one is the system's Open MPI and ours is
-//! built and installed under target/, unless the arguments name others. What shmem-perf measured
-//! last also becomes a page.
+//! `--suite` says what is compared. The other one is the system's Open MPI and ours is built and
+//! installed under target/, unless the arguments name others.
 
-mod carrier;
 mod contender;
-pub(crate) mod figures;
-mod suite;
 mod suites;
-mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +20,11 @@ use shmem_perf::{compile, report};
 use task_support::workspace::{Install, Workspace};
 use task_support::{needs, process};
 
-use crate::ours;
+use crate::program;
+use crate::run_record::{FEWEST, compare};
 use contender::Contender;
-use table::SuiteRow;
 
+/// The minimum number of runs of figures that are to be published.
 const RUNS: u32 = 15;
 /// The load average below which the machine counts as idle.
 const QUIET: f64 = 0.5;
@@ -42,7 +36,7 @@ pub struct PeerFlags {
     #[arg(long, value_name = "NAME", default_value = "on-node", value_parser = suites::ALL.map(|suite| suite.name))]
     suite: String,
     /// Runs of each
-    #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(FEWEST..))]
     runs: u32,
     /// The directory of the programs of another library, instead of the system's Open MPI
     #[arg(long = "peer", value_name = "DIR")]
@@ -54,13 +48,14 @@ pub struct PeerFlags {
 
 /// Runs the task.
 pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Install) -> Result<()> {
-    let suite = suites::named(&suite).context("a suite of this name")?;
+    let suite =
+        suites::ALL.into_iter().find(|one| one.name == suite).context("a suite of this name")?;
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-peer");
     if peers.is_empty() {
         peers.push(open_mpi()?);
     }
-    let ours = ours::bin(ours, &workspace, &dir, install)?;
+    let ours = program::installed(ours, &workspace, &dir, install)?;
     let benches = workspace.root.join("benches");
     let parts = match suite.measured {
         [] => PathBuf::new(),
@@ -75,37 +70,29 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
     }
 
     if let Some(load) = load().filter(|&load| load > QUIET) {
-        println!(
-            "The machine is busy (load {load:.1}): ranges will be wide and equal means little."
-        );
+        println!("The machine is busy (load {load:.1}): equal will mean little.");
     }
     let mut done = 0;
     let ended = loop {
         eprint!("\rrun {} of {runs} ", done + 1);
         // None is always the one that finds the machine as the same other one left it.
         let (later, first) = all.split_at_mut((done as usize + 1) % (peers.len() + 1));
-        let ended = first.iter_mut().chain(later).try_for_each(Contender::measure);
+        let ended = first.iter_mut().chain(later).try_for_each(Contender::run);
         done += u32::from(ended.is_ok());
         if ended.is_err() || done == runs {
             break ended;
         }
     };
     eprintln!();
-    if done == 0 {
+    if i64::from(done) < FEWEST {
         return ended;
     }
-    println!("{done} runs each, in turn: median (middle half)\n");
     let (ours, theirs) = all.split_first().context("ours takes part")?;
     for (bin, theirs) in peers.iter().zip(theirs) {
-        if peers.len() > 1 {
-            println!("Theirs: {}\n", bin.display());
-        }
-        println!(
-            "{}",
-            table::of(&SuiteRow::all(suite.rows), suite.bare, &ours.spreads(), &theirs.spreads())
-        );
+        println!("Before: {}; after: ours; {done} runs of each, in turn\n", bin.display());
+        compare(theirs.runs(), ours.runs(), &[])?;
     }
-    let records = all.iter().flat_map(Contender::records);
+    let records = all.iter().flat_map(Contender::last_jobs);
     let mut words: Vec<String> = records.map(|record| record.display().to_string()).collect();
     if !words.is_empty() {
         let page = dir.join(suite.name).with_extension("html");

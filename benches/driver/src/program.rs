@@ -1,4 +1,5 @@
-//! A program of benches/: building it, and reading what it prints.
+//! The programs that drivers run: where our own are installed, how one of benches/ is built, and
+//! what it prints.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +7,23 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use task_support::process;
+use task_support::workspace::{Install, Workspace};
+
+/// Returns the directory of our own programs: `named`, or that of the release, built and installed
+/// below `dir`.
+pub fn installed(
+    named: Option<PathBuf>,
+    workspace: &Workspace,
+    dir: &Path,
+    install: Install,
+) -> Result<PathBuf> {
+    if let Some(bin) = named {
+        return Ok(bin);
+    }
+    let prefix = dir.join("prefix");
+    install(workspace, &prefix)?;
+    Ok(prefix.join("bin"))
+}
 
 /// Compiles `source` by the `oshcc` of `bin` to the file `name` of `dir`, optimized and with
 /// `flags`.
@@ -20,6 +38,18 @@ pub fn build(
     let mut compiler = Command::new(bin.join("oshcc"));
     process::run(compiler.arg("-O2").args(flags).arg(source).arg("-o").arg(&program))?;
     Ok(program)
+}
+
+/// Returns the names and values of the lines `name value` that a benchmark prints.
+pub fn values(printed: &str) -> Result<Vec<(&str, f64)>> {
+    let parse = |line| {
+        let (name, number) = str::split_once(line, ' ')?;
+        Some((name, number.trim().parse().ok()?))
+    };
+    let lines = printed.lines();
+    lines
+        .map(|line| parse(line).with_context(|| format!("the benchmark printed `{line}`")))
+        .collect()
 }
 
 /// Returns the number on the line that begins with `name`.
@@ -42,5 +72,7 @@ mod tests {
         assert_eq!(value(printed, "tables").unwrap(), 1.0);
         assert_eq!(value(printed, "tables_touched").unwrap(), 3.5);
         assert!(value(printed, "slice").is_err());
+        assert_eq!(values("put8 2.5\np8 1.75\n").unwrap(), [("put8", 2.5), ("p8", 1.75)]);
+        assert!(values("Segmentation fault\n").is_err());
     }
 }

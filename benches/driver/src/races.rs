@@ -15,7 +15,7 @@ use shmem_perf::statistics::Spread;
 use task_support::process;
 use task_support::workspace::{Install, Workspace};
 
-use crate::{ours, program};
+use crate::program;
 
 const KERNELS: &[&str] = &["integer_sort", "block_tridiagonal"];
 /// The time limit of one job.
@@ -67,7 +67,7 @@ pub struct RacesFlags {
 pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-races");
-    let bin = ours::bin(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir, install)?;
     println!("| program | form | time | ratio | memory of a PE | ratio |");
     println!("|---|---|---|---|---|---|");
     for kernel in KERNELS {

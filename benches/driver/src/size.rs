@@ -15,7 +15,6 @@ use shmem_perf::statistics::Spread;
 use task_support::process;
 use task_support::workspace::{Install, Workspace};
 
-use crate::ours;
 use crate::program::{self, value};
 
 const PES: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -49,7 +48,7 @@ pub struct SizeFlags {
 pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-size");
-    let bin = ours::bin(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir, install)?;
     let benches = workspace.root.join("benches");
     let build = |name| {
         let source = benches.join(name).with_extension("c");

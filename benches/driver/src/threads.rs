@@ -1,24 +1,24 @@
 //! `cargo xtask bench-threads`: what collectives cost at SHMEM_THREAD_MULTIPLE, over a network.
 //!
 //! `shmem-perf` measures the same collectives of one thread at SHMEM_THREAD_SINGLE and at
-//! SHMEM_THREAD_MULTIPLE; which of the two runs first alternates. A job that fails, has another
-//! number of PEs, thread level or transport than is measured, or lacks a size fails the task.
-//! Where the ranges of the middle half overlap no difference was measured.
+//! SHMEM_THREAD_MULTIPLE; which of the two runs first alternates, and `shmem-perf compare` compares
+//! them. A job that fails, has another number of PEs, thread level or transport than is measured,
+//! or lacks a size fails the task.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, ensure};
-use shmem_perf::record::{self, Measure, Record};
-use shmem_perf::statistics::Spread;
+use anyhow::{Error, Result, bail, ensure};
+use shmem_perf::record::{self, Record};
 use task_support::process;
 use task_support::workspace::{Install, Workspace};
 
-use crate::ours;
+use crate::program;
+use crate::run_record::{FEWEST, RunRecord, compare};
 
-/// The maximum factor of a collective's time where several threads may call the library.
-const AIM: f64 = 1.1;
+/// The percentage by which a collective may take longer where several threads may call the library.
+const AIM: &str = "10";
 const SIZES: [u64; 4] = [8, 8 << 10, 64 << 10, 1 << 20];
 /// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -39,21 +39,13 @@ const PARTS: [Part; 2] = [
 /// A thread level.
 struct Level {
     name: &'static str,
-    words: &'static [&'static str],
+    options: &'static [&'static str],
 }
 
 const LEVELS: [Level; 2] = [
-    Level { name: "single", words: &[] },
-    Level { name: "multiple", words: &["--thread-multiple"] },
+    Level { name: "single", options: &[] },
+    Level { name: "multiple", options: &["--thread-multiple"] },
 ];
-
-/// A collective at one size, and its times at each level in nanoseconds, one per run.
-struct Row {
-    operation: &'static str,
-    /// `None` if it has no size.
-    nbytes: Option<u64>,
-    times: [Vec<f64>; LEVELS.len()],
-}
 
 /// Flags of the task.
 #[derive(clap::Args)]
@@ -65,7 +57,7 @@ pub struct ThreadsFlags {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = ["tcp", "ucx", "ofi"])]
     transports: Vec<String>,
     /// Launches of each job at each level
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(FEWEST..))]
     runs: u32,
     /// Seconds of a job
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
@@ -80,51 +72,39 @@ pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
     let ThreadsFlags { pes, transports, runs, time, ours } = flags;
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-threads");
-    let bin = ours::bin(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir, install)?;
     std::fs::create_dir_all(&dir)?;
     let record = dir.join("record.json");
-    println!("| transport | PEs | collective | bytes | single | multiple | ratio |");
-    println!("|---|---|---|---|---|---|---|");
     for transport in &transports {
         for &pes in &pes {
-            let mut rows = rows();
+            let mut records = LEVELS.map(|_| Vec::new());
             for run in 0..runs {
                 for turn in 0..LEVELS.len() {
                     let number = (run as usize + turn) % LEVELS.len();
+                    let level = &LEVELS[number];
+                    let mut measured = RunRecord::new();
                     for part in &PARTS {
-                        let job = job(&bin, (transport, pes, time), part, &LEVELS[number]);
-                        let found = measure(job, &record)?;
-                        check(&found, (transport, pes), &LEVELS[number])?;
-                        for row in rows.iter_mut().filter(|row| part.has(row.operation)) {
-                            row.times[number].push(row.time(&found)?);
-                        }
+                        let mut job = job(&bin, (transport, pes, time), part, level);
+                        process::run(job.arg("--output").arg(&record).stdout(Stdio::null()))?;
+                        let found = record::load(&record).map_err(Error::msg)?;
+                        check(&found, (transport, pes), part, level)?;
+                        measured.add_job(found);
                     }
+                    let path = dir.join(format!("{transport} {pes} {} {run}.json", level.name));
+                    measured.write(&path)?;
+                    records[number].push(path);
                 }
             }
-            for row in &rows {
-                println!("| {transport} | {pes} {}", row.shown());
-            }
+            println!("{transport}, {pes} PEs; before: single, after: multiple\n");
+            let [single, multiple] = &records;
+            compare(single, multiple, &["--threshold", AIM])?;
+            println!();
         }
     }
     Ok(())
 }
 
-fn rows() -> Vec<Row> {
-    let of = |operation, nbytes| Row { operation, nbytes, times: [Vec::new(), Vec::new()] };
-    let operations = PARTS.iter().flat_map(|part| part.operations);
-    operations
-        .flat_map(|&operation| match operation {
-            "sync" => vec![of(operation, None)],
-            _ => SIZES.map(|nbytes| of(operation, Some(nbytes))).into(),
-        })
-        .collect()
-}
-
 impl Part {
-    fn has(&self, operation: &str) -> bool {
-        self.operations.contains(&operation)
-    }
-
     fn sizes(&self, pes: u32) -> String {
         let room = self.has_blocks.then(|| SIZES[SIZES.len() - 1] * u64::from(pes));
         let sizes = SIZES.iter().copied().chain(room).map(|size| size.to_string());
@@ -143,18 +123,13 @@ fn job(
         .arg(bin.join("shmem-perf"))
         .args(["--bind", "--measures", "collective", "--operations", &part.operations.join(",")])
         .args(["--sizes", &part.sizes(pes), "--time", &time.to_string()])
-        .args(level.words)
+        .args(level.options)
         .envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
     job
 }
 
-fn measure(mut job: Command, record: &Path) -> Result<Record> {
-    process::run(job.arg("--output").arg(record).stdout(Stdio::null()))?;
-    record::load(record).map_err(Error::msg)
-}
-
 /// Checks that a record is complete and belongs to the requested job.
-fn check(found: &Record, (transport, pes): (&str, u32), level: &Level) -> Result<()> {
+fn check(found: &Record, (transport, pes): (&str, u32), part: &Part, level: &Level) -> Result<()> {
     let n = found.job.pes.len();
     ensure!(n == pes as usize, "a job of {pes} PEs had {n}");
     let provided = found.library.thread_level.as_deref().unwrap_or("unknown");
@@ -166,94 +141,54 @@ fn check(found: &Record, (transport, pes): (&str, u32), level: &Level) -> Result
     let path = found.library.path();
     ensure!(path.starts_with(transport), "the job went over {path} instead of {transport}");
     ensure!(found.complete, "the job did not come to its end");
+    for &operation in part.operations {
+        let sizes: &[u64] = if operation == "sync" { &[0] } else { &SIZES };
+        let series = found.series.iter().filter(|series| series.operation == operation);
+        let measured: Vec<u64> =
+            series.flat_map(|series| &series.points).map(|point| point.nbytes).collect();
+        if let Some(size) = sizes.iter().find(|size| !measured.contains(size)) {
+            bail!("{operation} of {size} bytes was not measured");
+        }
+    }
     Ok(())
-}
-
-impl Row {
-    fn time(&self, found: &Record) -> Result<f64> {
-        let series = found
-            .series
-            .iter()
-            .find(|one| one.measure == Measure::Collective && one.operation == self.operation);
-        let mut points = series.iter().flat_map(|series| &series.points);
-        let point = points.find(|point| self.nbytes.is_none_or(|nbytes| point.nbytes == nbytes));
-        let point = point.with_context(|| {
-            format!("{} of {:?} bytes was not measured", self.operation, self.nbytes)
-        })?;
-        Ok(point.summary.p50)
-    }
-
-    /// Returns the columns from the third on.
-    fn shown(&self) -> String {
-        let [single, multiple] = [0, 1].map(|level| Spread::of(&self.times[level]));
-        let nbytes = self.nbytes.map(|nbytes| nbytes.to_string()).unwrap_or_default();
-        format!(
-            "| {} | {nbytes} | {} | {} | {} |",
-            self.operation,
-            microseconds(&single),
-            microseconds(&multiple),
-            compared(&single, &multiple)
-        )
-    }
-}
-
-fn microseconds(spread: &Spread) -> String {
-    let [low, median, high] = [spread.low, spread.median, spread.high].map(|ns| ns / 1e3);
-    format!("{median:.1} ({low:.1}-{high:.1}) us")
-}
-
-/// Returns the ratio, and what it means.
-fn compared(single: &Spread, multiple: &Spread) -> String {
-    let ratio = multiple.median / single.median;
-    match ratio {
-        _ if single.overlaps(multiple) => format!("{ratio:.2} (equal)"),
-        ..=AIM => format!("{ratio:.2}"),
-        _ => format!("{ratio:.2} (above {AIM})"),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::figures::tests::record;
+    use shmem_perf::record::{Measure, PeInfo, Point, Series, Shape};
 
     #[test]
     fn a_record_of_another_job_is_refused() {
-        let mut found = record(&[("collective", "broadcast", 8, 1.0, false)]);
+        let [part, _] = &PARTS;
+        let [single, multiple] = &LEVELS;
+        let mut found = Record { complete: true, ..Record::default() };
         found.library.transport = Some("tcp".into());
         found.library.thread_level = Some("single".into());
-        let [single, multiple] = &LEVELS;
-        check(&found, ("tcp", 2), single).expect("it is what was requested");
-        let refused = |transport, pes, level| check(&found, (transport, pes), level).unwrap_err();
-        assert_eq!(refused("tcp", 4, single).to_string(), "a job of 4 PEs had 2");
-        assert!(refused("tcp", 2, multiple).to_string().contains("instead of multiple"));
-        assert!(refused("ucx", 2, single).to_string().contains("instead of ucx"));
-        found.complete = false;
-        check(&found, ("tcp", 2), single).expect_err("it ended early");
-    }
-
-    #[test]
-    fn a_row_has_the_time_of_its_size() {
-        let found = record(&[
-            ("collective", "broadcast", 8, 1.0, false),
-            ("collective", "collect", 8, 2.0, false),
-            ("collective", "sync", 0, 3.0, false),
-        ]);
-        let time = |operation, nbytes| {
-            Row { operation, nbytes, times: [Vec::new(), Vec::new()] }.time(&found)
+        found.job.pes = vec![PeInfo { host: 0, node: None, cpus: "0".into() }; 2];
+        let series = |&operation: &&str| {
+            let sizes: &[u64] = if operation == "sync" { &[0] } else { &SIZES };
+            let points = sizes.iter().map(|&nbytes| Point { nbytes, ..Point::once(1.0) }).collect();
+            let (operation, shape) = (operation.to_owned(), Shape::default());
+            Series { measure: Measure::Collective, operation, is_floor: false, shape, points }
         };
-        assert_eq!(time("collect", Some(8)).unwrap(), 2.0);
-        assert_eq!(time("sync", None).unwrap(), 3.0);
-        assert!(time("collect", Some(16)).is_err() && time("fcollect", Some(8)).is_err());
-        assert_eq!(rows().len(), 17);
-        assert_eq!(PARTS[1].sizes(4), "8,8192,65536,1048576,4194304");
+        found.series = part.operations.iter().map(series).collect();
+        check(&found, ("tcp", 2), part, single).expect("it is what was requested");
+        let refused = |found: &Record, transport, pes, level| {
+            check(found, (transport, pes), part, level).unwrap_err().to_string()
+        };
+        assert_eq!(refused(&found, "tcp", 4, single), "a job of 4 PEs had 2");
+        assert!(refused(&found, "tcp", 2, multiple).contains("instead of multiple"));
+        assert!(refused(&found, "ucx", 2, single).contains("instead of ucx"));
+        let early = Record { complete: false, ..found.clone() };
+        assert!(refused(&early, "tcp", 2, single).contains("to its end"));
+        found.series[1].points.pop();
+        assert!(refused(&found, "tcp", 2, single).contains("broadcast of 1048576 bytes"));
     }
 
     #[test]
-    fn ranges_that_overlap_are_equal() {
-        let of = |low, median, high| Spread { low, median, high };
-        assert_eq!(compared(&of(9.0, 10.0, 12.0), &of(11.0, 13.0, 14.0)), "1.30 (equal)");
-        assert_eq!(compared(&of(9.0, 10.0, 10.2), &of(10.3, 10.5, 11.0)), "1.05");
-        assert_eq!(compared(&of(9.0, 10.0, 10.2), &of(11.0, 13.0, 14.0)), "1.30 (above 1.1)");
+    fn buffers_have_room_for_a_block_of_each_member() {
+        assert_eq!(PARTS[1].sizes(4), "8,8192,65536,1048576,4194304");
+        assert_eq!(PARTS[0].sizes(4), "8,8192,65536,1048576");
     }
 }

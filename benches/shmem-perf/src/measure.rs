@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::library::{OperationKind, Task};
 use crate::options::PerfOptions;
 use crate::plan::{Callee, Medium, Sweep};
-use crate::record::{Ended, Measure, Point, Summary};
+use crate::record::{Measure, Point};
 use crate::repeat::{Batch, MOST_SAMPLES, RepeatLimits, repeat};
 use crate::statistics::median;
 use crate::wire::{BareWire, Direction, Exchange};
@@ -354,21 +354,7 @@ impl<'a> Bench<'a> {
         let own = self.world.library.init_ns as u64;
         let all = self.world.gather_numbers(&[own]);
         let slowest = all.iter().flatten().copied().max().unwrap_or(own) as f64;
-        let slowest: f64 = self.world.share(0, Some(&slowest));
-        let summary = Summary {
-            n: 1,
-            mean: slowest,
-            min: slowest,
-            p50: slowest,
-            p90: slowest,
-            p99: slowest,
-            p999: None,
-            max: slowest,
-            interval: None,
-            batches: vec![slowest],
-            ended: Ended::Once,
-        };
-        Point { nbytes: 0, summary, histogram: Vec::new(), by_pe: None, samples: Vec::new() }
+        Point::once(self.world.share(0, Some(&slowest)))
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT: u32 = 2;
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`FORMAT`].
     pub format: u32,
@@ -52,7 +52,7 @@ pub struct Record {
 }
 
 /// A library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Library {
     /// The text of `shmem_info_get_name`.
     pub name: String,
@@ -83,7 +83,7 @@ impl Library {
 }
 
 /// A job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobInfo {
     /// Hosts, each once.
     pub hosts: Vec<HostInfo>,
@@ -158,7 +158,7 @@ pub struct SettingInfo {
 }
 
 /// A clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
     /// Its name.
     pub name: String,
@@ -221,6 +221,14 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
+impl Series {
+    /// Returns true if both series measure the same operation in the same way.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        (self.measure, &self.operation, self.is_floor, &self.shape)
+            == (other.measure, &other.operation, other.is_floor, &other.shape)
+    }
+}
+
 /// Between whom and by what an operation was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
@@ -262,6 +270,26 @@ pub struct Point {
     /// Each value, by batch, where `--samples` asks for it; no record has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Vec<f64>>,
+}
+
+impl Point {
+    /// Returns the point of an event that happened once and took `ns` nanoseconds.
+    pub fn once(ns: f64) -> Self {
+        let summary = Summary {
+            n: 1,
+            mean: ns,
+            min: ns,
+            p50: ns,
+            p90: ns,
+            p99: ns,
+            p999: None,
+            max: ns,
+            interval: None,
+            batches: vec![ns],
+            ended: Ended::Once,
+        };
+        Self { nbytes: 0, summary, histogram: Vec::new(), by_pe: None, samples: Vec::new() }
+    }
 }
 
 /// Figures in the unit of their measure.

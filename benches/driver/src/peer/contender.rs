@@ -1,21 +1,20 @@
 //! An installed OpenSHMEM that takes part: building the programs with its compiler, running them
-//! with its launcher, and the values that came out.
+//! with its launcher, and a record of each run.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, ensure};
 use shmem_perf::compile;
-use shmem_perf::record;
-use shmem_perf::statistics::Spread;
+use shmem_perf::record::{self, Measure, Record};
 use task_support::process;
 
-use super::suite::{Measured, Suite};
-use super::{carrier, figures};
+use super::suites::{Measured, Suite};
 use crate::program;
+use crate::run_record::RunRecord;
 
 /// The settings that Open MPI needs to run at all: its memory hooks crash in finalize, root is
 /// refused, as are more PEs than processors, and a binding of its own would be in the way of the
@@ -36,11 +35,10 @@ pub struct Contender {
     name: String,
     suite: &'static Suite,
     oshrun: PathBuf,
-    /// The directory of the programs that it built.
+    /// The directory of the programs that it built, and of the records.
     dir: PathBuf,
-    runs: usize,
-    /// Values by the name of the row, one per run.
-    samples: HashMap<String, Vec<f64>>,
+    /// The records of the runs that were completed.
+    runs: Vec<PathBuf>,
 }
 
 impl Contender {
@@ -59,7 +57,11 @@ impl Contender {
             let build = compile::command(&bin.join("oshcc"), parts, &dir.join(PERF));
             process::run(&mut build.map_err(Error::msg)?)?;
         }
-        let sources = suite.sources.iter().map(|name| (benches.join(name), *name));
+        let launched = suite.launches.iter().map(|launch| launch.program);
+        let launched = launched.filter(|program| !program.starts_with('/'));
+        let sources: BTreeSet<&str> =
+            suite.programs.iter().map(|(program, _)| *program).chain(launched).collect();
+        let sources = sources.into_iter().map(|name| (benches.join(name), name));
         let kernels = suite.kernels.iter().map(|kernel| kernel.name);
         let kernels = kernels.map(|name| (benches.join("kernels").join(name), name));
         for (source, name) in sources.chain(kernels) {
@@ -70,18 +72,17 @@ impl Contender {
             suite,
             oshrun: bin.join("oshrun"),
             dir: dir.to_owned(),
-            runs: 0,
-            samples: HashMap::new(),
+            runs: Vec::new(),
         })
     }
 
-    /// Takes one sample of every row.
-    pub fn measure(&mut self) -> Result<()> {
-        self.runs += 1;
-        for (program, pes) in self.suite.programs {
-            let printed = process::capture(&mut self.job(*pes, program))?;
-            for (name, value) in readings(&printed)? {
-                self.add(&name, value);
+    /// Runs all programs and jobs of the suite once, and writes a record of what they measured.
+    pub fn run(&mut self) -> Result<()> {
+        let mut run = RunRecord::new();
+        for &(program, pes) in self.suite.programs {
+            let printed = process::capture(&mut self.job(pes, program))?;
+            for (name, ns) in program::values(&printed)? {
+                run.add_event(name, pes, ns);
             }
         }
         for kernel in self.suite.kernels {
@@ -90,43 +91,51 @@ impl Contender {
                 if kernel.divisor > 1 {
                     job.arg(kernel.divisor.to_string());
                 }
-                let time = program::value(&process::capture(&mut job)?, "time")?;
-                self.add(&kernel.row(pes), time);
+                let ns = program::value(&process::capture(&mut job)?, "time")?;
+                run.add_event(kernel.name, pes, ns);
             }
         }
         for measured in self.suite.measured {
-            let record = self.record(measured);
-            let mut job = self.job(measured.pes, PERF);
-            let before = self.suite.carrier.map(carrier::carried).transpose()?;
-            job.args(["--bind", "--operations", measured.operations])
-                .args(measured.words.split(' '))
-                .arg("-o")
-                .arg(&record);
-            process::run(job.stdout(Stdio::null()))?;
-            let found = record::load(&record).map_err(Error::msg)?;
-            if let (Some(interface), Some(before)) = (self.suite.carrier, before) {
-                carrier::check(interface, before, &found)?;
-            }
-            for (row, value) in figures::of(&found) {
-                self.add(&row, value);
-            }
+            run.add_job(self.measure(measured)?);
         }
-        let run = self.runs;
-        for launch in self.suite.launches.iter().filter(|launch| run <= launch.most) {
+        let is_due = |most: usize| self.runs.len() < most;
+        for launch in self.suite.launches.iter().filter(|launch| is_due(launch.most)) {
             let mut job = self.job(launch.pes, launch.program);
             let start = Instant::now();
             process::run(job.stdout(Stdio::null()))?;
-            self.add(launch.row, start.elapsed().as_secs_f64() * 1e9);
+            run.add_event(launch.program, launch.pes, start.elapsed().as_secs_f64() * 1e9);
         }
-        for (name, program) in self.suite.costs {
-            let percent = self.cost(program)?;
-            self.add(name, percent);
-        }
+        let path = self.dir.join(format!("run {}.json", self.runs.len() + 1));
+        run.write(&path)?;
+        self.runs.push(path);
         Ok(())
     }
 
-    /// Returns the records of the last run.
-    pub fn records(&self) -> impl Iterator<Item = PathBuf> {
+    /// Runs a job of shmem-perf. If the suite names an interface, this must have carried what the
+    /// job's puts moved: a path through memory would be fast and wrong.
+    fn measure(&self, measured: &Measured) -> Result<Record> {
+        let record = self.record(measured);
+        let carried_before = self.suite.carrier.map(carried).transpose()?;
+        let mut job = self.job(measured.pes, PERF);
+        job.args(["--bind", "--operations", measured.operations])
+            .args(measured.options.split(' '))
+            .arg("-o")
+            .arg(&record);
+        process::run(job.stdout(Stdio::null()))?;
+        let found = record::load(&record).map_err(Error::msg)?;
+        if let (Some(interface), Some(before)) = (self.suite.carrier, carried_before) {
+            check_carried(interface, before, &found)?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the records of all runs.
+    pub fn runs(&self) -> &[PathBuf] {
+        &self.runs
+    }
+
+    /// Returns the records of the jobs of the last run.
+    pub fn last_jobs(&self) -> impl Iterator<Item = PathBuf> {
         self.suite.measured.iter().map(|measured| self.record(measured))
     }
 
@@ -134,26 +143,7 @@ impl Contender {
         self.dir.join(format!("{}, {}.json", self.name, measured.title))
     }
 
-    /// Returns by how many percent `program` takes longer if there is a second PE. The order of the
-    /// two jobs alternates.
-    fn cost(&self, program: &str) -> Result<f64> {
-        let time = |pes| -> Result<f64> {
-            match readings(&process::capture(&mut self.job(pes, program))?)?.as_slice() {
-                [(_, value)] => Ok(*value),
-                lines => bail!("{program} printed {} lines instead of one", lines.len()),
-            }
-        };
-        let (alone, with_peer) = if self.runs.is_multiple_of(2) {
-            let alone = time(1)?;
-            (alone, time(2)?)
-        } else {
-            let with_peer = time(2)?;
-            (time(1)?, with_peer)
-        };
-        Ok(percent_more(with_peer, alone))
-    }
-
-    /// Returns a program that it built, or any other by its path.
+    /// Returns the command for a program that it built, or any other by its path.
     fn job(&self, pes: usize, program: &str) -> Command {
         let mut command = process::limited(LIMIT, &self.oshrun);
         command
@@ -162,49 +152,59 @@ impl Contender {
             .envs(ENVIRONMENT.iter().chain(self.suite.environment).copied());
         command
     }
-
-    fn add(&mut self, name: &str, value: f64) {
-        self.samples.entry(name.to_owned()).or_default().push(value);
-    }
-
-    /// Returns the spread of each row that was measured, by its name.
-    pub fn spreads(&self) -> HashMap<&str, Spread> {
-        self.samples.iter().map(|(name, sample)| (name.as_str(), Spread::of(sample))).collect()
-    }
 }
 
-fn percent_more(longer: f64, than: f64) -> f64 {
-    (longer / than - 1.0) * 100.0
+/// Returns the bytes that all programs have sent through an interface.
+fn carried(interface: &str) -> Result<u64> {
+    let file = format!("/sys/class/net/{interface}/statistics/tx_bytes");
+    let text = fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
+    text.trim().parse().with_context(|| format!("{file}: {text}"))
 }
 
-/// Returns the lines `name value` that a benchmark prints.
-fn readings(printed: &str) -> Result<Vec<(String, f64)>> {
-    printed
-        .lines()
-        .map(|line| {
-            line.split_once(' ')
-                .and_then(|(name, number)| Some((name.to_owned(), number.trim().parse().ok()?)))
-                .with_context(|| format!("the benchmark printed `{line}`"))
-        })
-        .collect()
+/// Checks that an interface has carried at least what the puts of a job moved, since it had carried
+/// `before` bytes.
+fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
+    let (carried, moved) = (carried(interface)? - before, nbytes_put(found));
+    ensure!(
+        carried >= moved,
+        "puts of {moved} bytes do not go through {interface}, which has carried {carried} bytes meanwhile"
+    );
+    Ok(())
+}
+
+fn nbytes_put(found: &Record) -> u64 {
+    let is_put = |operation: &str| operation == "put" || operation == "put_nbi";
+    let puts = found.series.iter().filter(|one| one.measure == Measure::Latency);
+    let puts = puts.filter(|one| !one.is_floor && is_put(&one.operation));
+    puts.flat_map(|one| &one.points).map(|point| point.nbytes * point.summary.n).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shmem_perf::record::{Point, Series, Shape};
 
     #[test]
-    fn readings_are_names_and_values() {
-        assert_eq!(
-            readings("put8 2.5\np8 1.75\n").unwrap(),
-            [("put8".to_owned(), 2.5), ("p8".to_owned(), 1.75)]
-        );
-        assert!(readings("Segmentation fault\n").is_err());
-    }
-
-    #[test]
-    fn a_cost_is_relative_to_the_loop_without_a_peer() {
-        assert_eq!(percent_more(3.0, 2.0), 50.0);
-        assert_eq!(percent_more(1.0, 2.0), -50.0);
+    fn puts_that_an_interface_has_not_carried_are_refused() {
+        let before = carried("lo").expect("every machine has a loopback interface");
+        let series = |operation: &str, nbytes, is_floor| {
+            let mut point = Point { nbytes, ..Point::once(1.0) };
+            point.summary.n = 10;
+            let (operation, shape) = (operation.to_owned(), Shape::default());
+            Series { measure: Measure::Latency, operation, is_floor, shape, points: vec![point] }
+        };
+        let puts = Record {
+            series: vec![
+                series("put", 1 << 40, false),
+                series("get", 1 << 41, false),
+                series("put", 1 << 42, true),
+            ],
+            ..Record::default()
+        };
+        assert_eq!(nbytes_put(&puts), 10 << 40);
+        let refused = check_carried("lo", before, &puts).expect_err("it is much").to_string();
+        assert!(refused.contains("do not go through lo"), "{refused}");
+        check_carried("lo", before, &Record::default()).expect("nothing was moved");
+        assert!(carried("no-such-interface").is_err());
     }
 }

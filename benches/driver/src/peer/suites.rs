@@ -1,75 +1,254 @@
-//! The suites that there are, each a file.
+//! What `--suite` names: the programs and jobs of a comparison, and the environment in which they
+//! run.
 
-mod collectives;
-mod kernels;
-mod network;
-mod on_node;
-mod start;
+/// A comparison.
+pub struct Suite {
+    /// The name for `--suite`.
+    pub name: &'static str,
+    /// Programs of benches/ that print `NAME NANOSECONDS` on each line, and their numbers of PEs.
+    pub programs: &'static [(&'static str, usize)],
+    pub kernels: &'static [Kernel],
+    /// Jobs of shmem-perf.
+    pub measured: &'static [Measured],
+    pub launches: &'static [Launch],
+    /// The network interface through which the data of the jobs of shmem-perf must go.
+    pub carrier: Option<&'static str>,
+    /// Set for both contenders; each ignores what is meant for the other.
+    pub environment: &'static [(&'static str, &'static str)],
+}
 
-use self::collectives::{COLLECTIVES, COLLECTIVES_TCP};
-use self::kernels::{KERNELS, KERNELS_TCP};
-use self::network::{OFI, TCP, UCX};
-pub use self::on_node::ON_NODE;
-use self::start::START;
-use super::suite::Suite;
+/// A whole program of benches/kernels, which prints the time of its main loop and verifies its
+/// result.
+pub struct Kernel {
+    pub name: &'static str,
+    /// The numbers of PEs with which it runs.
+    pub pes: &'static [usize],
+    /// The number by which its work is divided; a kernel that takes no argument has 1.
+    pub divisor: usize,
+}
 
-/// All there are; the first is the usual one.
+/// A job of shmem-perf.
+pub struct Measured {
+    /// The title of its record on the page.
+    pub title: &'static str,
+    pub pes: usize,
+    pub operations: &'static str,
+    /// More options of shmem-perf.
+    pub options: &'static str,
+}
+
+/// A job that is timed from its start to its end.
+pub struct Launch {
+    /// A source of benches/, or the path of any program.
+    pub program: &'static str,
+    pub pes: usize,
+    /// The maximum number of times that it is run, however many runs there are.
+    pub most: usize,
+}
+
+/// All suites; the first one is the default.
 pub const ALL: [&Suite; 9] =
     [&ON_NODE, &TCP, &UCX, &OFI, &START, &COLLECTIVES, &COLLECTIVES_TCP, &KERNELS, &KERNELS_TCP];
 
-pub fn named(name: &str) -> Option<&'static Suite> {
-    ALL.into_iter().find(|suite| suite.name == name)
+const EMPTY: Suite = Suite {
+    name: "",
+    programs: &[],
+    kernels: &[],
+    measured: &[],
+    launches: &[],
+    carrier: None,
+    environment: &[],
+};
+
+/// Operations of PEs that share memory. `large` forks, and `updates` touches memory for the first
+/// time, which need larger static variables and heaps than shmem-perf has.
+const ON_NODE: Suite = Suite {
+    name: "on-node",
+    programs: &[("large", 2), ("updates", 2)],
+    measured: &[
+        Measured {
+            title: "operations",
+            pes: 2,
+            operations: "put,get,g,fetch_add,p round trip,lock",
+            options: "--measures latency,collective --sizes 8,1m --time 2",
+        },
+        Measured {
+            title: "streams",
+            pes: 2,
+            operations: "put,put_nbi,p,inc",
+            options: "--measures rate,bandwidth --sizes 8 --window 4096 --time 1.5",
+        },
+        Measured {
+            title: "a private context",
+            pes: 2,
+            operations: "put",
+            options: "--measures bandwidth --sizes 8 --window 4096 --contexts 1 --time 0.5",
+        },
+        Measured {
+            title: "a static variable",
+            pes: 2,
+            operations: "p",
+            options: "--measures rate --window 4096 --memory static --time 0.5",
+        },
+        Measured {
+            title: "a lock",
+            pes: 8,
+            operations: "lock in turn",
+            options: "--measures collective --time 0.5",
+        },
+    ],
+    ..EMPTY
+};
+
+/// Transfers of PEs that have nothing but TCP over the loopback interface. `compute` shows with 2
+/// PEs, beside 1, what an idle peer costs a PE that computes.
+const TCP: Suite = Suite {
+    name: "tcp",
+    programs: &[("compute", 1), ("compute", 2)],
+    measured: &[
+        Measured {
+            title: "transfers",
+            pes: 2,
+            operations: "put,get,p",
+            options: "--measures latency,bandwidth --sizes 8,1m --time 2",
+        },
+        Measured {
+            title: "rates",
+            pes: 2,
+            operations: "put_nbi",
+            options: "--measures rate --sizes 8 --window 4096 --time 0.5",
+        },
+    ],
+    carrier: Some("lo"),
+    environment: &over("tcp"),
+    ..EMPTY
+};
+
+/// The same transfers over UCX's TCP on both sides.
+const UCX: Suite = Suite { name: "ucx", programs: &[], environment: &over("ucx"), ..TCP };
+
+/// Transfers over libfabric, with those of the same provider as floors. The other library has its
+/// TCP.
+const OFI: Suite = Suite {
+    name: "ofi",
+    measured: &[
+        Measured {
+            title: "transfers",
+            pes: 2,
+            operations: "put,get,fetch_add",
+            options: "--measures latency --sizes 8,1m --time 2",
+        },
+        Measured {
+            title: "streams",
+            pes: 2,
+            operations: "put_nbi",
+            options: "--measures bandwidth --sizes 8 --window 4096 --time 1",
+        },
+    ],
+    environment: &over("ofi"),
+    ..EMPTY
+};
+
+/// Returns the environment in which both have nothing but a network, ours by this transport.
+const fn over(transport: &'static str) -> [(&'static str, &'static str); 4] {
+    [
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", transport),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::table::SuiteRow;
-    use super::*;
+/// Jobs from their start to their end: init, a barrier, finalize.
+const START: Suite = Suite {
+    name: "start",
+    launches: &[
+        launch("start", 2),
+        launch("start", 16),
+        Launch { most: 5, ..launch("start", 64) },
+        Launch { most: 2, ..launch("start", 256) },
+        launch("start_large", 2),
+        launch("/bin/true", 2),
+    ],
+    ..EMPTY
+};
 
-    #[test]
-    fn every_program_that_is_launched_is_built() {
-        for suite in ALL {
-            let launched = suite.launches.iter().map(|launch| launch.program);
-            let programs = suite.programs.iter().map(|(program, _)| *program);
-            let costs = suite.costs.iter().map(|(_, program)| *program);
-            for program in launched.chain(costs).chain(programs) {
-                assert!(
-                    program.starts_with('/') || suite.sources.contains(&program),
-                    "{program} is not among {:?}",
-                    suite.sources
-                );
-            }
-        }
-    }
+/// Returns a launch that is part of each run.
+const fn launch(program: &'static str, pes: usize) -> Launch {
+    Launch { program, pes, most: usize::MAX }
+}
 
-    #[test]
-    fn rows_of_shmem_perf_are_of_a_job() {
-        for suite in ALL {
-            let jobs: Vec<String> = suite.measured.iter().map(|job| job.pes.to_string()).collect();
-            let rows = SuiteRow::all(suite.rows);
-            for row in rows.iter().filter(|row| row.name.contains(' ')) {
-                let pes = row.name.rsplit(' ').next().expect("a word");
-                assert!(
-                    jobs.iter().any(|job| job == pes),
-                    "{}: no job has this number of PEs",
-                    row.name
-                );
-            }
-            assert_eq!(jobs.is_empty(), rows.iter().all(|row| !row.name.contains(' ')));
-        }
-    }
+/// Collectives of PEs that share their memory, on the same number of processors and on fewer.
+const COLLECTIVES: Suite = Suite {
+    name: "collectives",
+    programs: &[("bare_reduction", 2), ("bare_reduction", 8), ("bare_reduction", 16)],
+    measured: &[
+        on_active_sets("2 PEs", 2),
+        on_active_sets("8 PEs", 8),
+        on_active_sets("16 PEs", 16),
+    ],
+    ..EMPTY
+};
 
-    #[test]
-    fn launches_and_costs_have_rows() {
-        for suite in ALL {
-            let rows = SuiteRow::all(suite.rows);
-            let launched = suite.launches.iter().map(|launch| launch.row);
-            let costs = suite.costs.iter().map(|(row, _)| *row);
-            let kernels = suite.kernels.iter();
-            let kernels = kernels.flat_map(|one| one.pes.iter().map(|pes| one.row(*pes)));
-            for name in launched.chain(costs).map(str::to_owned).chain(kernels) {
-                assert!(rows.iter().any(|row| row.name == name), "{name} has no row");
-            }
-        }
+/// Collectives of PEs that have nothing but TCP over the loopback interface. Open MPI's go through
+/// MPI.
+const COLLECTIVES_TCP: Suite = Suite {
+    name: "collectives-tcp",
+    programs: &[("bare_reduction", 2), ("bare_reduction", 4)],
+    measured: &[on_active_sets("2 PEs", 2), on_active_sets("4 PEs", 4)],
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "tcp"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+        ("OMPI_MCA_pml", "ob1"),
+        ("OMPI_MCA_btl", "tcp,self"),
+        ("OMPI_MCA_btl_tcp_if_include", "lo"),
+    ],
+    ..EMPTY
+};
+
+/// Returns a job of collectives on active sets, which every library has.
+const fn on_active_sets(title: &'static str, pes: usize) -> Measured {
+    Measured {
+        title,
+        pes,
+        operations: "barrier_all,max_to_all,broadcast64,fcollect64",
+        options: "--measures collective --sizes 8,8k,1m --time 1",
     }
+}
+
+/// Whole programs of PEs that share their memory, on as many processors and on fewer.
+const KERNELS: Suite = Suite {
+    name: "kernels",
+    kernels: &[
+        kernel("integer_sort", &[2, 8], 1),
+        kernel("random_updates", &[2, 8], 1),
+        kernel("stencil", &[2, 8], 1),
+        kernel("transpose", &[2, 8], 1),
+        kernel("breadth_first_search", &[2, 8], 1),
+        kernel("work_queue", &[2, 8], 1),
+        kernel("tiny_accesses", &[2, 8], 8),
+    ],
+    ..EMPTY
+};
+
+/// Whole programs of PEs that have nothing but TCP over the loopback interface.
+const KERNELS_TCP: Suite = Suite {
+    name: "kernels-tcp",
+    kernels: &[
+        kernel("integer_sort", &[2, 4], 1),
+        kernel("random_updates", &[2, 4], 64),
+        kernel("stencil", &[2, 4], 1),
+        kernel("transpose", &[2, 4], 1),
+        kernel("breadth_first_search", &[2, 4], 64),
+        kernel("work_queue", &[2, 4], 1),
+        kernel("tiny_accesses", &[2, 4], 1024),
+    ],
+    environment: COLLECTIVES_TCP.environment,
+    ..EMPTY
+};
+
+const fn kernel(name: &'static str, pes: &'static [usize], divisor: usize) -> Kernel {
+    Kernel { name, pes, divisor }
 }

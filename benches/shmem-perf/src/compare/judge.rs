@@ -150,12 +150,12 @@ fn all_series(runs: &[Record]) -> Vec<&Series> {
 }
 
 fn contains(all: &[&Series], series: &Series) -> bool {
-    all.iter().any(|one| is_same(one, series))
+    all.iter().any(|one| one.is_same_as(series))
 }
 
 fn curves_of<'a>(runs: &'a [Record], series: &Series) -> Vec<&'a [Point]> {
     let all = runs.iter().flat_map(|run| &run.series);
-    all.filter(|one| is_same(one, series)).map(|one| one.points.as_slice()).collect()
+    all.filter(|one| one.is_same_as(series)).map(|one| one.points.as_slice()).collect()
 }
 
 fn sizes(curves: &[&[Point]]) -> Vec<u64> {
@@ -175,11 +175,6 @@ fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
         Basis::Batches if !batches.is_empty() => batches,
         Basis::Batches | Basis::Runs => points.map(|point| point.summary.p50).collect(),
     }
-}
-
-fn is_same(a: &Series, b: &Series) -> bool {
-    (a.measure, &a.operation, a.is_floor, &a.shape)
-        == (b.measure, &b.operation, b.is_floor, &b.shape)
 }
 
 /// Returns `after` over `before`, also where both are nothing or without limit.

@@ -1,0 +1,119 @@
+//! The figures of one run of several jobs as one record, for `shmem-perf compare`, which takes the
+//! number of records for that of runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Error, Result};
+use shmem_perf::compare;
+use shmem_perf::record::{FORMAT, Measure, Point, Record, Series, Shape};
+
+/// The minimum number of runs of each side that can be compared.
+pub const FEWEST: i64 = 4;
+
+pub struct RunRecord(Record);
+
+impl RunRecord {
+    pub fn new() -> Self {
+        Self(Record { format: FORMAT, complete: true, ..Record::default() })
+    }
+
+    /// Adds the figures of a job of shmem-perf. Jobs measure some floors again, of which the last
+    /// one counts.
+    pub fn add_job(&mut self, job: Record) {
+        let Self(run) = self;
+        run.series.retain(|old| !job.series.iter().any(|new| new.is_same_as(old)));
+        run.series.extend(job.series);
+        (run.library, run.job) = (job.library, job.job);
+    }
+
+    /// Adds the nanoseconds of an event in a job of `n_pes`. What a program does without the
+    /// library is a floor; its name begins with `bare_`.
+    pub fn add_event(&mut self, name: &str, n_pes: usize, ns: f64) {
+        self.0.series.push(Series {
+            measure: Measure::Event,
+            operation: name.to_owned(),
+            is_floor: name.starts_with("bare_"),
+            shape: Shape { n_pes: n_pes as u32, ..Shape::default() },
+            points: vec![Point::once(ns)],
+        });
+    }
+
+    pub fn write(&self, path: &Path) -> Result<()> {
+        fs::write(path, serde_json::to_string(&self.0)?)
+            .with_context(|| format!("could not write {}", path.display()))
+    }
+}
+
+/// Prints what differs between the records of runs `before` and `after`, and what is equal.
+pub fn compare(before: &[PathBuf], after: &[PathBuf], flags: &[&str]) -> Result<()> {
+    let paths = |paths: &[PathBuf]| -> Result<Vec<String>> {
+        let name = |path: &PathBuf| path.to_str().map(str::to_owned).context("a path in UTF-8");
+        paths.iter().map(name).collect()
+    };
+    let mut words: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+    words.push("--all".to_owned());
+    words.extend(paths(before)?);
+    words.push("--with".to_owned());
+    words.extend(paths(after)?);
+    // The exit status says whether something is slower, as does the text.
+    compare::run(&words).map(drop).map_err(Error::msg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shmem_perf::record;
+
+    #[test]
+    fn a_run_has_each_figure_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let series = |operation: &str, ns| Series {
+            measure: Measure::Latency,
+            operation: operation.to_owned(),
+            is_floor: operation == "memcpy",
+            shape: Shape::default(),
+            points: vec![Point::once(ns)],
+        };
+        let job = |series| Record { series, ..Record::default() };
+        let mut run = RunRecord::new();
+        run.add_job(job(vec![series("put", 2.0), series("memcpy", 1.0)]));
+        run.add_job(job(vec![series("get", 3.0), series("memcpy", 1.5)]));
+        run.add_event("bare_update", 2, 4.0);
+        let path = dir.path().join("run.json");
+        run.write(&path).expect("it is written");
+        let found = record::load(&path).expect("it is a record");
+        let figure =
+            |one: &Series| (one.operation.clone(), one.is_floor, one.points[0].summary.p50);
+        let expected = [
+            ("put", false, 2.0),
+            ("get", false, 3.0),
+            ("memcpy", true, 1.5),
+            ("bare_update", true, 4.0),
+        ];
+        assert_eq!(
+            found.series.iter().map(figure).collect::<Vec<_>>(),
+            expected.map(|(name, is_floor, ns)| (name.to_owned(), is_floor, ns))
+        );
+        assert!(found.complete);
+    }
+
+    #[test]
+    fn runs_of_two_sides_are_compared() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let side = |name: &str, ns: f64| -> Vec<PathBuf> {
+            let write = |number| {
+                let mut run = RunRecord::new();
+                run.add_event("start", 2, ns + f64::from(number));
+                let path = dir.path().join(format!("{name} {number}.json"));
+                run.write(&path).expect("it is written");
+                path
+            };
+            (0..FEWEST as u32).map(write).collect()
+        };
+        let (before, after) = (side("theirs", 100.0), side("ours", 50.0));
+        compare(&before, &after, &[]).expect("there are enough runs");
+        let few = compare(&before[1..], &after[1..], &[]).expect_err("there are too few");
+        assert!(few.to_string().contains("the minimum is 4"), "{few}");
+    }
+}

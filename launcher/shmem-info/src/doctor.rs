@@ -3,8 +3,8 @@
 //!
 //! `host` and `gids` look at the machine, and `transports` at the providers, both as lists of
 //! `finding`s. Each provider is examined in a process of its own, whose report is an `examination`.
-//! `job` runs short jobs, whose program is `pe`, and shows their `outcome`; they compare transports
-//! with a `socket`.
+//! `job` runs short jobs, whose program is `pe`, and shows their `outcome`, and jobs of `shmem-perf`,
+//! of which it shows the `times`.
 
 mod examination;
 mod finding;
@@ -13,7 +13,7 @@ mod host;
 mod job;
 mod outcome;
 mod pe;
-mod socket;
+mod times;
 mod transports;
 
 pub use examination::report;

@@ -50,9 +50,10 @@ fn a_job_of_this_machine_is_examined() {
     let over_tcp = over_tcp.unwrap_or_else(|| panic!("{outcome}"));
     assert!(over_tcp.contains("path: tcp: SHMEM_TRANSPORT is tcp"), "{outcome}");
     assert!(
-        over_tcp.contains("first put ") && over_tcp.contains("a socket: round trip"),
+        over_tcp.contains("first put ") && over_tcp.contains("ok      PE 0 to PE 1: put "),
         "{outcome}"
     );
+    assert!(over_tcp.contains(", atomic add ") && over_tcp.contains("; a socket: "), "{outcome}");
 }
 
 fn several_hosts_are_examined() {
@@ -67,6 +68,8 @@ fn several_hosts_are_examined() {
         "PE 0 on ",
         "PE 2 on ",
         " to PE 4 on ",
+        "ok      all hosts: round trip of a word from ",
+        "ok      all hosts: puts from ",
         &used,
     ];
     assert_lines(&outcome, 0, &words);

@@ -1,6 +1,6 @@
 //! The hosts of a job, for `oshrun --doctor`: first what each of them reports, then a short job as
-//! the user would start it, then one over each of the other transports. A job that hangs ends by
-//! its time limit.
+//! the user would start it, then one over each of the other transports, each with a job of
+//! `shmem-perf` that measures it. A job that hangs ends by its time limit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,8 @@ use rushmem_transport::setting::environment;
 use super::finding::{Finding, Grade, Section, verdict};
 use super::host::LOAD;
 use super::outcome::{CheckOutcome, Tag};
-use super::pe::{HostReport, Pair, PairReport};
+use super::pe::{HostReport, PairReport};
+use super::times::{self, seconds};
 use crate::terminal::progress;
 
 /// Seconds for the hosts to answer, as long as `oshrun` waits for a daemon.
@@ -46,28 +47,38 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     let one_host = hosts.len() == 1;
     let mut layout = examined.layout.clone();
     if layout.is_empty() && one_host && !names_hosts(examined) {
-        layout = vec!["-n".to_owned(), hosts[0].cpus.max(2).to_string()];
+        layout = vec!["-n".to_owned(), hosts[0].1.cpus.max(2).to_string()];
     }
+    // The PEs of the jobs that measure, of which there is one on each host.
+    let names: Vec<String> = match &hosts[..] {
+        [_] => ["PE 0", "PE 1"].map(str::to_owned).into(),
+        hosts => hosts.iter().map(|(name, _)| name.clone()).collect(),
+    };
+    let few = ["--ppn", if one_host { "2" } else { "1" }, "--host-limit", OTHER_HOST_LIMIT];
+    let few = few.map(str::to_owned);
     text += "\nthe job\n";
     text += &shared_cpus(&hosts);
     progress("running the job");
-    let outcome = examined.run(&layout, "pairs", JOB_LIMIT, &[])?;
-    let n_cpus = hosts.iter().map(|host| host.cpus).sum();
+    let outcome = examined.run(&layout, &pe("pairs"), JOB_LIMIT, &[])?;
+    let n_cpus = hosts.iter().map(|(_, host)| host.cpus).sum();
     let chosen = report(&outcome, n_cpus, &mut text).or_else(|| environment("SHMEM_TRANSPORT"));
+    if outcome.succeeded {
+        text += &examined.times(&few, &names, &[])?;
+    }
     let mut working = None;
     for name in others(&hosts, chosen.as_deref()) {
         let title = if one_host { ", as between hosts" } else { "" };
         text += &format!("\ntransport {name}{title}\n");
         progress(&format!("running a job over {name}"));
         let mut variables = vec![("SHMEM_TRANSPORT", name.as_str())];
-        let mut few = vec!["--ppn".to_owned(), "1".to_owned()];
         if one_host {
-            few = vec!["--ppn".to_owned(), "2".to_owned()];
             variables.push(("SHMEM_ONNODE", "off"));
         }
-        few.extend(["--host-limit", OTHER_HOST_LIMIT].map(str::to_owned));
-        let other = examined.run(&few, "pairs", OTHER_LIMIT, &variables)?;
+        let other = examined.run(&few, &pe("pairs"), OTHER_LIMIT, &variables)?;
         report(&other, n_cpus, &mut text);
+        if other.succeeded {
+            text += &examined.times(&few, &names, &variables)?;
+        }
         working = working.or(other.succeeded.then_some(name));
     }
     progress("");
@@ -90,8 +101,8 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
 }
 
 /// Returns the findings of the hosts that spoil what jobs measure.
-fn shared_cpus(hosts: &[HostReport]) -> String {
-    let sections = hosts.iter().flat_map(|host| &host.sections);
+fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
+    let sections = hosts.iter().flat_map(|(_, host)| &host.sections);
     let loads = sections.flat_map(|section| &section.findings).filter(|one| one.name == LOAD);
     loads.map(Finding::lines).collect()
 }
@@ -100,14 +111,14 @@ fn names_hosts(examined: &Examined) -> bool {
     examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list))
 }
 
-/// The summary and the report of every host of the job; or the summary and the first repair, if a
+/// The summary, and the name and report of every host of the job; or the summary and the first repair, if a
 /// host cannot run a PE.
-type FoundHosts = Result<(String, Vec<HostReport>), (String, String)>;
+type FoundHosts = Result<(String, Vec<(String, HostReport)>), (String, String)>;
 
 /// Examines the hosts of the job.
 fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
-    let outcome = examined.run(&one_each, "host", HOSTS_LIMIT, &[])?;
+    let outcome = examined.run(&one_each, &pe("host"), HOSTS_LIMIT, &[])?;
     let named = |(tag, host): (Tag, HostReport)| (tag.host_name(&host.host), host);
     let hosts: Vec<(String, HostReport)> =
         outcome.reports::<HostReport>().into_iter().map(named).collect();
@@ -134,7 +145,7 @@ fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
         true => bad,
     };
     match first {
-        None => Ok(Ok((text, hosts.into_iter().map(|(_, host)| host).collect()))),
+        None => Ok(Ok((text, hosts))),
         Some(first) => Ok(Err((text, first))),
     }
 }
@@ -166,7 +177,7 @@ fn different(
 }
 
 /// Returns the transports that all hosts can use, without the one that the job has used already.
-fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
+fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
     let usable = |host: &HostReport, name: &str| {
         let title = format!("transport {name}:");
         let mut sections = host.sections.iter().filter(|section| section.title.starts_with(&title));
@@ -180,7 +191,7 @@ fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
         })
     };
     let all = rushmem_providers::ALL.iter().map(|provider| provider.name);
-    all.filter(|name| hosts.iter().all(|host| usable(host, name)) && !is_chosen(name))
+    all.filter(|name| hosts.iter().all(|(_, host)| usable(host, name)) && !is_chosen(name))
         .map(str::to_owned)
         .collect()
 }
@@ -193,7 +204,9 @@ fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<St
         PairReport::Host(own) => Some((tag.pe, tag.host_name(own))),
         _ => None,
     };
-    let names = reports.iter().filter_map(name).collect();
+    let names: BTreeMap<u32, String> = reports.iter().filter_map(name).collect();
+    // A PE that is not the first of its host is in a pair only where there is one host.
+    let on = |pe| names.range(..=pe).next_back().map_or("", |(_, name)| name);
     let mut path = None;
     for (_, report) in reports {
         match report {
@@ -218,7 +231,10 @@ fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<St
                 *text += &Finding::ok("path", how.clone()).lines();
                 path = Some(how);
             }
-            PairReport::Pair(pair) => *text += &finding(&pair, &names).lines(),
+            PairReport::Pair((from, to), first) => {
+                let pair = format!("PE {from} on {} to PE {to} on {}", on(from), on(to));
+                *text += &Finding::ok(pair, format!("first put {}", seconds(first))).lines();
+            }
             PairReport::AllPairs { n_others, first, again } => {
                 let written = format!(
                     "each PE wrote to {n_others} others in {} at most, and once more in {}: connections take the difference",
@@ -237,51 +253,20 @@ fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<St
     path
 }
 
-/// `names` has the hosts of their first PEs.
-fn finding(pair: &Pair, names: &BTreeMap<u32, String>) -> Finding {
-    // A PE that is not the first of its host is measured only where there is one host.
-    let on = |pe| names.range(..=pe).next_back().map_or("", |(_, name)| name);
-    let pes = pair.pes;
-    let socket = match pair.socket {
-        Some((round_trip, bandwidth)) => {
-            format!("a socket: round trip {}, {}", seconds(round_trip), rate(bandwidth))
-        }
-        None => "no socket connects them".to_owned(),
-    };
-    let text = format!(
-        "first put {}, put {}, get {}, atomic add {}, {}; {socket}",
-        seconds(pair.first),
-        seconds(pair.put),
-        seconds(pair.get),
-        seconds(pair.amo),
-        rate(pair.bandwidth)
-    );
-    let who = format!("PE {} on {} to PE {} on {}", pes.0, on(pes.0), pes.1, on(pes.1));
-    Finding::ok(who, text)
-}
-
-fn seconds(of: f64) -> String {
-    match of {
-        long if long >= 1.0 => format!("{long:.1} s"),
-        short if short >= 1e-3 => format!("{:.1} ms", short * 1e3),
-        short if short >= 1e-5 => format!("{:.0} us", short * 1e6),
-        tiny => format!("{:.2} us", tiny * 1e6),
-    }
-}
-
-fn rate(of: f64) -> String {
-    format!("{:.2} GB/s", of * 1e-9)
-}
-
 /// Options of `oshrun` that list hosts.
 const LISTS: [&str; 2] = ["-H", "--hostfile"];
 
+/// Returns the program and the arguments of the doctor's PEs in this role.
+fn pe(role: &str) -> [String; 3] {
+    ["shmem-info", "--doctor-pe", role].map(str::to_owned)
+}
+
 impl Examined {
-    /// Runs the doctor's PEs in this role.
+    /// Runs a job of a program of Rushmem, whose name is the first word.
     fn run(
         &self,
         layout: &[String],
-        role: &str,
+        words: &[String],
         limit: u32,
         variables: &[(&str, &str)],
     ) -> Result<CheckOutcome, String> {
@@ -289,8 +274,8 @@ impl Examined {
             .args(&self.oshrun[1..])
             .args(layout)
             .args(["--tag-output", "--timeout", &limit.to_string()])
-            .arg(self.program()?)
-            .args(["--doctor-pe", role])
+            .arg(self.bin()?.join(&words[0]))
+            .args(&words[1..])
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()
@@ -303,14 +288,32 @@ impl Examined {
         })
     }
 
-    /// Returns the path of this program on the hosts.
-    fn program(&self) -> Result<PathBuf, String> {
-        let mut words = self.oshrun.iter();
-        match words.find(|word| *word == "--prefix").and_then(|_| words.next()) {
-            Some(prefix) => Ok(PathBuf::from(prefix).join("bin/shmem-info")),
-            None => std::env::current_exe()
-                .map_err(|error| format!("it cannot find its own file: {error}")),
+    /// Measures operations between the PEs with these names, each pair if there are more than two.
+    fn times(
+        &self,
+        layout: &[String],
+        names: &[String],
+        variables: &[(&str, &str)],
+    ) -> Result<String, String> {
+        let mut words = vec!["shmem-perf".to_owned()];
+        words.extend(times::OPTIONS.iter().map(|&word| word.to_owned()));
+        words.push(format!("0,{}", names.len() - 1));
+        if names.len() > 2 {
+            words.push("--matrix".to_owned());
         }
+        let outcome = self.run(layout, &words, OTHER_LIMIT, variables)?;
+        Ok(times::findings(&outcome, names).iter().map(Finding::lines).collect())
+    }
+
+    /// Returns the directory of this program on the hosts.
+    fn bin(&self) -> Result<PathBuf, String> {
+        let mut words = self.oshrun.iter();
+        if let Some(prefix) = words.find(|word| *word == "--prefix").and_then(|_| words.next()) {
+            return Ok(PathBuf::from(prefix).join("bin"));
+        }
+        let own = std::env::current_exe()
+            .map_err(|error| format!("it cannot find its own file: {error}"))?;
+        Ok(own.with_file_name(""))
     }
 
     /// Returns what a user types for this job.
@@ -349,19 +352,13 @@ mod tests {
 
     #[test]
     fn a_transport_is_tried_once_and_only_if_all_hosts_have_it() {
-        let usable = || host(vec![Finding::ok("tcp", "usable")]);
-        let without = host(vec![Finding::new("UCX", Grade::Note, "absent")]);
+        let usable = || ("a".to_owned(), host(vec![Finding::ok("tcp", "usable")]));
+        let without = ("b".to_owned(), host(vec![Finding::new("UCX", Grade::Note, "absent")]));
         assert_eq!(others(&[usable()], None), ["ucx"]);
         assert_eq!(others(&[usable()], Some("tcp: every PE has it")), ["ucx"]);
         assert!(others(&[usable(), without], None).is_empty());
         let path = "shared memory on a node, ucx between nodes: SHMEM_TRANSPORT is ucx";
         assert!(others(&[usable()], Some(path)).is_empty());
-    }
-
-    #[test]
-    fn times_have_three_digits_or_so() {
-        let shown = [2.0, 0.0123, 34e-6, 1.234e-6].map(seconds);
-        assert_eq!(shown, ["2.0 s", "12.3 ms", "34 us", "1.23 us"]);
     }
 
     #[test]

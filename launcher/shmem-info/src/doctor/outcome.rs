@@ -65,10 +65,17 @@ impl CheckOutcome {
         reports
     }
 
+    /// Returns what its PEs printed, without the tags.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.stdout.lines().filter_map(|line| Some(Tag::split(line)?.1))
+    }
+
     /// Returns why it failed: the messages of PEs and of oshrun, or else what was printed last.
     pub fn complaints(&self) -> Vec<String> {
         let is_ours = |line: &&str| {
-            ["PE ", "oshrun: ", "shmem-info: "].iter().any(|start| line.starts_with(start))
+            ["PE ", "oshrun: ", "shmem-info: ", "shmem-perf: "]
+                .iter()
+                .any(|start| line.starts_with(start))
         };
         let untagged = |line| Tag::split(line).map_or(line, |(_, rest)| rest);
         let lines = || self.stderr.lines().map(untagged);

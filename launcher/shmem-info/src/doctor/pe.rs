@@ -1,5 +1,5 @@
 //! The program of the doctor's short jobs. As `host` a PE reports its machine and does not join a
-//! job; as `pairs` PEs move data between the first PEs of the hosts, and then each to all. Each
+//! job; as `pairs` the first PEs of the hosts connect to each other, and then each PE to all. Each
 //! report is a line with a mark.
 
 use std::fs;
@@ -10,19 +10,11 @@ use clap::ValueEnum;
 use rushmem_runtime::setup::transport;
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
-use shmem::{Atomic, Max, Min, Shmem, SymArray, SymBox};
+use shmem::{Atomic, Max, Min, Shmem, SymBox};
 
 use super::finding::Section;
 use super::outcome::line;
-use super::socket::{self, each};
 use super::transports;
-
-/// Repetitions of a transfer of one word, unless they take too long.
-const REPETITIONS: u32 = 300;
-/// Puts for the bandwidth, unless they take longer.
-const PUTS: u32 = 256;
-/// Bytes of each of them.
-const PUT: usize = 64 << 10;
 
 /// The time that a PE may take to write to one PE after the other.
 const ALL_PAIRS: Duration = Duration::from_secs(5);
@@ -61,8 +53,9 @@ pub enum PairReport {
     },
     /// By the first PE of each host: the name that the host has for itself.
     Host(String),
-    /// By the first PE of each pair.
-    Pair(Pair),
+    /// By the first PE of each pair: both PEs, and the seconds of the first operation, which
+    /// connects them.
+    Pair((u32, u32), f64),
     /// By PE 0: writes of each PE to all others, one after the other.
     AllPairs {
         /// To how many PEs one wrote until its time was over, at least.
@@ -72,21 +65,6 @@ pub enum PairReport {
         /// The time of a second round, when all are connected.
         again: f64,
     },
-}
-
-/// Times between two PEs, in seconds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Pair {
-    pub pes: (u32, u32),
-    /// The first operation, which connects them.
-    pub first: f64,
-    pub put: f64,
-    pub get: f64,
-    pub amo: f64,
-    /// Bytes per second of puts.
-    pub bandwidth: f64,
-    /// A round trip over a socket, and its bytes per second; none if no connection could be made.
-    pub socket: Option<(f64, f64)>,
 }
 
 pub fn run(role: Role) -> Result<String, String> {
@@ -114,15 +92,6 @@ fn host() -> Result<HostReport, String> {
     })
 }
 
-/// The symmetric objects of the measurements.
-struct Objects<'s> {
-    word: SymBox<'s, u64>,
-    count: SymBox<'s, Atomic<u64>>,
-    block: SymArray<'s, u8>,
-    /// The place where a PE accepts a socket, as text.
-    place: SymArray<'s, u8>,
-}
-
 fn pairs() -> Result<String, String> {
     let start = Instant::now();
     let shmem = shmem::init();
@@ -132,18 +101,7 @@ fn pairs() -> Result<String, String> {
     let leaders = leaders(&shmem);
     let is_leader = leaders.contains(&me);
     let ends = if leaders.len() == 1 && n_pes > 1 { vec![0, n_pes - 1] } else { leaders };
-    let one_host = is_one_host(&shmem);
-    let objects = Objects {
-        word: shmem.boxed(u64::from(me)),
-        count: shmem.atomic(0),
-        block: shmem.array(PUT),
-        place: shmem.array(socket::PLACE),
-    };
-    let listener = socket::Listener::new(one_host);
-    objects.place.copy_from_slice(&listener.as_ref().map_or([0; socket::PLACE], |it| it.place()));
-    if let Some(listener) = listener {
-        listener.serve();
-    }
+    let (word, count) = (shmem.boxed(u64::from(me)), shmem.atomic(0));
     let clocks = clocks(&shmem);
     let init = shmem.world().reduce_value(Max, init);
     let mut text = String::new();
@@ -157,11 +115,12 @@ fn pairs() -> Result<String, String> {
     for round in rounds(&ends) {
         shmem.barrier_all();
         if let Some(&(_, target)) = round.iter().find(|(origin, _)| *origin == me) {
-            text += &line(&PairReport::Pair(measured(&shmem, &objects, target)?));
+            let seconds = connect(&shmem, (&word, &count), target)?;
+            text += &line(&PairReport::Pair((me, target), seconds));
         }
     }
-    let first = written_to_all(&shmem, &objects.word);
-    let again = written_to_all(&shmem, &objects.word);
+    let first = written_to_all(&shmem, &word);
+    let again = written_to_all(&shmem, &word);
     if me == 0 && n_pes > 2 {
         let n_others = first.0.min(again.0);
         text += &line(&PairReport::AllPairs { n_others, first: first.1, again: again.1 });
@@ -195,17 +154,6 @@ fn leaders(shmem: &Shmem) -> Vec<u32> {
     first.filter(|(is_first, _)| *is_first != 0).map(|(_, pe)| pe).collect()
 }
 
-/// Returns true if the hosts of all PEs have the same name.
-fn is_one_host(shmem: &Shmem) -> bool {
-    let mut digest = DefaultHasher::new();
-    host_name().hash(&mut digest);
-    let own = digest.finish();
-    let world = shmem.world();
-    // All PEs take part in both.
-    let (greatest, least) = (world.reduce_value(Max, own), !world.reduce_value(Max, !own));
-    greatest == least
-}
-
 /// Returns the maximum difference between clocks after a barrier, in seconds.
 fn clocks(shmem: &Shmem) -> f64 {
     shmem.barrier_all();
@@ -225,49 +173,28 @@ fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
     [every_second(0), every_second(1), ends].into_iter().filter(|round| !round.is_empty()).collect()
 }
 
-fn measured(shmem: &Shmem, objects: &Objects<'_>, pe: u32) -> Result<Pair, String> {
-    let Objects { word, count, block, place } = objects;
-    let me = shmem.my_pe();
-    let sent = u64::from(me) << 32 | 0x5EED;
+/// Writes to a PE for the first time, and checks its memory after that and after an atomic
+/// operation. Returns the seconds of the write.
+fn connect(
+    shmem: &Shmem,
+    (word, count): (&SymBox<'_, u64>, &SymBox<'_, Atomic<u64>>),
+    pe: u32,
+) -> Result<f64, String> {
+    let sent = u64::from(shmem.my_pe()) << 32 | 0x5EED;
     let start = Instant::now();
     shmem.p(word, sent, pe);
     shmem.quiet();
-    let first = start.elapsed().as_secs_f64();
+    let seconds = start.elapsed().as_secs_f64();
     let found = shmem.g(word, pe);
     if found != sent {
         return Err(format!("PE {pe} holds {found:#x} after a put of {sent:#x}"));
     }
-    let put = each(REPETITIONS, || {
-        shmem.p(word, sent, pe);
-        shmem.quiet();
-    });
-    let get = each(REPETITIONS, || {
-        std::hint::black_box(shmem.g(word, pe));
-    });
-    let before = shmem.fetch(count, pe);
-    let mut added = 0;
-    let amo = each(REPETITIONS, || {
-        shmem.fetch_inc(count, pe);
-        added += 1;
-    });
+    let before = shmem.fetch_inc(count, pe);
     let after = shmem.fetch(count, pe);
-    if after != before + added {
-        return Err(format!("PE {pe} holds {after} after {added} increments of {before}"));
+    if after != before + 1 {
+        return Err(format!("PE {pe} holds {after} after an increment of {before}"));
     }
-    let bytes = vec![1; PUT];
-    let seconds = each(PUTS, || shmem.put(block, &bytes, pe));
-    shmem.quiet();
-    let mut there = [0; socket::PLACE];
-    shmem.get(&mut there, place, pe);
-    Ok(Pair {
-        pes: (me, pe),
-        first,
-        put,
-        get,
-        amo,
-        bandwidth: PUT as f64 / seconds,
-        socket: socket::measured(&there),
-    })
+    Ok(seconds)
 }
 
 #[cfg(test)]

@@ -1,0 +1,173 @@
+//! The times of operations between the hosts of a job, from a record of `shmem-perf`.
+
+use serde::Deserialize;
+
+use super::finding::{Finding, Grade};
+use super::outcome::CheckOutcome;
+
+/// Options of `shmem-perf`, which measures the pair of PEs that follows, and each pair if there are
+/// more than two hosts.
+pub const OPTIONS: &[&str] = &[
+    "--operations",
+    "put,get,fetch_add",
+    "--measures",
+    "latency,bandwidth",
+    "--sizes",
+    "8,64k",
+    "--time",
+    "0.5",
+    "--validate",
+    "--output",
+    "/dev/stdout",
+    "--pair",
+];
+const WORD: u64 = 8;
+const BLOCK: u64 = 64 << 10;
+
+/// The part of a record that the doctor shows. Times are in nanoseconds.
+#[derive(Deserialize)]
+struct Record {
+    complete: bool,
+    series: Vec<Series>,
+    matrices: Vec<Matrix>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    measure: String,
+    operation: String,
+    points: Vec<Point>,
+}
+
+#[derive(Deserialize)]
+struct Point {
+    nbytes: u64,
+    summary: Summary,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    p50: f64,
+}
+
+/// A value for each PE and its peer, unless there was no time for it.
+#[derive(Deserialize)]
+struct Matrix {
+    measure: String,
+    values: Vec<Vec<Option<f64>>>,
+}
+
+/// Returns what a job of `shmem-perf` measured between the first and the last of the PEs with these
+/// names, and the best and the worst pair of more than two.
+pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
+    // The record is written several times, each time with more in it.
+    let records = outcome.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let complete = records.filter(|record: &Record| record.complete).last();
+    let Some(record) = complete.filter(|_| outcome.succeeded) else {
+        let complaint = outcome.complaints().into_iter().next().unwrap_or_default();
+        return vec![Finding::new("times", Grade::Note, format!("not measured: {complaint}"))];
+    };
+    let (Some(first), Some(last)) = (names.first(), names.last()) else { return Vec::new() };
+    let mut findings = vec![Finding::ok(format!("{first} to {last}"), record.between_ends())];
+    if names.len() > 2 {
+        let all = record.matrices.iter().filter_map(|matrix| matrix.extremes(names));
+        findings.extend(all.map(|text| Finding::ok("all hosts", text)));
+    }
+    findings
+}
+
+impl Record {
+    fn median(&self, measure: &str, operation: &str, nbytes: u64) -> Option<f64> {
+        let mut series = self.series.iter();
+        let series = series.find(|one| one.measure == measure && one.operation == operation)?;
+        let point = series.points.iter().find(|point| point.nbytes == nbytes)?;
+        Some(point.summary.p50)
+    }
+
+    fn between_ends(&self) -> String {
+        let time = |operation, name: &str| {
+            let ns = self.median("latency", operation, WORD)?;
+            Some(format!("{name} {}", seconds(ns * 1e-9)))
+        };
+        let speed = |operation| self.median("bandwidth", operation, BLOCK).map(rate);
+        let ours =
+            [time("put", "put"), time("get", "get"), time("fetch_add", "atomic add"), speed("put")];
+        let text = ours.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        match (time("socket transfer", "transfer"), speed("socket")) {
+            (Some(transfer), Some(speed)) => format!("{text}; a socket: {transfer}, {speed}"),
+            _ => text,
+        }
+    }
+}
+
+impl Matrix {
+    /// Returns the minimum and the maximum between any two PEs, if it has values.
+    fn extremes(&self, names: &[String]) -> Option<String> {
+        let pairs = self.values.iter().zip(names).flat_map(|(row, from)| {
+            row.iter().zip(names).filter_map(move |(value, to)| Some(((*value)?, from, to)))
+        });
+        let by_value = |a: &(f64, _, _), b: &(f64, _, _)| a.0.total_cmp(&b.0);
+        let (least, most) = (pairs.clone().min_by(by_value)?, pairs.max_by(by_value)?);
+        let shown = |(value, from, to): (f64, &String, &String)| match self.measure.as_str() {
+            "latency" => format!("{} ({from} to {to})", seconds(value * 1e-9)),
+            _ => format!("{} ({from} to {to})", rate(value)),
+        };
+        let what = if self.measure == "latency" { "round trip of a word" } else { "puts" };
+        Some(format!("{what} from {} to {}", shown(least), shown(most)))
+    }
+}
+
+/// Returns a time for people.
+pub fn seconds(of: f64) -> String {
+    match of {
+        long if long >= 1.0 => format!("{long:.1} s"),
+        short if short >= 1e-3 => format!("{:.1} ms", short * 1e3),
+        short if short >= 1e-5 => format!("{:.0} us", short * 1e6),
+        tiny if tiny >= 1e-7 => format!("{:.2} us", tiny * 1e6),
+        on_node => format!("{:.1} ns", on_node * 1e9),
+    }
+}
+
+fn rate(of: f64) -> String {
+    format!("{:.2} GB/s", of * 1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &str = r#"{ "complete": true, "series": [
+        { "measure": "latency", "operation": "put", "points": [{ "nbytes": 8, "summary": { "p50": 1500 } }] },
+        { "measure": "latency", "operation": "socket transfer", "points": [{ "nbytes": 8, "summary": { "p50": 1000 } }] },
+        { "measure": "bandwidth", "operation": "socket", "points": [{ "nbytes": 65536, "summary": { "p50": 2e9 } }] }],
+        "matrices": [{ "measure": "latency", "values": [[null, 2000, 3000], [9000, null, 4000], [1000, null, null]] }] }"#;
+
+    fn outcome(stdout: String) -> CheckOutcome {
+        CheckOutcome { succeeded: true, stdout, stderr: "shmem-perf: no room\n".to_owned() }
+    }
+
+    #[test]
+    fn times_are_those_of_the_complete_record() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let record = RECORD.replace('\n', " ");
+        let early = record.replace("true", "false");
+        let text = format!("[0@a] {early}\n[0@a] Latency by size\n[0@a] {record}\n");
+        let found = findings(&outcome(text), &names);
+        let shown = found.iter().map(Finding::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            shown,
+            [
+                "a to c: put 1.50 us; a socket: transfer 1.00 us, 2.00 GB/s",
+                "all hosts: round trip of a word from 1.00 us (c to a) to 9.00 us (b to a)"
+            ]
+        );
+        let found = findings(&outcome(format!("[0] {early}\n")), &names);
+        assert_eq!(found[0].to_string(), "times: not measured: shmem-perf: no room");
+    }
+
+    #[test]
+    fn times_have_three_digits_or_so() {
+        let shown = [2.0, 0.0123, 34e-6, 1.234e-6, 8.31e-9].map(seconds);
+        assert_eq!(shown, ["2.0 s", "12.3 ms", "34 us", "1.23 us", "8.3 ns"]);
+    }
+}

@@ -19,6 +19,10 @@ use tree::{Tree, read};
 /// A rule: returns its complaints, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
+/// The version, the commit and the lines of code, counted as [`code_lines`] counts them, of the last
+/// release.
+const LAST_RELEASE: (&str, &str, usize) = ("0.1.0", "11966166", 76_630);
+
 const RULES: &[Rule] =
     &[layers::check, manifests::check, files::check, imports::check, links::check];
 
@@ -31,7 +35,11 @@ pub fn run() -> Result<()> {
     for complaint in &complaints {
         println!("{complaint}");
     }
-    println!("{} lines of Rust without comments, blank lines and tests", code_lines(&tree));
+    let (version, commit, lines) = LAST_RELEASE;
+    println!(
+        "{} lines of Rust without comments, blank lines and tests; {lines} in {version} ({commit})",
+        code_lines(&tree)
+    );
     match complaints.len() {
         0 => Ok(()),
         1 => bail!("1 thing is not as it should be"),

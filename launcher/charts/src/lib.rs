@@ -2,7 +2,9 @@
 //! shmem-info have in common.
 //!
 //! Drawings have the colors of the light form; the style sheet of the page replaces these in the
-//! dark.
+//! dark. They are not made by a library such as plotters: what takes lines here is the choice of
+//! ticks, the text under the pointer, and the places of labels, which such a library leaves to its
+//! caller; dashed lines would be a path for each dash.
 #![forbid(unsafe_code)]
 
 pub mod drawing;

@@ -5,7 +5,7 @@ use crate::network::Network;
 use crate::wire::TcpWire;
 use rushmem_transport::Error;
 use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
-use rushmem_transport::progress::backoff::FLUSH_DELAY;
+use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::progress::service_thread::{Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::thread::try_lock;
@@ -58,6 +58,9 @@ impl Driver for Progress {
         let sockets = [shared.epoll.as_fd()];
         match is_left {
             true if shared.has_unsent() => sleeper.briefly(&sockets, FLUSH_DELAY),
+            // Batches are left to a thread that is in a call, or has just been in one. It needs
+            // the CPU, perhaps to connect.
+            true if self.state().oversubscribed() => sleeper.briefly(&sockets, WaitLimits::LONGEST),
             true => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
             false => sleeper.until(&sockets, shared.tuning.round),
         }

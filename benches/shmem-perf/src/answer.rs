@@ -1,12 +1,12 @@
-//! The answers of a run: how long an operation takes, what is possible on this machine, and the
-//! likely reasons of the gap.
+//! Answers three questions about a run: how long an operation takes, what is possible on this
+//! machine, and what the likely reasons for the difference are.
 
 use crate::operation::{Bound, bound, is_invalid};
 use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
-/// The figures that are answered, if they were measured: of latencies the smallest size, of
-/// bandwidths the largest.
+/// The operations that are answered for, if they were measured: latencies at the smallest size,
+/// bandwidths at the largest.
 const KEYS: [(Measure, &str); 7] = [
     (Measure::Latency, "put"),
     (Measure::Latency, "get"),
@@ -18,7 +18,7 @@ const KEYS: [(Measure, &str); 7] = [
 ];
 /// Operations that are answered for where none of these was measured.
 const OTHERS: usize = 4;
-/// A ratio from which on a gap is named.
+/// The minimum ratio of an operation to its floor for which reasons are given.
 const GAP: f64 = 1.5;
 
 /// The columns of an answer.

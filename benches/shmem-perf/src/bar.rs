@@ -1,5 +1,4 @@
-//! The bar that shows on a terminal how far a run is. It is nowhere else: neither in a pipe nor in
-//! a file.
+//! The progress bar of a run, which only a terminal shows, not a pipe or a file.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -7,7 +6,7 @@ use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 const WIDTH: usize = 30;
-/// The time for which a launcher may take to pass on what was printed before the bar.
+/// The time that a launcher may need to forward the text that was printed before the bar.
 const PASSED_ON: Duration = Duration::from_millis(300);
 
 /// A bar, or nothing where there is no terminal.
@@ -35,7 +34,8 @@ impl Bar {
         Self { terminal, cleared: Instant::now() }
     }
 
-    /// Shows which part is done, and what is next. Text that comes late begins at the left.
+    /// Shows which part is done and what is next. The cursor is at the left, for text that the
+    /// launcher forwards late.
     pub fn show(&mut self, part: f64, what: &str) {
         let filled = (part.clamp(0.0, 1.0) * WIDTH as f64) as usize;
         let bar = "#".repeat(filled) + &".".repeat(WIDTH - filled);
@@ -44,7 +44,7 @@ impl Bar {
         }
     }
 
-    /// Takes it away, since text follows.
+    /// Removes the bar before other text is printed.
     pub fn clear(&mut self) {
         self.cleared = Instant::now();
         self.print("\r\x1b[K");

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::AtomicU64;
 
-/// Bytes that a PE can lay out at once: `CONTROL_BYTES`.
+/// The maximum number of bytes that a PE can publish at once: `CONTROL_BYTES`.
 pub const CONTROL_BYTES: usize = 256 * 1024;
 /// Bytes of the static target: `STATIC_BYTES`.
 pub const STATIC_BYTES: u64 = 4 << 20;
@@ -268,14 +268,14 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.barrier)() }
     }
 
-    /// Lays bytes where others can read them after a barrier.
+    /// Copies bytes to symmetric memory, where other PEs can read them after a barrier.
     pub fn post(&self, bytes: &[u8]) {
         assert!(bytes.len() <= CONTROL_BYTES && self.nbytes > 0, "allocated, and room for it");
         // SAFETY: the area is allocated and has room.
         unsafe { (self.routines.raw.post)(bytes.as_ptr(), bytes.len() as u64) }
     }
 
-    /// Reads what a PE has laid out.
+    /// Returns the bytes that a PE has published.
     pub fn read(&self, pe: u32, nbytes: usize) -> Vec<u8> {
         assert!(nbytes <= CONTROL_BYTES && self.nbytes > 0 && pe < self.n_pes(), "within it");
         let mut bytes = vec![0; nbytes];
@@ -307,8 +307,8 @@ impl Joined<'_> {
         }
     }
 
-    /// Runs `samples` times `batch` windows of a task that was prepared; the nanoseconds of each
-    /// sample, of each thread after those of the one before.
+    /// Runs `samples` times `batch` windows of a prepared task. Returns the nanoseconds of each
+    /// sample: first those of the first thread, then those of the second one, and so on.
     pub fn run(&self, task: &Task, samples: u64, batch: u64) -> Vec<u64> {
         self.check(task);
         let mut times = vec![0; (samples * task.threads as u64) as usize];
@@ -318,7 +318,7 @@ impl Joined<'_> {
         times
     }
 
-    /// Does the peer's part until the PE that issues ends it.
+    /// Answers the PE that issues until that PE calls [`end`](Self::end).
     pub fn follow(&self, task: &Task) {
         self.check(task);
         if let Some(follow) = self.operations()[task.operation as usize].functions.follow {
@@ -327,7 +327,7 @@ impl Joined<'_> {
         }
     }
 
-    /// Ends the peer's part.
+    /// Makes [`follow`](Self::follow) of the peer return.
     pub fn end(&self, task: &Task) {
         self.check(task);
         if let Some(end) = self.operations()[task.operation as usize].functions.end {
@@ -343,8 +343,8 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.fill)(task) }
     }
 
-    /// Returns the first byte that a task has not moved as it should, if there is one, at a PE that
-    /// issues, one that receives, or both.
+    /// Returns the first wrong byte of the buffers of a task at this PE, which issues, receives, or
+    /// both; `None` if all data was moved.
     pub fn verify(&self, task: &Task, issues: bool, receives: bool) -> Option<u64> {
         self.check(task);
         // SAFETY: all that a task says is in range.
@@ -365,8 +365,8 @@ impl Joined<'_> {
         readings
     }
 
-    /// Moves this thread to the CPU of an index among those that it may use, and says whether there
-    /// is one.
+    /// Binds this thread to the CPU with this index among the CPUs that it may use. Returns false if
+    /// there are fewer CPUs.
     pub fn bind(&self, index: u32) -> bool {
         // SAFETY: any index is allowed.
         unsafe { (self.routines.raw.bind)(index as i32) == 0 }

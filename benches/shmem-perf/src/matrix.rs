@@ -1,9 +1,9 @@
-//! Each PE with each other one: latency and bandwidth, on which a wrong NIC, NUMA node or cable
-//! stands out.
+//! Measures the latency and the bandwidth between every two PEs, so that a wrong NIC, NUMA node or
+//! cable stands out.
 //!
-//! One PE after the other measures with all others, which answer any PE: PEs meet once for
-//! each row, not for each pair. Only where PEs outnumber CPUs they meet for each pair, since those
-//! that waited for their turn would keep the pair from running.
+//! One PE after the other measures with all others. The others answer whichever PE asks, so one
+//! barrier for each row is enough. If PEs outnumber CPUs, there is a barrier before each pair: PEs
+//! that wait for their turn by polling would keep the pair from running.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use crate::world::BenchJob;
 
 const ROUND_TRIP: &str = "p round trip";
 const TRANSFER: &str = "put_nbi";
-/// Bytes of each transfer of which the bandwidth is measured, and transfers before each completion.
+/// Bytes of each transfer of a bandwidth, and transfers before each completion.
 const TRANSFER_BYTES: u64 = 64 * 1024;
 const WINDOW: u64 = 8;
-/// Samples of a pair: not fewer, so that a median says something, and not more.
+/// The limits of the number of samples of a pair; a median of fewer would mean little.
 const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
-/// Measures both matrices, within about `time`. Calls `done` after each row with the number of rows
-/// so far and in all. Collective.
+/// Measures both matrices in about `time`. Calls `done` after each row with the number of rows so far
+/// and the number of all. All PEs call it.
 pub fn matrices(
     world: &BenchJob<'_>,
     time: Duration,
@@ -78,15 +78,15 @@ pub fn matrices(
 struct Row<'a> {
     world: &'a BenchJob<'a>,
     task: Task,
-    /// About how long all of it may take.
+    /// About how long the whole row may take.
     time: Duration,
-    /// True if all PEs meet before each pair.
+    /// True if there is a barrier before each pair.
     meets: bool,
 }
 
 impl Row<'_> {
-    /// Returns the median nanoseconds of a sample from `from` to each PE, on that PE; on others
-    /// nothing that counts.
+    /// Measures from `from` to each other PE. Returns the median nanoseconds by target on `from`; the
+    /// result of the other PEs is not used.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
         let (library, me) = (&self.world.library, self.world.me);
         let start = Instant::now();

@@ -1,8 +1,8 @@
 //! Executes one point of the plan: which PE issues, which one answers, which ones wait, and which
 //! one decides the number of repetitions.
 //!
-//! If one PE issues, it decides alone, and the others answer it or wait in a barrier until it has
-//! finished. If several issue, PE 0 decides, and announces each batch to the others.
+//! If one PE issues, it decides alone how often to repeat; its peer answers and the other PEs wait in
+//! a barrier until it has finished. If several issue, PE 0 decides and announces each batch.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::world::BenchJob;
 pub struct Bench<'a> {
     world: &'a BenchJob<'a>,
     options: &'a PerfOptions,
-    /// The PE that issues and its peer.
+    /// Pairs, each the PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
     /// The wires of the first pair that are needed.
     wires: Wires,
@@ -31,7 +31,7 @@ pub type Wires = Vec<(Medium, Box<dyn BareWire>)>;
 /// Turns of computing that last long enough to be timed.
 const TURNS: u64 = 100_000;
 
-/// The role of this PE among two.
+/// The role of this PE in a pair.
 enum Role {
     Leads(u32),
     Follows(u32),
@@ -49,7 +49,7 @@ impl<'a> Bench<'a> {
         Self { world, options, pairs, wires }
     }
 
-    /// Makes ready for a subject. All PEs call it.
+    /// Makes the contexts and the team of a subject. All PEs call it.
     ///
     /// # Errors
     /// One sentence if the library refuses.
@@ -63,15 +63,15 @@ impl<'a> Bench<'a> {
     /// Measures one size for about `time`. All PEs call it and get the same result.
     pub fn point(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         match subject.call {
-            Callee::Init => self.init(),
-            Callee::Wire(medium, way) => self.over_wire(subject, medium, way, nbytes, time),
-            Callee::Library(_) => self.checked(subject, nbytes, time),
+            Callee::Init => self.measure_start(),
+            Callee::Wire(medium, way) => self.measure_wire(subject, medium, way, nbytes, time),
+            Callee::Library(_) => self.measure_operation(subject, nbytes, time),
         }
     }
 
     /// Measures an operation of the library. With `--validate`, all PEs end if it has not moved
     /// what it should.
-    fn checked(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
+    fn measure_operation(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.world.library;
         let part = match self.options.validate && !subject.is_floor {
             true => self.part(subject),
@@ -81,8 +81,8 @@ impl<'a> Bench<'a> {
             library.fill(&self.task(subject, nbytes, peer));
         }
         let point = match self.is_of_one(subject) {
-            true => self.by_one(subject, nbytes, time),
-            false => self.by_several(subject, nbytes, time),
+            true => self.measure_first_pair(subject, nbytes, time),
+            false => self.measure_all(subject, nbytes, time),
         };
         library.barrier();
         let wrong = part.and_then(|(peer, issues, receives)| {
@@ -108,7 +108,8 @@ impl<'a> Bench<'a> {
         is_one && !is_both && subject.measure != Measure::Collective
     }
 
-    /// Returns the peer of this PE, and if this PE issues and receives.
+    /// Returns the peer of this PE, whether this PE issues, and whether it receives; `None` if it
+    /// does neither.
     fn part(&self, subject: &Sweep) -> Option<(u32, bool, bool)> {
         let me = self.world.me;
         if subject.measure == Measure::Collective {
@@ -157,8 +158,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns the first pair alone.
-    fn by_one(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
+    /// Measures the first pair while all other PEs wait. The PE that issues decides.
+    fn measure_first_pair(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (from, to) = self.pairs[0];
         world.library.barrier();
@@ -208,8 +209,8 @@ impl<'a> Bench<'a> {
         repeat(task.nbytes, &limits, |batch| times(&task, batch), percent)
     }
 
-    /// Returns all pairs, both PEs of one pair, or a team.
-    fn by_several(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
+    /// Measures all pairs at once, both directions of one pair, or a team. PE 0 decides.
+    fn measure_all(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (mut point, mut members) = (None, MemberTimes::default());
         if world.me == 0 {
@@ -282,7 +283,8 @@ impl<'a> Bench<'a> {
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
-    /// Returns the nanoseconds of an operation, or of a window, from those of all that were active.
+    /// Returns the nanoseconds of one operation, or of one window, for each sample, from the times of
+    /// all PEs and threads that were active.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.world.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
@@ -307,7 +309,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn over_wire(
+    fn measure_wire(
         &mut self,
         subject: &Sweep,
         medium: Medium,
@@ -349,8 +351,8 @@ impl<'a> Bench<'a> {
         world.share(from, point.as_ref())
     }
 
-    /// Returns the slowest PE's start.
-    fn init(&self) -> Point {
+    /// Returns the time that the slowest PE took to join the job.
+    fn measure_start(&self) -> Point {
         let own = self.world.library.init_ns as u64;
         let all = self.world.gather_numbers(&[own]);
         let slowest = all.iter().flatten().copied().max().unwrap_or(own) as f64;
@@ -366,7 +368,7 @@ struct MemberTimes {
 }
 
 impl MemberTimes {
-    /// Adds the times of a batch at each PE. PEs that are no members have none.
+    /// Adds the times of a batch by PE; PEs that are not members have no times.
     fn add(&mut self, gathered: &[Vec<u64>], group: u64, overhead: f64) {
         self.sums.resize(gathered.len(), 0.0);
         self.n += gathered.first().map_or(0, Vec::len) as u64;
@@ -376,7 +378,7 @@ impl MemberTimes {
         }
     }
 
-    /// Returns the minimum, the mean and the maximum of their means.
+    /// Returns the minimum, the mean and the maximum over the members of each member's mean time.
     fn means(&self) -> Option<(f64, f64, f64)> {
         let means = self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64);
         let means: Vec<f64> = means.collect();
@@ -386,8 +388,8 @@ impl MemberTimes {
     }
 }
 
-/// Returns what is reported, from the nanoseconds of an operation or of the window of each that is
-/// active.
+/// Converts the nanoseconds of an operation, or of a window on each of `n_active` PEs, to the unit of
+/// the subject's measure.
 fn value(subject: &Sweep, nbytes: u64, n_active: u64, ns: f64) -> f64 {
     let threads = u64::from(subject.shape.threads);
     let operations = (u64::from(subject.shape.window) * n_active * threads) as f64;

@@ -2,10 +2,10 @@
 
 use crate::record::{Point, Series};
 
-/// A floor is no bound if it takes longer than what it bounds by more than noise.
+/// A floor is invalid if it takes longer than the operation that it bounds by more than this factor.
 const NOISE: f64 = 1.02;
 
-/// Returns what is drawn together: of one measure, routines of a kind.
+/// Returns the kind of a routine, by which charts are grouped.
 pub fn kind_of(operation: &str) -> &'static str {
     let routine = operation.trim_end_matches("_nbi");
     match routine {

@@ -1,5 +1,5 @@
-//! The plan of a run, in order: groups, each a table of subjects. All PEs make the same plan of the
-//! same flags.
+//! The plan of a run: groups in the order in which they are measured, each of which becomes a table.
+//! All PEs make the same plan from the same flags.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::options::{Pairs, PerfOptions, TargetActivity, TargetMemory, name};
 use crate::record::{Measure, Shape};
 use crate::wire::Direction;
 
-/// Tables have sizes as rows, or operations.
+/// The subjects of one table, whose rows are sizes or operations.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub title: String,
@@ -21,14 +21,14 @@ pub struct Group {
     pub subjects: Vec<Sweep>,
 }
 
-/// The subject of a call.
+/// The code that a measurement calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// An operation of the library's table, by its index.
     Library(usize),
     /// An exchange between two PEs without the library.
     Wire(Medium, Direction),
-    /// The start, which has been timed already.
+    /// The start of the job, which was timed when the PE joined.
     Init,
 }
 
@@ -46,15 +46,15 @@ pub struct Sweep {
     pub call: Callee,
     pub name: String,
     pub measure: Measure,
-    /// True if it bounds the library.
+    /// True if the machine does it without the library: a lower bound for the library's time.
     pub is_floor: bool,
-    /// Sizes, growing; 0 alone where there is none.
+    /// Sizes in ascending order; only 0 if the operation has no size.
     pub sizes: Vec<u64>,
-    /// Between whom.
+    /// The PEs, contexts and memory with which it is measured.
     pub shape: Shape,
 }
 
-/// The facts about the job.
+/// The facts about the job on which the plan depends.
 #[derive(Clone, Copy, Debug)]
 pub struct JobFacts {
     pub n_pes: u32,
@@ -62,11 +62,11 @@ pub struct JobFacts {
     pub shares_memory: bool,
     /// True if the pair is on one host.
     pub shares_host: bool,
-    /// True for each of [`Network::ALL`] that is also measured by itself.
+    /// For each network of [`Network::ALL`], true if it is also measured without the library.
     pub networks: [bool; Network::ALL.len()],
 }
 
-/// Operations that most programs use, by what is measured of them.
+/// The operations that are measured by default, by measure.
 fn usual(measure: Measure) -> &'static [&'static str] {
     match measure {
         Measure::Latency => &[
@@ -100,7 +100,7 @@ fn usual(measure: Measure) -> &'static [&'static str] {
 /// Returns the plan.
 ///
 /// # Errors
-/// One sentence if the flags name an operation that is none, or nothing is left to measure.
+/// One sentence if the flags name an unknown operation, or leave nothing to measure.
 pub fn plan(
     options: &PerfOptions,
     table: &[Operation],

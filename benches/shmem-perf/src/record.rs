@@ -193,8 +193,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Returns the time of the same work, up to a factor. Of overlap it is a transfer and as long a
-    /// computation together.
+    /// Converts a figure to a time that is proportional to that of the same work. For overlap it is
+    /// the time of a transfer beside a computation of the same length, in percent of the transfer.
     pub fn cost(self, value: f64) -> f64 {
         match self {
             Self::Latency | Self::Collective | Self::Event => value,
@@ -212,12 +212,12 @@ pub struct Series {
     /// The operation: the name of the routine without `shmem_`, such as `put`, or of a floor, such
     /// as `memcpy`.
     pub operation: String,
-    /// Not a routine of the library, but what bounds it: plain loads and stores, `memcpy`, a
-    /// socket.
+    /// True if this is not a routine of the library but a lower bound for one: plain loads and
+    /// stores, `memcpy`, a socket.
     pub is_floor: bool,
-    /// The shape of the measurement, where that is not the default.
+    /// The PEs, contexts, threads and memory with which it was measured.
     pub shape: Shape,
-    /// By size, growing.
+    /// In ascending order of size.
     pub points: Vec<Point>,
 }
 
@@ -229,7 +229,7 @@ impl Series {
     }
 }
 
-/// Between whom and by what an operation was measured.
+/// The PEs, contexts, threads and memory with which an operation was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// PEs that took part.

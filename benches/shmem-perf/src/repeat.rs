@@ -1,8 +1,8 @@
-//! Repeats a measurement until the interval of confidence of its median is narrow, its time is up,
-//! or it was repeated as often as wanted.
+//! Repeats a measurement until the confidence interval of its median is narrow, its time is up, or
+//! the requested number of repetitions is reached.
 //!
-//! The PE that issues calls it, or PE 0 for several. It does not depend on which other PEs take
-//! part.
+//! The PE that issues calls [`repeat`]; if several PEs issue, PE 0 does. How the other PEs take part
+//! is up to the caller's functions.
 
 use std::time::{Duration, Instant};
 
@@ -14,44 +14,45 @@ use crate::statistics::{SampleSet, median};
 /// The minimum duration of a sample, in readings of the clock; shorter operations are timed in
 /// groups.
 const READINGS: f64 = 20.0;
-/// Operations that are timed together at most.
+/// The maximum number of operations that are timed together.
 const LARGEST_GROUP: u64 = 1 << 20;
-/// Samples of one call at most, of all threads of a PE.
+/// The maximum number of samples of one call, of all threads of a PE together.
 pub const MOST_SAMPLES: u64 = 8192;
-/// Batches into which the time that is left, or the number of samples, is divided.
+/// The number of batches into which the time, or the number of samples, is divided.
 const BATCHES: u32 = 32;
 
-/// Then caches, connections and the CPU's frequency are as they will be.
+/// The maximum time of the warm-up: after it, caches, connections and the CPU's frequency no longer
+/// change.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 
 /// The limits of a measurement.
 pub struct RepeatLimits {
-    /// Until when.
+    /// The time for the whole measurement.
     pub time: Duration,
-    /// Nanoseconds of a reading of the clock.
+    /// Nanoseconds that reading the clock takes.
     pub clock_ns: f64,
     /// True if operations may be timed in groups.
     pub groups: bool,
     pub most_samples: u64,
-    /// Operations of the warm-up, where it is not a part of the time.
+    /// The number of operations of the warm-up, if `--warm-up` gives it.
     pub warm_up: Option<u64>,
-    /// Operations, where neither time nor interval bounds it.
+    /// The number of operations, if `--iterations` gives it; then time and interval do not matter.
     pub iterations: Option<u64>,
-    /// True if each value is kept.
+    /// True if the point keeps each value.
     pub keeps_samples: bool,
 }
 
-/// One call: samples, each of a group of operations.
+/// The work of one call: `samples` times, each of `group` operations.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Batch {
     pub samples: u64,
     pub group: u64,
-    /// True if it does not count.
+    /// True if its times are not counted.
     pub warms_up: bool,
 }
 
-/// Repeats. `times` runs a batch and returns the nanoseconds of one operation for each sample that
-/// it counts; `value` turns these into what is reported.
+/// Measures one point. `times` runs a batch and returns the nanoseconds of one operation for each
+/// sample; `value` converts them to the unit that is reported.
 pub fn repeat(
     nbytes: u64,
     limits: &RepeatLimits,

@@ -21,15 +21,15 @@ use crate::{compare, compile, machine, matrix, report, rushmem, text};
 /// The exit statuses of a run whose record could not be written, and of wrong flags.
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
-/// However long others took, each size has at least its share of the time divided by this.
+/// A size gets at least its share of the time divided by this, however long earlier sizes took.
 const LEAST_SHARE: u32 = 4;
 /// The largest transfers of a matrix, and lines for all threads.
 const LEAST_BYTES: u64 = 64 * 1024;
 
-/// Takes its arguments, and gives the exit status.
+/// A subcommand: it takes the arguments after its name and returns the exit status.
 type Subcommand = fn(&[String]) -> Result<u8, String>;
 
-/// The call of the program.
+/// How the program was called.
 struct Invocation<'a> {
     arguments: &'a [String],
     start: Instant,
@@ -37,7 +37,7 @@ struct Invocation<'a> {
     variables: Vec<SettingInfo>,
 }
 
-/// Returns the program. Subcommands and `--help` are no part of a job.
+/// Runs the program and returns its exit status. Subcommands and `--help` do not join a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     if man_pages::printed(PerfOptions::command) {
         return 0;
@@ -125,11 +125,11 @@ struct Measurement<'a> {
     record: Record,
     output: Option<RecordFile>,
     samples: Option<RecordFile>,
-    /// Why the record could not be written last time.
+    /// The error of the last attempt to write the record.
     unwritten: Option<String>,
-    /// Why values could not be written.
+    /// The error of the attempt to write single values.
     unwritten_samples: Option<String>,
-    /// Why a table could not be printed.
+    /// The error of the attempt to print a table.
     unprinted: Option<String>,
     bar: Bar,
 }

@@ -1,6 +1,4 @@
 //! Statistics: quantiles, percentiles, the confidence interval of the median, a histogram.
-//!
-//! It does not depend on what the values are.
 
 use hdrhistogram::Histogram;
 
@@ -12,9 +10,10 @@ const SCALE: f64 = 1000.0;
 const BAR: f64 = 1.02;
 /// An interval is narrow if it is at most this part of the median.
 const NARROW: f64 = 0.02;
-/// Fewer medians say too little of how much they vary.
+/// The minimum number of medians that show how much they vary.
 const FEWEST_BATCHES: usize = 16;
-/// Fewer values hold their median between the minimum and the maximum with less than 95 %.
+/// The minimum number of values whose minimum and maximum enclose the median of their distribution
+/// with a probability of 95 %.
 const FEWEST_OF_INTERVAL: usize = 6;
 /// The minimum numbers of values for the percentiles 99 and 99.9.
 pub const FEWEST_OF_P99: u64 = 100;
@@ -30,7 +29,7 @@ pub(crate) struct SampleSet {
 }
 
 impl SampleSet {
-    /// Nothing.
+    /// Creates an empty set.
     pub fn new() -> Self {
         let histogram = Histogram::new(3).expect("three digits are possible");
         Self { histogram, sum: 0.0, min: f64::INFINITY, max: 0.0, medians: Vec::new() }
@@ -61,7 +60,7 @@ impl SampleSet {
         self.histogram.len()
     }
 
-    /// Returns all of it. Something must have been seen.
+    /// Returns the summary of the values, of which there must be one.
     pub fn summary(&self, ended: Ended) -> Summary {
         // The median is of the same values as its interval, the medians of the batches: that of all
         // values may lie outside, where batches differ, and the histogram rounds it up.
@@ -85,7 +84,7 @@ impl SampleSet {
         }
     }
 
-    /// Returns how often each value was seen, near ones together.
+    /// Returns each value with the number of times that it occurred; values within 2 % are one.
     pub fn histogram(&self) -> Vec<(f64, u64)> {
         let mut bars: Vec<(f64, u64)> = Vec::new();
         for step in self.histogram.iter_recorded() {

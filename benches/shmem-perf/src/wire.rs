@@ -1,19 +1,20 @@
 //! Measures exchanges of two PEs without the library under test: the floors of a library whose PEs
 //! share no memory.
 //!
-//! One leads and the other one follows until it is ended.
+//! One PE leads: it transfers and takes the times. The other one follows: it answers until the leader
+//! ends the measurement.
 
 use std::io;
 
-/// Two PEs that are connected.
+/// The connection of one PE to the other one.
 pub trait BareWire {
-    /// Returns the nanoseconds of each of `samples` times `group` windows.
+    /// Transfers `samples` times `group` windows. Returns the nanoseconds of each sample.
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>>;
 
-    /// Ends what the other PE follows.
+    /// Makes `follow` of the other PE return.
     fn end(&mut self, exchange: Exchange) -> io::Result<()>;
 
-    /// Does its part until it is ended.
+    /// Answers the leader until it calls `end`.
     fn follow(&mut self, exchange: Exchange) -> io::Result<()>;
 }
 
@@ -23,11 +24,11 @@ pub struct Exchange {
     pub nbytes: u64,
     /// Transfers before each completion.
     pub window: u64,
-    /// Which way they go.
+    /// The PE that issues the transfers, and how the other one answers.
     pub way: Direction,
 }
 
-/// Ways of transfers.
+/// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Messages of the leader, which the other PE answers by one byte.

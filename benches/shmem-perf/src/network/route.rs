@@ -20,33 +20,35 @@ pub struct Contact {
     pub key: Vec<u8>,
 }
 
-/// The way to the memory of the other PE.
+/// A connection by a network to the memory of the other PE.
 pub trait NetworkRoute {
     /// Returns what the other PE needs to connect.
     fn contact(&self) -> Result<Contact, String>;
     fn connect(&mut self, contact: &Contact) -> Result<(), String>;
-    /// Starts to write `nbytes` of its own bytes from offset `from` to offset `to` at the other PE.
+    /// Starts to write `nbytes` bytes from offset `from` of this PE's memory to offset `to` of the
+    /// other PE's.
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
-    /// Starts to read `nbytes` bytes from offset `from` at the other PE to its own offset `to`.
+    /// Starts to read `nbytes` bytes from offset `from` of the other PE's memory to offset `to` of
+    /// this PE's.
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
     /// Waits until all started operations are complete, also at the other PE.
     fn complete(&mut self) -> Result<(), String>;
-    /// Lets the network work, and others run if it has nothing to do and this PE shall not spin.
+    /// Polls the network. If there was nothing to do and PEs are not to spin, yields the CPU.
     fn progress(&mut self) -> Result<(), String>;
-    /// Returns what it goes over, in words.
+    /// Returns the transports and devices that it uses, in words.
     fn path(&self) -> String;
 }
 
-/// Memory that the other PE writes and reads: the word that ends a point, the one that it is
-/// written from, the target, the source.
+/// Symmetric memory that both PEs write and read: the word that ends a measurement, the word whose
+/// value is written there, the target, and the source.
 #[derive(Clone, Copy)]
 pub struct TransferMemory {
     words: &'static [AtomicU64],
 }
 
-/// Offset of the word that ends a point.
+/// Offset of the word that ends a measurement when the leader writes it.
 pub const END: usize = 0;
-/// Offset of the word that it is written from.
+/// Offset of the word whose value the leader writes there.
 pub const END_SOURCE: usize = 64;
 /// Offset of the target.
 pub const TARGET: usize = 4096;
@@ -100,7 +102,7 @@ impl Preference {
         Self { port, names: names.map(str::to_owned).collect(), is_one_host }
     }
 
-    /// Returns the place of a device among those of one provider; the lowest is taken.
+    /// Returns the rank of a device among those of one provider; the one with the lowest is used.
     pub fn rank(&self, device: &str) -> (bool, bool) {
         let is_near = self.names.iter().any(|name| name == device);
         (self.is_one_host && device != "lo", !is_near)

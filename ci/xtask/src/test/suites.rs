@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use task_support::process;
@@ -22,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(3 * 3600);
 
 /// Programs that run at the same time: most tests wait more than they compute.
 const AT_ONCE: usize = 2;
+
+/// The number of programs whose times are printed.
+const SHOWN: usize = 10;
 
 /// All programs of tests of a workspace, built at the first use.
 #[derive(Default)]
@@ -76,14 +79,18 @@ impl Run {
         self
     }
 
-    /// Runs all of them, several at once.
+    /// Runs all of them, several at once, and prints which took the longest.
     pub fn run(self) -> Result<StepOutcome> {
         let programs = Mutex::new(self.programs.into_iter());
         let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let lane = || {
             let (mut tally, mut failed) = (TestTally::default(), Vec::new());
+            let mut times = Vec::new();
             while let Some((name, mut command)) = next() {
-                match tools::tally(&mut command) {
+                let start = Instant::now();
+                let ended = tools::tally(&mut command);
+                times.push((start.elapsed(), name.clone()));
+                match ended {
                     Ok(more) => tally += more,
                     Err(error) => {
                         println!("{error:#}");
@@ -91,17 +98,23 @@ impl Run {
                     }
                 }
             }
-            (tally, failed)
+            (tally, failed, times)
         };
         let (mut tally, mut failed) = (TestTally::default(), Vec::new());
+        let mut times = Vec::new();
         thread::scope(|scope| {
             let lanes: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(lane)).collect();
             for lane in lanes {
-                let (more, others) = lane.join().expect("a lane does not panic");
+                let (more, others, more_times) = lane.join().expect("a lane does not panic");
                 tally += more;
                 failed.extend(others);
+                times.extend(more_times);
             }
         });
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        for (time, name) in times.iter().take(SHOWN) {
+            println!("{:8.1} s  {name}", time.as_secs_f64());
+        }
         if !failed.is_empty() {
             bail!("{} failed", failed.join(", "));
         }

@@ -26,6 +26,10 @@ pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
 /// programs it starts are jobs of their own.
 pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 
+/// The setting of the time that another host may be silent before the job has ended; `oshrun` and the
+/// PEs share it.
+pub const HOST_LIMIT: &str = "SHMEM_HOST_LIMIT";
+
 /// The setting that chooses a [`crate::Protocol`].
 pub const BOOTSTRAP: &str = "SHMEM_BOOTSTRAP";
 

@@ -5,18 +5,12 @@
 //! PE, which alone exchanges with the other nodes, and a job on one node uses the manager only for
 //! its first fences.
 
-mod abort_message;
-mod chunks;
-mod descriptors;
 mod manager;
 mod mpi;
 mod node_key;
-mod node_links;
-mod notice;
 mod pmi;
 mod pmix;
 mod rendezvous;
-mod time_left;
 mod watch;
 mod wire;
 
@@ -32,16 +26,15 @@ use crate::inherited;
 use crate::nodes::NodeMap;
 use crate::proto::Receivers;
 use crate::records::Records;
+use crate::time_limit;
 pub(crate) use manager::{Ender, Manager};
 use mpi::Mpi;
 use node_key::NodeKey;
-use node_links::NodeLinks;
-use notice::Notice;
 use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
-use rendezvous::{NodeConnections, Rendezvous};
-use watch::LivenessConnections;
+use rendezvous::{NodeConnections, NodeLinks, Rendezvous};
 pub(crate) use watch::without_signals;
+use watch::{LivenessConnections, Notice};
 use wire::Dialect;
 
 /// One PE's membership.
@@ -65,7 +58,7 @@ pub(crate) fn manager(
     opens_libraries: bool,
 ) -> Result<Option<Box<dyn Manager>>, Error> {
     let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
-    let limit = time_left::ANSWER;
+    let limit = time_limit::ANSWER;
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match route {
         JoinRoute::Alone | JoinRoute::Meeting(_) => Ok(None),
@@ -114,7 +107,7 @@ pub fn is_open_mpi_shut_out() -> bool {
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut connected = Err(ErrorKind::AddrNotAvailable.into());
     for address in address.to_socket_addrs()? {
-        connected = TcpStream::connect_timeout(&address, time_left::ANSWER);
+        connected = TcpStream::connect_timeout(&address, time_limit::ANSWER);
         if connected.is_ok() {
             break;
         }
@@ -126,7 +119,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
 fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
     let cause = match error {
         Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
-            format!("no answer within {} s", time_left::ANSWER.as_secs())
+            format!("no answer within {} s", time_limit::ANSWER.as_secs())
         }
         Error::ManagerLost(cause) => cause.to_string(),
         Error::ManagerSilent { request, limit, .. } => {
@@ -154,9 +147,9 @@ impl Managed {
         mut manager: Box<dyn Manager>,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<Managed, Error> {
-        let notice = Notice::after(time_left::ANSWER, manager.pe(), manager.n_pes());
+        let notice = Notice::after(time_limit::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
-        let rendezvous = Rendezvous::open(key, manager.pe(), time_left::ANSWER)?;
+        let rendezvous = Rendezvous::open(key, manager.pe(), time_limit::ANSWER)?;
         manager.fence()?;
         rushmem_log::trace!("all processes of the job have come");
         drop(notice);

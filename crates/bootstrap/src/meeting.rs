@@ -14,9 +14,7 @@ mod addresses;
 mod attendance;
 mod gathering;
 mod handshake;
-mod id;
 mod member;
-mod socket;
 mod variables;
 
 use std::io;
@@ -26,12 +24,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::Error;
 
-use attendance::Speaker;
 pub use attendance::{
-    Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingLimits, MeetingPlace,
+    Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingLimits, MeetingPlace, UniqueId,
 };
+use attendance::{SECRET, Speaker};
 use gathering::Gathering;
-pub use id::UniqueId;
 use member::Member;
 pub(crate) use variables::attendance as attendance_by_variables;
 pub use variables::{GivenVariable, NamedJob, given, lone_variables};
@@ -53,7 +50,7 @@ pub(crate) fn is_attended() -> bool {
 /// # Errors
 /// When the process has no address, no descriptor or no thread for it.
 pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
-    let mut secret = [0; id::SECRET];
+    let mut secret = [0; SECRET];
     getrandom::fill(&mut secret)
         .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
     let listeners = addresses::own()?.into_iter().map(|ip| TcpListener::bind((ip, 0)));

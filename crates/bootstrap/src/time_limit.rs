@@ -1,12 +1,31 @@
-//! Limits of time as users write them, in variables and in options of `oshrun`.
+//! Limits of time: as users write them in variables and in options of `oshrun`, and the time that is
+//! left for one step of a protocol.
+//!
+//! Only time in which this process could run counts for a step, so a job that was suspended, or that
+//! shares its processors with many others, does not fail for that reason.
 
-use std::time::Duration;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
 
 /// Which texts are limits.
 pub const EXPECTED: &str = "a time above 0 such as 30s or 5m";
 
 /// A longer limit counts as this one, 30 years, so that sums with it do not overflow.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);
+
+/// The default of [`env::HOST_LIMIT`](crate::env::HOST_LIMIT).
+pub const DEFAULT_HOST_LIMIT: &str = "10s";
+
+/// The time for which another PE of the node or the process manager may take for one step.
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+
+/// Longest single wait. A longer one, of a process that was stopped, counts as this.
+pub(crate) const SLICE: Duration = Duration::from_millis(250);
 
 /// Reads a number of seconds, minutes (`m`) or hours (`h`), of seconds without a unit; `None` where
 /// it is not [`EXPECTED`].
@@ -21,9 +40,55 @@ pub fn parse(text: &str) -> Option<Duration> {
     (!limit.is_zero()).then_some(limit.min(LONGEST))
 }
 
+/// The time left for one step.
+#[derive(Debug)]
+pub(crate) struct TimeLeft {
+    left: Duration,
+}
+
+impl TimeLeft {
+    pub(crate) fn new(whole: Duration) -> TimeLeft {
+        TimeLeft { left: whole }
+    }
+
+    /// Calls `wait` with the longest time that it may take; `None` when no time is left.
+    pub(crate) fn spend<T>(&mut self, wait: impl FnOnce(Duration) -> T) -> Option<T> {
+        let slice = self.left.min(SLICE);
+        if slice.is_zero() {
+            return None;
+        }
+        let start = Instant::now();
+        let value = wait(slice);
+        self.left -= start.elapsed().min(slice);
+        Some(value)
+    }
+
+    /// Waits until `fd` can be read or has ended.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] when the time is over, and those of poll.
+    pub(crate) fn readable(&mut self, fd: impl AsFd) -> io::Result<()> {
+        while !self.spend(|slice| is_readable(&fd, slice)).ok_or(ErrorKind::TimedOut)?? {}
+        Ok(())
+    }
+}
+
+/// Waits for at most `wait`, which is short, until `fd` can be read or has ended; returns whether
+/// it can or has.
+pub(crate) fn is_readable(fd: impl AsFd, wait: Duration) -> io::Result<bool> {
+    let wait = Timespec::try_from(wait).expect("a slice is short");
+    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&wait)) {
+        Ok(n) => Ok(n > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn limits_have_units() {
@@ -32,5 +97,23 @@ mod tests {
         }
         assert_eq!(parse("1e15h"), Some(LONGEST));
         assert!(["0", "-1s", "s", "soon", "nan", ""].into_iter().all(|text| parse(text).is_none()));
+    }
+
+    #[test]
+    fn a_step_that_takes_too_long_is_over() {
+        let (read, mut write) = UnixStream::pair().expect("a pair");
+        let mut limit = TimeLeft::new(Duration::from_millis(30));
+        let error = limit.readable(&read).expect_err("nothing was written");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        write.write_all(b"late").expect("room");
+        assert!(limit.spend(|_| ()).is_none(), "no time is left");
+        TimeLeft::new(ANSWER).readable(&read).expect("it can be read");
+    }
+
+    #[test]
+    fn time_without_a_processor_does_not_count() {
+        let mut limit = TimeLeft::new(2 * SLICE);
+        limit.spend(|slice| std::thread::sleep(4 * slice)).expect("time is left");
+        limit.spend(|_| ()).expect("half of the time is left");
     }
 }

@@ -5,7 +5,7 @@
 //! given.
 
 use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits, UniqueId};
-use rushmem_bootstrap::{Protocol, env, host_limit, time_limit};
+use rushmem_bootstrap::{Protocol, env, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
@@ -206,7 +206,7 @@ settings! {
         "how long the PEs of a job without a launcher (SHMEM_JOB, or a unique id) wait for those that have not come";
         |value| time_limit::parse(value?), time_limit::EXPECTED;
     /// The time that another host may be silent before the job has ended everywhere.
-    host_limit: Duration = host_limit::VARIABLE, &[], Some(host_limit::DEFAULT);
+    host_limit: Duration = env::HOST_LIMIT, &[], Some(time_limit::DEFAULT_HOST_LIMIT);
         "how long another host may be silent before the job has ended everywhere";
         |value| time_limit::parse(value?), time_limit::EXPECTED;
     /// The time that a call may wait before the first PE of its node explains why; `None` for any

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
-use rushmem_bootstrap::{env, host_limit, time_limit};
+use rushmem_bootstrap::{env, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
 use self::foreign::ForeignOptions;
@@ -267,14 +267,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }
     // PEs get the same limit.
     let limit = options.host_limit.map(|limit| limit.as_secs_f64().to_string());
-    let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
+    let limit = limit.map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
     let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
     let given = options.foreign.exported().into_iter().chain(options.export.iter().cloned());
     let given = given.map(assignment);
     options.exported = limit.into_iter().chain(explained).chain(given).collect::<Result<_, _>>()?;
     options.silence = match options.host_limit {
         Some(limit) => limit,
-        None => default_host_limit(std::env::var_os(host_limit::VARIABLE))?,
+        None => default_host_limit(std::env::var_os(env::HOST_LIMIT))?,
     };
     Ok(Some(options))
 }
@@ -377,11 +377,11 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// Returns the limit from the environment, or the default.
 fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
-    let text = set.unwrap_or_else(|| host_limit::DEFAULT.into());
+    let text = set.unwrap_or_else(|| time_limit::DEFAULT_HOST_LIMIT.into());
     let text = text.to_string_lossy();
     time_limit::parse(&text).ok_or_else(|| {
         let value = if text.is_empty() { "empty" } else { &text };
-        let (name, expected) = (host_limit::VARIABLE, time_limit::EXPECTED);
+        let (name, expected) = (env::HOST_LIMIT, time_limit::EXPECTED);
         // Cause: a variable has a value that it may not have. Remedy: set one that it may have.
         StartFailure::usage(format!("{name} is {value}, but it must be {expected}"))
     })

@@ -12,12 +12,11 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::chunks;
 use super::manager::{Ender, Manager};
 use super::mpi::{self, Mpi};
-use super::time_left::TimeLeft;
 use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
+use crate::time_limit::TimeLeft;
 
 /// Longest value that PMI-2 takes, which has no way to ask.
 const PMI_2_VALUE: usize = 1024;
@@ -312,7 +311,7 @@ impl Manager for Pmi {
 
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
         let job = self.job.clone();
-        for (index, text) in chunks::split(value, self.longest).iter().enumerate() {
+        for (index, text) in wire::split(value, self.longest).iter().enumerate() {
             let key = part(key, index);
             match self.sender.dialect() {
                 Dialect::One => {
@@ -346,7 +345,7 @@ impl Manager for Pmi {
     }
 
     fn get(&mut self, _from: u32, key: &str) -> Result<Vec<u8>, Error> {
-        chunks::join(|index| self.text(&part(key, index)))?
+        wire::join(|index| self.text(&part(key, index)))?
             .ok_or(Error::Unexpected("a value that nobody put"))
     }
 

@@ -21,9 +21,9 @@ use pmix_sys::{
 };
 
 use super::manager::{Ender, Manager};
-use super::time_left::TimeLeft;
 use super::watch::{end_without_manager, without_signals};
 use crate::error::Error;
+use crate::time_limit::TimeLeft;
 
 /// Returns the open library; never closed, since it runs threads of its own.
 fn library() -> Result<&'static Library, Error> {

@@ -25,15 +25,16 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::process::Pid;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::descriptors;
 use super::node_key::{NodeKey, PROOF};
-use super::node_links::NodeLinks;
-use super::time_left::{self, SLICE, TimeLeft};
 use super::watch::LivenessConnection;
 use crate::error::Error;
 use crate::link::Link;
-use crate::peer_process::PeerProcess;
+use crate::records::Records;
+use crate::time_limit::{self, SLICE, TimeLeft};
+use crate::unix_socket::{self, PeerProcess};
 
 /// Bytes of a greeting.
 const HANDSHAKE: usize = 4 + 4 + PROOF;
@@ -177,7 +178,7 @@ impl Rendezvous {
         joined: &mut BTreeMap<u32, JoinedPe>,
     ) -> Result<(), Error> {
         // A stream, a liveness connection and a file of each.
-        descriptors::make_room(3 * awaited.len());
+        unix_socket::make_room(3 * awaited.len());
         let mut limit = TimeLeft::new(self.limit);
         let mut looked = Instant::now();
         while let Some(&pe) = awaited.first() {
@@ -205,7 +206,7 @@ impl Rendezvous {
 
     /// Waits for at most `wait` for a datagram; returns the PE that has sent it if it is a hello.
     fn next_hello(&self, wait: Duration) -> io::Result<Option<(u32, JoinedPe)>> {
-        if !time_left::is_readable(&self.socket, wait)? {
+        if !time_limit::is_readable(&self.socket, wait)? {
             return Ok(None);
         }
         let mut bytes = [0; HANDSHAKE];
@@ -215,7 +216,7 @@ impl Rendezvous {
             rustix::net::recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             return Ok(None);
         };
-        let mut fds = descriptors::receive(&self.socket, &mut bytes)?.into_iter();
+        let mut fds = unix_socket::receive(&self.socket, &mut bytes)?.into_iter();
         // The kernel drops those for which there is no room.
         let mut next = || fds.next().ok_or(Errno::MFILE);
         let stream: UnixStream = next()?.into();
@@ -241,8 +242,8 @@ impl Rendezvous {
         let send = || {
             let (ours, theirs) = UnixStream::pair()?;
             let mut limit = TimeLeft::new(self.limit);
-            descriptors::send(stream, &answer, &[memory, theirs.as_fd()], &mut limit)?;
-            descriptors::send_files(stream, files, &mut limit)?;
+            unix_socket::send(stream, &answer, &[memory, theirs.as_fd()], &mut limit)?;
+            unix_socket::send_files(stream, files, &mut limit)?;
             Ok(ours)
         };
         send().map_err(|cause: io::Error| match cause.kind() {
@@ -277,11 +278,11 @@ impl Rendezvous {
         let fds: Vec<_> = std::iter::once(theirs.as_fd()).chain(file).collect();
         let hello = Handshake { pe: self.pe, n_files: u32::from(file.is_some()) };
         // The probe is connected to the first PE, which it has found last.
-        descriptors::send(&self.probe, &hello.encode(&self.key, first), &fds, &mut limit)?;
+        unix_socket::send(&self.probe, &hello.encode(&self.key, first), &fds, &mut limit)?;
         drop(theirs);
         limit.readable(&stream)?;
         let mut bytes = [0; HANDSHAKE];
-        let fds = descriptors::receive(&stream, &mut bytes)?;
+        let fds = unix_socket::receive(&stream, &mut bytes)?;
         let answer = Handshake::decode(&bytes, &self.key, self.pe).filter(|by| by.pe == first);
         let answer =
             answer.ok_or_else(|| io::Error::other("it does not know the secret of this job"))?;
@@ -290,8 +291,8 @@ impl Rendezvous {
         let liveness = UnixStream::from(liveness);
         let PeerProcess { pid, .. } = maker_of_this_user(&liveness)
             .ok_or_else(|| io::Error::other("it is a process of another user"))?;
-        descriptors::make_room(answer.n_files as usize);
-        let files = descriptors::receive_files(&stream, answer.n_files as usize)?;
+        unix_socket::make_room(answer.n_files as usize);
+        let files = unix_socket::receive_files(&stream, answer.n_files as usize)?;
         let liveness = vec![LivenessConnection { pe: first, pid, stream: Arc::new(liveness) }];
         let peers = NodeLinks::Other { first, link: Link::new(stream) };
         Ok(NodeConnections { peers, liveness, memory: Some(memory), files })
@@ -311,6 +312,72 @@ impl Rendezvous {
     /// Returns the error of a PE that has waited for all of `limit`.
     fn silent(&self, limit: Duration, other: u32, what: &'static str) -> Error {
         Error::SilentNodePeer { pe: self.pe, limit, other, what }
+    }
+}
+
+/// The connections of this PE to others of its node.
+#[derive(Debug)]
+pub(super) enum NodeLinks {
+    /// The links of the node's first PE to all others, in their order.
+    First { pe: u32, others: Vec<(u32, Link)> },
+    /// The link of another PE to the first.
+    Other { first: u32, link: Link },
+}
+
+impl NodeLinks {
+    /// Returns the PEs of the node in ascending order, if this is the first of them.
+    pub(super) fn node_pes(&self) -> Option<Vec<u32>> {
+        match self {
+            NodeLinks::First { pe, others } => {
+                Some(std::iter::once(*pe).chain(others.iter().map(|(pe, _)| *pe)).collect())
+            }
+            NodeLinks::Other { .. } => None,
+        }
+    }
+
+    /// Gathers the parts of all PEs, in their order, at the first PE. The others get `None`.
+    pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
+        match self {
+            NodeLinks::First { others, .. } => {
+                let mut parts = vec![part.to_vec()];
+                for (pe, link) in others {
+                    parts.push(link.receive().map_err(|error| of_node_peer(*pe, error))?);
+                }
+                Ok(Some(parts.into_iter().collect()))
+            }
+            NodeLinks::Other { first, link } => {
+                link.send(&part).map_err(|error| of_node_peer(*first, error))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends the value of the first PE to all PEs. `value` is `Some` there and `None` elsewhere.
+    pub(super) fn broadcast<T: Serialize + DeserializeOwned>(
+        &mut self,
+        value: Option<T>,
+    ) -> Result<T, Error> {
+        match (self, value) {
+            (NodeLinks::First { others, .. }, Some(value)) => {
+                for (pe, link) in others {
+                    link.send(&value).map_err(|error| of_node_peer(*pe, error))?;
+                }
+                Ok(value)
+            }
+            (NodeLinks::Other { first, link }, None) => {
+                link.receive().map_err(|error| of_node_peer(*first, error))
+            }
+            _ => Err(Error::Unexpected("a message of another PE of the node")),
+        }
+    }
+}
+
+/// Returns the error of a connection, said of a PE instead of oshrun.
+fn of_node_peer(pe: u32, error: Error) -> Error {
+    match error {
+        Error::Lost(cause) => Error::NodePeer { pe, cause },
+        Error::Frame(cause) => Error::NodePeer { pe, cause: io::Error::other(cause) },
+        other => other,
     }
 }
 

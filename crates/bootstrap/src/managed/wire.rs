@@ -1,4 +1,5 @@
-//! The wire format of PMI: requests to a process manager and its replies, as bytes.
+//! The wire format of PMI: requests to a process manager and its replies, as bytes, and
+//! values as texts of limited length.
 //!
 //! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2
 //! bodies after a length of six digits. Both are read as pairs of key and value, since managers
@@ -6,11 +7,16 @@
 
 use std::fmt;
 
+use crate::base64;
+
 /// Largest reply that is read.
 const LIMIT: usize = 64 * 1024;
 
 /// Digits of PMI-2's length.
 const LENGTH: usize = 6;
+
+/// The separator between the number of texts and the data in the first one.
+const MARK: char = '.';
 
 /// Which of the two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,5 +151,141 @@ fn of_body(body: &str) -> PmiMessage {
     PmiMessage(pairs)
 }
 
+/// Texts of at most `limit` characters that hold `bytes`; at least one. The first says how many
+/// there are.
+///
+/// # Panics
+/// When `limit` is below 16.
+pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
+    assert!(limit >= 16, "a manager's values have room for more than {limit} characters");
+    let text = base64::encode(bytes);
+    // Room for the number, which has at most as many digits as the length of the whole.
+    let data = limit - text.len().to_string().len().min(limit - 2) - 1;
+    let parts: Vec<&str> = text
+        .as_bytes()
+        .chunks(data)
+        .map(|part| std::str::from_utf8(part).expect("ASCII"))
+        .collect();
+    let first = format!("{}{MARK}{}", parts.len().max(1), parts.first().unwrap_or(&""));
+    std::iter::once(first).chain(parts.iter().skip(1).map(|part| (*part).to_owned())).collect()
+}
+
+/// Returns the bytes that [`split`] was given; `part(i)` is the `i`-th text. `None` when the texts
+/// hold none.
+///
+/// # Errors
+/// Those of `part`.
+pub(crate) fn join<E>(
+    mut part: impl FnMut(usize) -> Result<String, E>,
+) -> Result<Option<Vec<u8>>, E> {
+    let first = part(0)?;
+    let Some((count, data)) = first.split_once(MARK) else { return Ok(None) };
+    let Ok(count) = count.parse::<usize>() else { return Ok(None) };
+    let mut text = data.to_owned();
+    for index in 1..count {
+        text += &part(index)?;
+    }
+    Ok(base64::decode(&text))
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::convert::Infallible;
+
+    fn all(
+        decoder: &mut PmiDecoder,
+        stream: &[u8],
+        slice: usize,
+    ) -> Result<Vec<PmiMessage>, Malformed> {
+        let mut messages = Vec::new();
+        for slice in stream.chunks(slice) {
+            decoder.push(slice);
+            while let Some(message) = decoder.take()? {
+                messages.push(message);
+            }
+        }
+        Ok(messages)
+    }
+
+    #[test]
+    fn managers_may_order_pairs_as_they_like() {
+        let hydra = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
+        let slurm = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
+        for line in [hydra, slurm] {
+            let mut decoder = PmiDecoder::new(Dialect::One);
+            let messages = all(&mut decoder, line.as_bytes(), 7).expect("a reply");
+            let [message] = &messages[..] else { panic!("{messages:?}") };
+            assert_eq!((message.command(), message.value("rc")), ("response_to_init", Some("0")));
+            assert_eq!(message.value("pmi_version"), Some("1"));
+            assert_eq!(message.value("msg"), None);
+        }
+    }
+
+    #[test]
+    fn a_session_of_pmi_2_opens_with_a_line() {
+        let mut decoder = PmiDecoder::new(Dialect::One);
+        decoder.push(b"cmd=response_to_init pmi_version=2 rc=0\n    22cmd=fullinit-respo");
+        assert_eq!(decoder.take().expect("a line").expect("whole").command(), "response_to_init");
+        decoder.switch(Dialect::Two);
+        assert_eq!(decoder.take(), Ok(None));
+        decoder.push(b"nse;");
+        assert_eq!(decoder.take().expect("a body").expect("whole").command(), "fullinit-response");
+    }
+
+    #[test]
+    fn what_is_no_pmi_is_refused() {
+        let mut decoder = PmiDecoder::new(Dialect::Two);
+        decoder.push(b"cmd=get");
+        assert_eq!(decoder.take(), Err(Malformed));
+        let mut decoder = PmiDecoder::new(Dialect::Two);
+        decoder.push(b"999999");
+        assert_eq!(decoder.take(), Err(Malformed));
+        let mut decoder = PmiDecoder::new(Dialect::One);
+        decoder.push(&vec![b'x'; LIMIT + 1]);
+        assert_eq!(decoder.take(), Err(Malformed));
+    }
+
+    proptest! {
+        #[test]
+        fn requests_are_read_as_they_were_written(
+            messages in prop::collection::vec(("[a-z-]{1,9}", prop::collection::vec(("[a-z]{1,5}", "[!-~]{0,30}"), 0..5)), 1..5),
+            two in any::<bool>(),
+            slice in 1_usize..40,
+        ) {
+            let dialect = if two { Dialect::Two } else { Dialect::One };
+            let mut stream = Vec::new();
+            let mut expected = Vec::new();
+            for (command, pairs) in &messages {
+                let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                stream.extend(encode(dialect, command, &pairs));
+                let all = [("cmd", command.as_str())].into_iter().chain(pairs);
+                expected.push(PmiMessage(all.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()));
+            }
+            prop_assert_eq!(super::tests::all(&mut PmiDecoder::new(dialect), &stream, slice), Ok(expected));
+        }
+
+        #[test]
+        fn invalid_input_never_panics(stream in prop::collection::vec(any::<u8>(), 0..300), two in any::<bool>()) {
+            let dialect = if two { Dialect::Two } else { Dialect::One };
+            let _ = all(&mut PmiDecoder::new(dialect), &stream, 11);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_survive_any_limit(bytes in prop::collection::vec(any::<u8>(), 0..3000), limit in 16_usize..1100) {
+            let texts = split(&bytes, limit);
+            prop_assert!(texts.iter().all(|text| text.len() <= limit && !text.is_empty()));
+            prop_assert!(texts.iter().all(|text| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))));
+            let joined = join(|index| Ok::<_, Infallible>(texts[index].clone()));
+            prop_assert_eq!(joined, Ok(Some(bytes)));
+        }
+
+        #[test]
+        fn invalid_input_never_panics(text in "[ -~]{0,40}") {
+            let _ = join(|index| if index < 9 { Ok(text.clone()) } else { Err(()) });
+        }
+    }
+}

@@ -19,8 +19,7 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use super::attendance::{JobSecret, LIMIT_VARIABLE, MeetingLimits, Speaker};
-use super::handshake::{CLAIM, Handshake};
-use super::socket::prepare;
+use super::handshake::{CLAIM, Handshake, prepare};
 use crate::exit::Exit;
 use crate::managed::without_signals;
 use crate::nodes::NodeMap;

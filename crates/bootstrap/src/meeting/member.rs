@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::attendance::{JobSecret, MeetingLimits, MeetingPlace};
 use super::gathering::Gathering;
-use super::handshake::{ANSWER, GREETING, Handshake, NoGreeting};
-use super::socket::prepare;
+use super::handshake::{ANSWER, GREETING, Handshake, NoGreeting, prepare};
 use crate::error::Error;
 use crate::link::{Link, Sender};
 use crate::managed::{Ender, Manager, without_signals};

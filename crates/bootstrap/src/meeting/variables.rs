@@ -5,8 +5,7 @@
 
 use std::fs;
 
-use super::attendance::{Attendance, JobSecret, MeetingPlace};
-use super::id::UniqueId;
+use super::attendance::{Attendance, JobSecret, MeetingPlace, UniqueId};
 use crate::env;
 use crate::error::Error;
 

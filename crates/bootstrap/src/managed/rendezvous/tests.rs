@@ -7,8 +7,8 @@ use std::thread;
 
 use rustix::process::Uid;
 
-use super::super::time_left::ANSWER;
 use super::*;
+use crate::time_limit::ANSWER;
 
 /// Returns a key that no other node has.
 fn new_key() -> NodeKey {
@@ -154,7 +154,7 @@ fn a_first_pe_that_ends_before_it_answers_is_named() {
         let (first, other) = two(ANSWER);
         thread::scope(|scope| {
             let rendezvous = scope.spawn(|| other.connect_node(2, None));
-            let wait = || time_left::is_readable(&first.socket, SLICE).expect("a look");
+            let wait = || time_limit::is_readable(&first.socket, SLICE).expect("a look");
             while !wait() {}
             if reads {
                 first.next_hello(SLICE).expect("it listens").expect("a hello");

@@ -1,8 +1,10 @@
-//! Sends descriptors to another process of the node, with the bytes that go with them.
+//! What a Unix socket conveys besides bytes: the process at its other end, as the kernel states it, and
+//! descriptors.
+#![allow(unsafe_code)]
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,9 +14,9 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, sendmsg,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 
-use super::time_left::TimeLeft;
+use crate::time_limit::TimeLeft;
 
 /// Pause before a step is repeated that another process has interrupted.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -25,9 +27,46 @@ const AT_ONCE: usize = 128;
 /// Descriptors besides those for the PEs of the node: of the program and of the process manager.
 const OTHER_DESCRIPTORS: u64 = 256;
 
+/// The process that connected a socket, or that made the pair to which it belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerProcess {
+    /// Its user, as the user namespace of this process numbers it.
+    pub user: Uid,
+    /// Its number. `None` if it is in a PID namespace that this process does not see, such as that
+    /// of another container.
+    pub pid: Option<Pid>,
+}
+
+impl PeerProcess {
+    /// Returns the process at the other end of `socket`.
+    ///
+    /// # Errors
+    /// When it is no Unix socket.
+    pub fn of(socket: impl AsFd) -> io::Result<PeerProcess> {
+        // Not rustix's type, which cannot hold the 0 that stands for a process out of sight.
+        let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut nbytes = size_of_val(&peer) as libc::socklen_t;
+        // SAFETY: the descriptor is open, and the kernel writes at most `nbytes` bytes of a
+        // `ucred`, whose fields may be any numbers.
+        let code = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut peer).cast(),
+                &mut nbytes,
+            )
+        };
+        match code {
+            0 => Ok(PeerProcess { user: Uid::from_raw(peer.uid), pid: Pid::from_raw(peer.pid) }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
 /// Raises the soft limit of descriptors to `n` and those of other uses, as far as the hard limit
 /// allows. If that is too low, the call that is refused says so.
-pub(super) fn make_room(n: usize) {
+pub(crate) fn make_room(n: usize) {
     let needed = n as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|soft| soft < needed) {
@@ -41,7 +80,7 @@ pub(super) fn make_room(n: usize) {
 ///
 /// # Errors
 /// [`ErrorKind::TimedOut`] when `limit` is over, and those of sendmsg.
-pub(super) fn send(
+pub(crate) fn send(
     socket: impl AsFd,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
@@ -68,7 +107,7 @@ pub(super) fn send(
 
 /// Receives one message of `bytes.len()` bytes and the descriptors that this process could open:
 /// the kernel drops those for which there is no room.
-pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
@@ -89,7 +128,7 @@ pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<Own
 ///
 /// # Errors
 /// As [`send`].
-pub(super) fn send_files(
+pub(crate) fn send_files(
     stream: &UnixStream,
     files: &[Option<BorrowedFd<'_>>],
     limit: &mut TimeLeft,
@@ -103,7 +142,7 @@ pub(super) fn send_files(
 }
 
 /// Receives the list of `n` files that [`send_files`] sends.
-pub(super) fn receive_files(stream: &UnixStream, n: usize) -> io::Result<Vec<Option<OwnedFd>>> {
+pub(crate) fn receive_files(stream: &UnixStream, n: usize) -> io::Result<Vec<Option<OwnedFd>>> {
     let mut files = Vec::with_capacity(n);
     while files.len() < n {
         let mut present = vec![0; AT_ONCE.min(n - files.len())];

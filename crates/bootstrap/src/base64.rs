@@ -4,7 +4,7 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Returns the text that stands for `bytes`.
+/// Encodes bytes as text.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
@@ -21,7 +21,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the bytes for which a text stands; `None` if it stands for none.
+/// Decodes a text; `None` if it is not the output of [`encode`].
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     for four in text.as_bytes().chunks(4) {

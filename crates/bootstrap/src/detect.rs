@@ -1,16 +1,16 @@
-//! Detects which launcher started this process, so that no PE ever mistakes itself for a job of
-//! one.
+//! Detects which launcher has started this process, so that a process of a larger job never runs as
+//! a job of one PE.
 //!
-//! It is pure: it decides from a lookup function and reads no environment itself. If one launcher
-//! was started inside a job of another one, variables of the outer one may still be set, so a
-//! connection that works has precedence over one that is only named.
+//! It does no I/O: a lookup function provides the variables. If a launcher was started inside a job
+//! of another one, variables of the outer one may still be set. Therefore an inherited socket that
+//! works has precedence over an address.
 
 use crate::env;
 use crate::error::Error;
 use crate::meeting::{Attendance, attendance_by_variables};
 use std::fmt;
 
-/// The way by which this process joins its job.
+/// How this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JoinRoute {
     /// A job of one PE.
@@ -19,16 +19,16 @@ pub(crate) enum JoinRoute {
     Inherited {
         /// The descriptor's number.
         fd: i32,
-        /// This process's number.
+        /// The rank of this process.
         pe: u32,
         /// Number of processes.
         n_pes: u32,
     },
-    /// PMI-1 or PMI-2 over a connection to be made.
+    /// PMI-1 or PMI-2 over a connection that this process opens.
     Port {
         /// Host and port.
         address: String,
-        /// The manager's number for this process.
+        /// The number by which the manager identifies this process.
         id: u32,
     },
     /// PMIx.
@@ -53,10 +53,10 @@ impl fmt::Display for JoinRoute {
     }
 }
 
-/// The protocol by which to join the job, where the variables of several launchers are set.
+/// The protocol by which a process joins its job, if the variables of several launchers are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Whichever the variables lead to.
+    /// The one that the variables show.
     Any,
     /// PMI-1.
     Pmi1,
@@ -70,7 +70,7 @@ impl Protocol {
     /// The values of [`env::BOOTSTRAP`].
     pub const EXPECTED: &str = "auto, pmi1, pmi2 or pmix";
 
-    /// Reads a value of [`env::BOOTSTRAP`]; `None` where it is not [`Protocol::EXPECTED`].
+    /// Parses a value of [`env::BOOTSTRAP`]; `None` if it is not [`Protocol::EXPECTED`].
     pub fn parse(text: &str) -> Option<Protocol> {
         match text {
             "auto" => Some(Protocol::Any),
@@ -88,7 +88,7 @@ type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// connected socket.
 ///
 /// # Errors
-/// When they show several processes and no route to the others.
+/// If they show several processes and no route to the others.
 pub(crate) fn route(
     protocol: Protocol,
     lookup: Lookup<'_>,
@@ -100,8 +100,8 @@ pub(crate) fn route(
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
     let wire = protocol != Protocol::Pmix;
     if wire && let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok()) {
-        let place = (number(env::PMI_RANK), number(env::PMI_SIZE));
-        if let (true, (Some(pe), Some(n_pes))) = (is_socket(fd), place) {
+        let identity = (number(env::PMI_RANK), number(env::PMI_SIZE));
+        if let (true, (Some(pe), Some(n_pes))) = (is_socket(fd), identity) {
             return Ok(JoinRoute::Inherited { fd, pe, n_pes });
         }
     }
@@ -112,21 +112,22 @@ pub(crate) fn route(
     if matches!(protocol, Protocol::Any | Protocol::Pmix) && has_pmix {
         return Ok(JoinRoute::Pmix);
     }
-    match several(protocol, lookup) {
+    match refuse_single(protocol, lookup) {
         Some(error) => Err(error),
         None => Ok(JoinRoute::Alone),
     }
 }
 
-/// Returns the error that refuses a job of one PE, when the variables show more processes or leave
-/// their number open.
-pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
+/// Returns the error that refuses a job of one PE, if the variables show more processes or do not
+/// show how many there are.
+pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     let refuse = |launcher, rank, name: &'static str, remedy: String| {
         let value = lookup(name).unwrap_or_default();
         let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
         Some(Error::Foreign { launcher, pe, name, value, remedy })
     };
-    // A value that is not a number is no proof of one process, so it counts as several.
+    // A value that is not a number does not prove that there is one process, so it counts as
+    // several.
     let more_than_one = |name: &str| lookup(name).map(|value| value.trim().parse() != Ok(1_u32));
 
     let mut known_single = false;
@@ -174,7 +175,7 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     None
 }
 
-/// Explains why the socket of PMI cannot be used, with the remedy.
+/// Explains why the PMI socket cannot be used, with the remedy.
 fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
     if protocol == Protocol::Pmix {
         return "but SHMEM_BOOTSTRAP=pmix asks for PMIx, and PMIX_NAMESPACE or PMIX_RANK is not set: unset \
@@ -208,8 +209,8 @@ const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2,
 mod tests {
     use super::*;
 
-    /// Returns the route for these variables, where descriptor 7 is a socket; the variable named by a
-    /// refusal.
+    /// Returns the route for these variables, where descriptor 7 is a socket; the variable named by
+    /// a refusal.
     fn found(vars: &[(&str, &str)]) -> Result<JoinRoute, &'static str> {
         found_by(Protocol::Any, vars)
     }
@@ -284,7 +285,7 @@ mod tests {
             env::SLURM_PROCID | env::SLURM_NTASKS => Some("4".to_string()),
             _ => None,
         };
-        let text = several(Protocol::Any, &slurm).expect("refused").to_string();
+        let text = refuse_single(Protocol::Any, &slurm).expect("refused").to_string();
         assert!(text.contains("SLURM_NTASKS=4") && text.contains("--mpi=pmix"), "{text}");
     }
 }

@@ -10,8 +10,7 @@ use crate::records::MAX_RECORD;
 /// Why a session could not be opened or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An inherited variable does not name the descriptor it should.
-    /// Remedy: let descriptors and variables of oshrun be.
+    /// A variable of oshrun does not name the descriptor that it should.
     #[error(
         "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors or \
          changed the variable"
@@ -24,13 +23,12 @@ pub enum Error {
         /// The expected kind of descriptor, for example "a connected unix socket".
         wanted: &'static str,
     },
-    /// Another launcher started several processes, and there is no way to join them.
-    /// Remedy: the message ends with it.
+    /// Another launcher has started several processes, and there is no way to join them.
     #[error("{launcher} started this program as {} ({name}={value}), {remedy}", process(pe))]
     Foreign {
         /// The launcher's common name.
         launcher: &'static str,
-        /// This process's number, where the launcher's variables say it.
+        /// The rank of this process, if the launcher's variables show it.
         pe: Option<u32>,
         /// The variable that shows it.
         name: &'static str,
@@ -39,7 +37,7 @@ pub enum Error {
         /// The missing part, and the remedy.
         remedy: String,
     },
-    /// No process manager answers where the variables of a launcher lead.
+    /// No process manager answers at the address in the variables of a launcher.
     #[error(
         "{who}: the variables of a {protocol} launcher are set ({variables}), but no process manager answers where they \
          lead ({cause}): start the program with that launcher itself or with oshrun; unset these variables to run it \
@@ -63,7 +61,7 @@ pub enum Error {
         pmix_sys::LIBRARY
     )]
     PmixMissing {
-        /// Why.
+        /// The message of the dynamic loader.
         cause: String,
     },
     /// The program is statically linked, so that it cannot open libpmix.
@@ -74,16 +72,14 @@ pub enum Error {
     )]
     PmixStatic,
     /// A call of libpmix failed.
-    /// Remedy: correct what the cause names.
     #[error("{call} failed: {cause}")]
     Pmix {
         /// The call.
         call: &'static str,
-        /// The text of the answer.
+        /// The text of libpmix for the status.
         cause: String,
     },
-    /// The process manager refused a request, or answered something else.
-    /// Remedy: look at the launcher's own output.
+    /// The process manager refused a request, or sent an unexpected answer.
     #[error("the process manager answered the PMI request {request} with: {reply}")]
     Refused {
         /// The request.
@@ -97,7 +93,7 @@ pub enum Error {
          shmem_finalize first"
     )]
     ManagerLost(#[source] io::Error),
-    /// The process manager does not answer a request that it can answer at once.
+    /// The process manager does not answer a request that depends on no other process.
     #[error(
         "PE {pe} has waited {} s for the answer of the process manager to the PMI request {request}: the launcher is \
          stopped or hangs; end it and start the job again",
@@ -108,7 +104,7 @@ pub enum Error {
         pe: u32,
         /// The request.
         request: String,
-        /// The time for which it has had.
+        /// The time for which the PE has waited.
         limit: Duration,
     },
     /// The process manager cannot serve an MPI that starts after Rushmem.
@@ -123,8 +119,7 @@ pub enum Error {
          MPI_Init, or start the program without -pmi-port"
     )]
     MpiBefore,
-    /// This PE cannot listen for the other PEs of its node.
-    /// Remedy: raise `ulimit -n` if it says so, or start the job again.
+    /// This PE cannot open or use the socket by which the other PEs of its node find it.
     #[error(
         "PE {pe} cannot listen for the other PEs of its node ({cause}){}",
         after_local_failure(cause)
@@ -136,12 +131,10 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// The kernel gives no random bytes.
-    /// Remedy: allow `getrandom` in the container.
+    /// The kernel provides no random bytes, as in a sandbox that forbids `getrandom`.
     #[error("the kernel gives no random bytes for the job's secret: {0}")]
     Random(#[source] io::Error),
-    /// The memory that the PEs of the node share cannot be made.
-    /// Remedy: free memory, raise the limit named as the cause, or permit the call.
+    /// The memory that the PEs of the node share cannot be created.
     #[error(
         "PE {pe} cannot make the memory that its node shares ({cause}){}",
         after_local_failure(cause)
@@ -170,7 +163,6 @@ pub enum Error {
         what: &'static str,
     },
     /// The connection to another PE of the node failed.
-    /// Remedy: raise `ulimit -n` if it says so; otherwise look for the message of that PE.
     #[error("the connection to PE {pe} on this node failed ({cause}){}", after_connection(cause))]
     NodePeer {
         /// That PE.
@@ -179,19 +171,18 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// The variables of a job that processes form by them are wrong.
-    /// Remedy: set what the message names.
+    /// The variables by which processes form a job without a launcher are missing or invalid.
     #[error("{0}")]
     JobVariables(String),
-    /// This process cannot serve the meeting of a job.
-    /// Remedy: correct what the cause names: addresses, descriptors, or threads.
+    /// This process cannot serve the meeting of a job: it lacks an address, a descriptor or a
+    /// thread.
     #[error(
         "this process cannot serve the meeting of its job ({cause}){}",
         after_local_failure(.0),
         cause = .0
     )]
     Serving(#[source] io::Error),
-    /// PE 0 cannot serve the meeting at the place that the user has named.
+    /// PE 0 cannot listen at the address that the user has named for the meeting.
     #[error(
         "PE 0 cannot listen at SHMEM_JOB={at} ({cause}): name its own host and a free port there"
     )]
@@ -202,29 +193,28 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// No meeting is where the unique id leads.
+    /// No process serves the meeting at the addresses of the unique id.
     #[error(
         "nobody serves the job of this unique id ({tried}): the id is of another job or of one that has ended, or its \
          process has ended, or a firewall is between; make an id for each job, in a process that lives as long as the job"
     )]
     NoMeeting {
-        /// Each address and what came of it.
+        /// Each address and the result of the attempt.
         tried: String,
     },
-    /// Nobody serves the meeting where the variable leads.
+    /// No process serves the meeting at the address in `SHMEM_JOB`.
     #[error(
         "PE 0 does not serve the job at SHMEM_JOB ({tried}) within {} s: start it there, give all processes the same \
          SHMEM_JOB and SHMEM_JOB_SECRET, or raise SHMEM_JOIN_LIMIT",
         limit.as_secs_f64()
     )]
     NobodyServes {
-        /// Each address and what came of it.
+        /// Each address and the result of the attempt.
         tried: String,
         /// The time for which this PE has tried.
         limit: Duration,
     },
-    /// The meeting refuses this process.
-    /// Remedy: the message ends with it.
+    /// The meeting refuses this process, with this message.
     #[error("{0}")]
     NotWelcome(String),
     /// The process that serves the meeting has ended.
@@ -232,7 +222,7 @@ pub enum Error {
         "the process that serves the meeting of this job ended before all PEs had come: look at its output"
     )]
     MeetingGone,
-    /// The meeting does not begin within the time limit, and does not say why.
+    /// The meeting neither begins nor fails within the time limit.
     #[error(
         "the process that serves the meeting of this job has not answered for {} s: it is stopped, or gets no processor",
         limit.as_secs_f64()
@@ -241,12 +231,11 @@ pub enum Error {
         /// The time for which this PE has waited.
         limit: Duration,
     },
-    /// This process has opened its session already.
-    /// Remedy: initialize one copy of the library in a process.
+    /// This process has already opened its session, as with two copies of the library in one
+    /// program.
     #[error("this process has joined its job already")]
     AlreadyOpen,
-    /// A record is larger than an exchange carries.
-    /// Remedy: use fewer NICs by SHMEM_NIC, and report it.
+    /// A record is larger than the limit of an exchange.
     #[error(
         "a record of {nbytes} bytes is larger than the {MAX_RECORD} bytes that an exchange carries"
     )]
@@ -254,30 +243,27 @@ pub enum Error {
         /// The record's size in bytes.
         nbytes: usize,
     },
-    /// `oshrun` is gone, or the socket to it was closed by the program.
-    /// Remedy: look for a message of oshrun, and close no descriptors of others.
+    /// `oshrun` has ended, or the program has closed the socket to it.
     #[error(
         "the connection to oshrun is lost ({0}): oshrun has ended, or the program has closed the descriptor that {socket} \
          named",
         socket = env::SOCKET
     )]
     Lost(#[source] io::Error),
-    /// `oshrun` sent bytes that are no frame of this protocol version.
-    /// Remedy: use oshrun and librushmem of one installation.
+    /// `oshrun` has sent bytes that are not a frame of this protocol version.
     #[error("oshrun sent a frame that cannot be read: {0}")]
     Frame(#[from] FrameError),
-    /// The launcher sent a message out of its place.
-    /// Remedy: use oshrun and librushmem of one installation.
+    /// The launcher has sent a message that does not belong here, as one of another version would.
     #[error("the launcher sent {0} out of turn")]
     Unexpected(&'static str),
 }
 
-/// Returns how a process is named whose number may be unknown.
+/// Returns the words for a process whose rank may be unknown.
 fn process(pe: &Option<u32>) -> String {
     pe.map_or("one process of several".to_owned(), |pe| format!("PE {pe} of several"))
 }
 
-/// Returns what can be done about a failure of this PE itself, as the end of a sentence.
+/// Returns the remedy for a failed system call, as the end of a sentence.
 fn after_local_failure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,
@@ -289,7 +275,7 @@ fn after_local_failure(cause: &io::Error) -> &'static str {
     }
 }
 
-/// Returns the remedy for a connection that failed.
+/// Returns the remedy or the reason for a connection that failed, as the end of a sentence.
 fn after_connection(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 /// The end of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
-    /// It called exit with this status, 0..=255.
+    /// It exited with this status, 0..=255.
     Status(i32),
-    /// This signal killed it.
+    /// It was killed by this signal.
     Signal(i32),
-    /// Its connection has ended, and nobody who could know has said how the process did.
+    /// Its connection has ended, and how the process ended is not known.
     Unknown,
 }
 
 impl Exit {
-    /// Returns the status a shell shows for it: the exit status, or 128 + signal; 1 if it is not
+    /// Returns the status that a shell shows: the exit status, or 128 + signal; 1 if it is not
     /// known.
     pub fn status(self) -> i32 {
         match self {
@@ -44,7 +44,7 @@ const NAMES: [&str; 31] = [
     "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
-/// Returns a signal's name with its SIG, or `signal 40` where it has none.
+/// Returns the name of a signal, such as `SIGKILL`; `signal 40` if it has none.
 pub fn signal_name(signal: i32) -> String {
     match usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index)) {
         Some(name) => format!("SIG{name}"),

@@ -1,8 +1,7 @@
-//! The descriptors that the launcher passed to this process, as our own variables name them. They
-//! are taken once and not passed on to children.
+//! The descriptors that the launcher has passed to this process, which environment variables name.
+//! They are taken once, and not passed on to children.
 //!
-//! This is the only file of the crate that changes the environment or turns numbers into
-//! descriptors.
+//! No other file of the crate changes the environment or converts numbers to descriptors.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -16,7 +15,7 @@ use crate::error::Error;
 
 /// The descriptors of a PE that `oshrun` started.
 pub(crate) struct Inherited {
-    /// Leads to `oshrun`.
+    /// The connection to `oshrun`.
     pub(crate) socket: UnixStream,
     /// The node's memory.
     pub(crate) memory: OwnedFd,
@@ -24,10 +23,10 @@ pub(crate) struct Inherited {
 
 impl Inherited {
     /// Takes the descriptors and removes their variables, so that programs started from now on are
-    /// jobs of their own. `None` when `oshrun` did not start this process.
+    /// jobs of their own. Returns `None` if `oshrun` did not start this process.
     ///
     /// # Errors
-    /// When a variable does not name what it should; then nothing is taken.
+    /// If a variable does not name the expected kind of descriptor. Nothing is taken then.
     pub(crate) fn take() -> Result<Option<Inherited>, Error> {
         if std::env::var_os(env::SOCKET).is_none() {
             return Ok(None);
@@ -42,13 +41,13 @@ impl Inherited {
             // standard library's lock.
             unsafe { std::env::remove_var(name) };
         }
-        die_with(own(liveness));
+        kill_at_end_of(own(liveness));
         Ok(Some(Inherited { socket: own(socket).into(), memory: own(memory) }))
     }
 }
 
-/// Returns the descriptor that the variable names, if it is open and `check` accepts it. It no
-/// longer passes to children then.
+/// Returns the descriptor that a variable names, if it is open and `check` accepts it. Sets its
+/// close-on-exec flag.
 fn numbered(
     name: &'static str,
     wanted: &'static str,
@@ -57,71 +56,70 @@ fn numbered(
     let value = std::env::var(name).unwrap_or_default();
     let refuse = || Error::Descriptor { name, value: value.clone(), wanted };
     let number: RawFd = value.parse().ok().filter(|&number| number >= 0).ok_or_else(refuse)?;
-    // SAFETY: the number is not -1. That the descriptor is open is what the calls below find out,
-    // by EBADF.
+    // SAFETY: the number is not -1. If the descriptor is not open, the calls below only fail with
+    // EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
-    let kept_from_children = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
-    if kept_from_children.is_ok() && check(fd) { Ok(number) } else { Err(refuse()) }
+    let is_open = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC).is_ok();
+    if is_open && check(fd) { Ok(number) } else { Err(refuse()) }
 }
 
-/// Returns the memfd that all PEs of this node inherited, and this process's number among them,
-/// before the session is opened: when the library is loaded. Nothing is taken. `None` when `oshrun`
-/// did not start this process.
+/// Returns the memfd that all PEs of this node inherited, and the index of this PE among them,
+/// without taking it: for use while the library is loaded, before the session is opened. Returns
+/// `None` if `oshrun` did not start this process.
 pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     std::env::var_os(env::SOCKET)?;
     let memory = RawFd::try_from(number(env::MEMORY)?).ok()?;
-    // SAFETY: the number is not -1. That the descriptor is open is what the check finds out; it
-    // stays so until the session takes it.
+    // SAFETY: the number is not -1. The check fails if the descriptor is not open; otherwise it
+    // stays open until the session takes it.
     let memory = unsafe { BorrowedFd::borrow_raw(memory) };
     is_memfd(memory).then_some((memory, number(env::LOCAL_ID)?))
 }
 
-/// Returns true if this descriptor is a connected socket, of any kind.
+/// Returns true if this is the descriptor of a connected socket of any kind.
 pub(crate) fn is_socket(number: RawFd) -> bool {
     if number < 0 {
         return false;
     }
-    // SAFETY: the number is not -1. That the descriptor is open is what the call below finds out,
-    // by EBADF.
+    // SAFETY: the number is not -1. If the descriptor is not open, the call below only fails with
+    // EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::net::getpeername(fd).is_ok()
 }
 
-/// Returns a socket that the program's MPI uses too, and that neither must close: a descriptor of
-/// our own for it. The original no longer passes to programs started later, which are no members of
-/// the job.
+/// Duplicates the descriptor of a socket that the program's MPI uses too, so that each closes its
+/// own. Sets the close-on-exec flag of the original: programs that this process starts are not
+/// members of the job.
 pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd, Error> {
     let refuse =
         || Error::Descriptor { name, value: number.to_string(), wanted: "a connected socket" };
     if !is_socket(number) {
         return Err(refuse());
     }
-    // SAFETY: it was open just now.
+    // SAFETY: the check above has found it open.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
-    // A program between that started others would want it to pass; this one is a PE.
+    // If this fails, so does the next call.
     let _ = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
     rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|_| refuse())
 }
 
 fn own(number: RawFd) -> OwnedFd {
-    // SAFETY: `numbered` found it open and of the kind the launcher made for this process alone;
-    // nothing else in the process knows the number, and the variable that named it is gone, so it
-    // is taken once.
+    // SAFETY: `numbered` has found it open and of the kind that the launcher created for this
+    // process alone. Nothing else in the process owns it, and it is taken once, since the variable
+    // that named it is removed.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// Makes the kernel kill this process as soon as the pipe has no writer, whatever the process does:
-/// no thread waits for it, and no signal is taken from the program. The descriptor stays open as
-/// long as the process runs.
-fn die_with(pipe: OwnedFd) {
+/// Makes the kernel kill this process as soon as the pipe has no writer. That needs neither a
+/// thread nor a signal handler. The descriptor stays open as long as the process runs.
+fn kill_at_end_of(pipe: OwnedFd) {
     let set = |command, argument: libc::c_int| {
         // SAFETY: the descriptor is open, and these commands take a number.
         unsafe { libc::fcntl(pipe.as_raw_fd(), command, argument) }
     };
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
-    // If the kernel refuses one of them (a sandbox may), the launcher is alone in ending PEs.
+    // If the kernel refuses one of these calls, as in a sandbox, only the launcher ends PEs.
     if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0
@@ -131,17 +129,17 @@ fn die_with(pipe: OwnedFd) {
     std::mem::forget(pipe);
 }
 
-/// Returns true if a kernel of this release sends the signal for the last writer of a pipe alone.
-/// Before
-/// 5.6 it does so whenever anybody closes any end, such as a PE that exits.
+/// Returns true if a kernel of this release sends the signal only when the last writer of a pipe is
+/// closed. Before 5.6, kernels send it whenever any process closes any end, such as a PE that
+/// exits.
 fn reports_last_writers(release: &str) -> bool {
     let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
     matches!((number(), number()), (Some(major), Some(minor)) if (major, minor) >= (5, 6))
 }
 
-/// Which signal says that something has happened to a descriptor; libc does not name the command
-/// for Linux.
+/// The command of fcntl that selects the signal for events of a descriptor, which the crate libc
+/// does not define for Linux.
 const F_SETSIG: libc::c_int = 10;
 
 fn is_pipe(fd: BorrowedFd<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! The membership of a PE in its job: its identity, the other PEs, and how the job ends. A PE needs
+//! The membership of a PE in its job: its number, the other PEs, and how the job ends. A PE needs
 //! it before any symmetric memory exists.
 //!
 //! A PE opens one [`JobSession`]. Through it, the PE learns its number and the [`NodeMap`],
@@ -6,8 +6,8 @@
 //! and can end the whole job.
 //!
 //! [`proto`] and [`server`] are the two sides of Rushmem's own protocol, without any I/O; `oshrun`
-//! runs the server, or a [`meeting`] where no launcher is. Under other process managers the session
-//! uses PMI-1, PMI-2 or PMIx, depending on the environment.
+//! runs the server; in a job without a launcher, a [`meeting`] does. Under other process managers
+//! the session uses PMI-1, PMI-2 or PMIx, depending on the environment.
 //!
 //! This crate does not interpret records, maps no memory, and does not depend on an async runtime,
 //! since it is part of `librushmem`.

@@ -1,7 +1,7 @@
-//! A PE's end of its connection to `oshrun`, to another PE of its node, or to the meeting of its
-//! job: any thread can send whole frames, and one thread receives messages.
+//! The connection of a PE to `oshrun`, to another PE of its node, or to the meeting of its job. Any
+//! thread can send whole frames, and one thread receives.
 //!
-//! It knows frames and the socket, but never the messages or their order.
+//! The contents and the order of messages are left to the callers.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -20,15 +20,16 @@ use crate::proto::{self, Decoder};
 #[derive(Debug)]
 pub(crate) struct Sender {
     stream: OwnedFd,
-    /// Held while a frame is on its way, so that frames stay whole.
-    turn: Mutex<()>,
+    /// Locked while a frame is sent, so that frames of several threads are not mixed.
+    sending: Mutex<()>,
 }
 
 impl Sender {
-    /// Sends one message. A peer that is gone is an error, never a SIGPIPE.
+    /// Sends one message. If the peer has closed the connection, returns an error without a
+    /// SIGPIPE.
     pub(crate) fn send<M: Serialize>(&self, message: &M) -> io::Result<()> {
         let frame = proto::encode(message);
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rest = frame.as_slice();
         while !rest.is_empty() {
             match rustix::net::send(&self.stream, rest, SendFlags::NOSIGNAL) {
@@ -51,7 +52,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(stream: impl Into<OwnedFd>) -> Link {
-        let sender = Arc::new(Sender { stream: stream.into(), turn: Mutex::new(()) });
+        let sender = Arc::new(Sender { stream: stream.into(), sending: Mutex::new(()) });
         Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER), received: 0 }
     }
 
@@ -59,7 +60,7 @@ impl Link {
         &self.sender
     }
 
-    /// Returns how many bytes have arrived.
+    /// Returns the number of bytes received so far.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }

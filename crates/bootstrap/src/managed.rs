@@ -1,9 +1,9 @@
 //! A PE's membership in a job that a process manager started: Hydra, Slurm, PRRTE, Open MPI's
 //! mpirun.
 //!
-//! Managers are slow and store only short values. Therefore the PEs of a node gather at their first
-//! PE, which alone exchanges with the other nodes, and a job on one node uses the manager only for
-//! its first fences.
+//! Managers are slow and store only short values. Therefore the first PE of a node gathers the
+//! records of the others and exchanges them with the other nodes, and a job on one node uses the
+//! manager only for its first fences.
 
 mod manager;
 mod mpi;
@@ -37,21 +37,22 @@ pub(crate) use watch::without_signals;
 use watch::{LivenessConnections, Notice};
 use wire::Dialect;
 
-/// One PE's membership.
+/// A PE's membership in its job.
 #[derive(Debug)]
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
     peers: NodeLinks,
     watch: LivenessConnections,
     nodes: NodeMap,
-    /// The node's memory, and the files of its PEs, in their order.
+    /// The shared memory of the node, until it is taken.
     memory: Option<OwnedFd>,
+    /// The files of the node's PEs, in the order of the PEs, until they are taken.
     files: Vec<Option<OwnedFd>>,
-    /// Number of the next exchange between nodes.
+    /// Number of the next exchange.
     round: u32,
 }
 
-/// Returns the manager that the environment leads to; `None` where it leads to none.
+/// Connects to the process manager on this route. Returns `None` if the route does not lead to one.
 pub(crate) fn manager(
     route: JoinRoute,
     protocol: Protocol,
@@ -66,25 +67,26 @@ pub(crate) fn manager(
         JoinRoute::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
-            let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
-            Ok(Some(Box::new(PmixConnection::open(limit, nobody)?)))
+            let no_manager = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
+            Ok(Some(Box::new(PmixConnection::open(limit, no_manager)?)))
         }
         JoinRoute::Port { address, id } => {
-            // The manager keeps one connection per process, the last.
+            // The manager keeps one connection for each process: the last one.
             if mpi::present() == Mpi::Open {
                 return Err(Error::MpiBefore);
             }
             let who = format!("the process with {}={id}", env::PMI_ID);
-            let nobody = |error| nobody(error, &who, &[env::PMI_PORT, env::PMI_ID]);
-            let socket = connect(&address).map_err(|error| nobody(Error::ManagerLost(error)))?;
+            let no_manager = |error| no_manager(error, &who, &[env::PMI_PORT, env::PMI_ID]);
+            let socket =
+                connect(&address).map_err(|error| no_manager(Error::ManagerLost(error)))?;
             let (identity, socket) = (Identity::Of(id), socket.into());
             let opening = Opening { socket, dialect, identity, job, is_open: false, limit };
-            Ok(Some(Box::new(Pmi::open(opening).map_err(nobody)?)))
+            Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
         }
         JoinRoute::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
             let mpi = mpi::present();
-            // Slurm's, which Hydra's processes see only from outside.
+            // Slurm sets PMI_JOBID, Hydra does not. Slurm accepts one opening of PMI.
             let opens_once = job.is_some();
             if mpi == Mpi::Later && opens_once {
                 return Err(Error::MpiLater);
@@ -92,18 +94,19 @@ pub(crate) fn manager(
             let (identity, is_open) = (Identity::Known { pe, n_pes }, mpi == Mpi::Open);
             let opening = Opening { socket, dialect, identity, job, is_open, limit };
             let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
-            let nobody = |error| nobody(error, &format!("PE {pe}"), &variables);
-            Ok(Some(Box::new(Pmi::open(opening).map_err(nobody)?)))
+            let no_manager = |error| no_manager(error, &format!("PE {pe}"), &variables);
+            Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
         }
     }
 }
 
-/// Returns true if this process has joined its job by PMIx, and its MPI can no longer start.
+/// Returns true if this process has joined its job by PMIx, so that its Open MPI can no longer
+/// start.
 pub fn is_open_mpi_shut_out() -> bool {
     pmix::is_initialized() && mpi::must_precede_pmix()
 }
 
-/// Returns a connection to the manager at `address`, a host and a port.
+/// Connects to the manager at `address`, a host and a port.
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut connected = Err(ErrorKind::AddrNotAvailable.into());
     for address in address.to_socket_addrs()? {
@@ -115,8 +118,9 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     connected
 }
 
-/// Returns the error if no manager is where the variables lead.
-fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
+/// Converts an error of the first request: a connection that fails or a manager that does not
+/// answer means that the variables of the launcher are stale.
+fn no_manager(error: Error, who: &str, variables: &[&str]) -> Error {
     let cause = match error {
         Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
             format!("no answer within {} s", time_limit::ANSWER.as_secs())
@@ -131,7 +135,7 @@ fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
     Error::NoManager { who: who.to_owned(), protocol: "PMI", variables: set(variables), cause }
 }
 
-/// Returns these variables and their values.
+/// Returns variables and their values, for a message.
 fn set(names: &[&str]) -> String {
     let each = names.iter().map(|name| {
         let value = std::env::var_os(name).unwrap_or_default();
@@ -141,8 +145,8 @@ fn set(names: &[&str]) -> String {
 }
 
 impl Managed {
-    /// Joins the job: meets the PEs of this node, which get this PE's `file`, and learns about the
-    /// others.
+    /// Joins the job: connects to the PEs of this node, sends them `file`, and exchanges the node
+    /// map with the other nodes.
     pub(crate) fn join(
         mut manager: Box<dyn Manager>,
         file: Option<BorrowedFd<'_>>,
@@ -151,7 +155,7 @@ impl Managed {
         let key = NodeKey::agree(&mut *manager)?;
         let rendezvous = Rendezvous::open(key, manager.pe(), time_limit::ANSWER)?;
         manager.fence()?;
-        rushmem_log::trace!("all processes of the job have come");
+        rushmem_log::trace!("all processes of the job have called shmem_init");
         drop(notice);
         let NodeConnections { mut peers, liveness, memory, files } =
             rendezvous.connect_node(manager.n_pes(), file)?;
@@ -185,7 +189,7 @@ impl Managed {
         self.memory.take()
     }
 
-    /// Returns the files of the node's PEs in their order, once.
+    /// Takes the files of the node's PEs, in the order of the PEs.
     pub(crate) fn take_files(&mut self) -> Vec<Option<OwnedFd>> {
         std::mem::take(&mut self.files)
     }
@@ -194,7 +198,7 @@ impl Managed {
         self.manager.ender()
     }
 
-    /// Returns the records of all PEs, on the PEs that are to get them.
+    /// Exchanges records with all PEs. Returns `None` if this PE is not among the receivers.
     pub(crate) fn exchange(
         &mut self,
         to: Receivers,
@@ -207,43 +211,45 @@ impl Managed {
             let receives = to == Receivers::All || is_first;
             return Ok(Some(records?).filter(|_| receives));
         }
-        let gathered = self.peers.gather(record)?;
-        let whole = match gathered {
-            Some(ours) if self.nodes.n_nodes() > 1 => Some(self.exchange_nodes(&ours)?),
-            Some(ours) => Some(ours),
+        let has_others = self.nodes.n_nodes() > 1;
+        let records = match self.peers.gather(record)? {
+            Some(own) if has_others => Some(self.exchange_nodes(&own)?),
+            Some(own) => Some(own),
             None => {
-                if self.nodes.n_nodes() > 1 {
+                // Every process calls the fence of `exchange_nodes`.
+                if has_others {
                     self.manager.fence()?;
                 }
                 None
             }
         };
-        let whole = match to {
-            Receivers::All => Some(self.peers.broadcast(whole)?),
-            Receivers::FirstOfNode => whole,
+        let records = match to {
+            Receivers::All => Some(self.peers.broadcast(records)?),
+            Receivers::FirstOfNode => records,
         };
         rushmem_log::trace!(round = self.round, "has the records of all PEs");
         self.round = self.round.wrapping_add(1);
-        match &whole {
-            Some(whole) if whole.n_pes() != self.nodes.n_pes() => {
+        match &records {
+            Some(all) if all.n_pes() != self.nodes.n_pes() => {
                 Err(Error::Unexpected("the records of another job"))
             }
-            _ => Ok(whole),
+            _ => Ok(records),
         }
     }
 
-    /// Exchanges the records of this node for those of the other nodes, as its first PE.
-    fn exchange_nodes(&mut self, ours: &Records) -> Result<Records, Error> {
+    /// Exchanges the records of this node with the first PEs of the other nodes. Returns those of
+    /// all PEs.
+    fn exchange_nodes(&mut self, own: &Records) -> Result<Records, Error> {
         let key = format!("rushmem-{}-", self.round);
         let me = self.manager.pe();
-        let bytes = postcard::to_stdvec(ours).expect("plain data and memory does not refuse");
+        let bytes = postcard::to_stdvec(own).expect("plain data and memory does not refuse");
         self.manager.put(&format!("{key}{me}"), &bytes)?;
         self.manager.fence()?;
         let mut whole = vec![Vec::new(); self.nodes.n_pes() as usize];
         for node in 0..self.nodes.n_nodes() {
             let pes: Vec<u32> = self.nodes.members(node).collect();
             let records = if pes[0] == me {
-                ours.clone()
+                own.clone()
             } else {
                 let bytes = self.manager.get(pes[0], &format!("{key}{}", pes[0]))?;
                 postcard::from_bytes::<Records>(&bytes)
@@ -258,7 +264,7 @@ impl Managed {
         Ok(whole.into_iter().collect())
     }
 
-    /// Waits until every PE of the job has called it.
+    /// Waits until every PE of the job has called this function.
     pub(crate) fn barrier(&mut self) -> Result<(), Error> {
         if self.nodes.n_nodes() > 1 {
             self.manager.fence()
@@ -279,19 +285,19 @@ impl Managed {
         self.manager.resumed();
     }
 
-    /// Reports that the process is about to exit in good order.
+    /// Reports to the manager that this process is about to exit without an error.
     pub(crate) fn leave(&mut self) {
         self.manager.leave();
     }
 }
 
-/// Returns who shares a node with whom, as the first PE of each node has put it. The lowest PE of
-/// which nothing is known is always the first of its node.
+/// Builds the node map from the lists of PEs that the first PE of each node has put. The lowest PE
+/// that is in no list so far is always the first of its node.
 fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     let n_pes = manager.n_pes() as usize;
     let mut marks: Vec<Option<u32>> = vec![None; n_pes];
     while let Some(first) = marks.iter().position(Option::is_none) {
-        let unexpected = Error::Unexpected("a node that holds the PEs of another");
+        let unexpected = Error::Unexpected("a node with the PEs of another one");
         let first = first as u32;
         let bytes = manager.get(first, &node_key(first))?;
         let (pes, rest) = bytes.as_chunks::<4>();
@@ -308,7 +314,7 @@ fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     NodeMap::from_marks(marks).map_err(|_| Error::Unexpected("a job without processes"))
 }
 
-/// Returns the key under which the first PE of a node puts the list of its PEs.
+/// Returns the key under which the first PE of a node puts the list of the node's PEs.
 fn node_key(first: u32) -> String {
     format!("rushmem-node-{first}")
 }

@@ -1,7 +1,7 @@
 //! The nodes of a job and their PEs.
 //!
-//! They are stored and sent as runs of consecutive PEs on one node, so that the usual placements of
-//! a million PEs stay small. This is pure data: it never queries the machine.
+//! The map is stored and sent as runs of consecutive PEs on one node, so that it is small for the
+//! usual placements of even a million PEs.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ struct NodeRun {
     first: u32,
     /// Number of PEs in the run, never 0.
     len: u32,
-    /// The node they are on.
+    /// The node of the PEs.
     node: u32,
-    /// Number that the first PE has among all PEs of its node.
+    /// Index of the first PE of the run among the PEs of its node.
     local: u32,
 }
 
@@ -30,19 +30,18 @@ pub struct NodeMap {
     sizes: Vec<u32>,
 }
 
-/// A list of runs that is no node map.
+/// The error of a list of runs that is not a node map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-/// Remedy: give each PE a number below the number of PEs.
 #[error(
     "a node map needs at least one PE, fewer than 2^32, and nodes numbered in the order of their first PE"
 )]
 pub struct InvalidNodes;
 
 impl NodeMap {
-    /// Returns all of `n_pes` PEs on one node.
+    /// Creates a map of `n_pes` PEs on one node.
     ///
     /// # Errors
-    /// When `n_pes` is 0.
+    /// If `n_pes` is 0.
     pub fn one_node(n_pes: u32) -> Result<NodeMap, InvalidNodes> {
         NodeMap::from_runs([(0, n_pes)])
     }
@@ -50,8 +49,8 @@ impl NodeMap {
     /// Creates a map from runs of (node, number of consecutive PEs on it), in the order of PEs.
     ///
     /// # Errors
-    /// When a run is empty, there is no PE at all or 2^32 and more, or a node appears before one
-    /// with a lower number.
+    /// If a run is empty, if there are no PEs or more than 2^32 - 1, or if a node appears before
+    /// one with a lower number.
     pub fn from_runs(runs: impl IntoIterator<Item = (u32, u32)>) -> Result<NodeMap, InvalidNodes> {
         let mut map = NodeMap { runs: Vec::new(), sizes: Vec::new() };
         let mut first = 0_u32;
@@ -71,10 +70,11 @@ impl NodeMap {
         if map.runs.is_empty() { Err(InvalidNodes) } else { Ok(map) }
     }
 
-    /// Creates a map from a mark of each PE's node, in the order of PEs: equal marks mean one node.
+    /// Creates a map from a mark for each PE, in the order of PEs. PEs with equal marks are on one
+    /// node.
     ///
     /// # Errors
-    /// When there is no PE.
+    /// If there are no PEs.
     pub fn from_marks<M: std::hash::Hash + Eq>(
         marks: impl IntoIterator<Item = M>,
     ) -> Result<NodeMap, InvalidNodes> {
@@ -106,15 +106,15 @@ impl NodeMap {
     /// Returns the node of `pe`.
     ///
     /// # Panics
-    /// When `pe` is not below [`NodeMap::n_pes`].
+    /// If `pe` is not below [`NodeMap::n_pes`].
     pub fn node_of(&self, pe: u32) -> u32 {
         self.run_of(pe).node
     }
 
-    /// Returns the number of `pe` among the PEs of its node, counted from 0 in the order of PEs.
+    /// Returns the index of `pe` among the PEs of its node, counted from 0 in the order of PEs.
     ///
     /// # Panics
-    /// When `pe` is not below [`NodeMap::n_pes`].
+    /// If `pe` is not below [`NodeMap::n_pes`].
     pub fn local_index(&self, pe: u32) -> u32 {
         let run = self.run_of(pe);
         run.local + (pe - run.first)

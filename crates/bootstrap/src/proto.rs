@@ -1,12 +1,12 @@
-//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames they
-//! travel in.
+//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames that
+//! contain them.
 //!
-//! Sans-IO: bytes in, messages out. It never touches a socket and never trusts a length before the
-//! bytes are there.
+//! Sans-IO: it converts bytes to messages and back. It allocates nothing for a length that a peer
+//! announces, before the bytes have been received.
 //!
 //! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the
-//! body in postcard's format. The version stands in every frame, so that a library and an `oshrun`
-//! of different installations say so instead of misreading each other.
+//! body in postcard's format. Every frame has the version, so that a library and an `oshrun` of
+//! different installations report that instead of misreading each other.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -17,16 +17,17 @@ use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 /// Version of the protocol, in every frame. It changes whenever a message does.
 pub const VERSION: u8 = rushmem_wire::JOB.version;
 
-/// Most bytes of a message that is printed; a longer one is cut.
+/// Maximum size of a message that is printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;
 
-/// Largest body a launcher takes from a PE: a full record and the fields around it.
+/// Maximum size of a body that a launcher accepts from a PE: a full record and the fields around
+/// it.
 pub const MAX_FROM_PE: usize = MAX_RECORD + 64;
 
-/// Largest body a PE takes from its launcher.
+/// Maximum size of a body that a PE accepts from its launcher.
 pub const MAX_FROM_LAUNCHER: usize = MAX_RECORDS;
 
-/// Bytes that a [`Decoder`] keeps for what comes next.
+/// Maximum size of the buffer that an empty [`Decoder`] keeps for the next message.
 const KEPT: usize = 32 * 1024;
 
 /// Bytes in front of a body.
@@ -44,7 +45,7 @@ pub enum Receivers {
 /// A message of a PE to its launcher, or to the meeting of its job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromPe {
-    /// First message to a meeting, which learns from it which PE this is.
+    /// First message to a meeting: the process and its PE.
     Join {
         /// The PE's number.
         pe: u32,
@@ -54,29 +55,29 @@ pub enum FromPe {
         pid: u32,
         /// The name of its host.
         host: String,
-        /// This process serves the meeting.
+        /// True if this process serves the meeting.
         serves: bool,
     },
     /// First message of a session: the PE has entered initialization.
     Hello {
-        /// The PE's process, which a wrapper may stand in front of.
+        /// The PE's process. The launcher may have started a wrapper around it.
         pid: u32,
     },
     /// The PE's record in an exchange among all PEs.
     Exchange {
         /// Number of the exchange, counted from 0.
         round: u32,
-        /// The receivers of the records; all PEs say the same.
+        /// The receivers of the records: the same on all PEs.
         to: Receivers,
         /// The record, at most [`MAX_RECORD`] bytes.
         record: Vec<u8>,
     },
-    /// The last finalize is done: the PE may exit as it likes.
+    /// The last finalize is done, so that any exit of the PE is accepted.
     Finalized,
     /// The PE has entered initialization again after its last finalize.
     Resumed,
-    /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may
-    /// exit as it likes.
+    /// All PEs are at their exit, with status 0 and without the last finalize, so that the exit of
+    /// this PE is accepted with a warning.
     Unfinalized,
     /// The position of the statuses of PEs in the memory of their nodes, which is the same on all
     /// nodes; only PE 0 sends it. The status of the PE with local number `i` begins at `at + i *
@@ -87,16 +88,15 @@ pub enum FromPe {
         /// The offset of the first one.
         at: u64,
     },
-    /// The PE requested symmetric memory that is not there; a program that does not notice fails
-    /// soon.
+    /// The PE could not allocate symmetric memory. A program that does not check for that soon
+    /// fails.
     Refused {
         /// The resource that was refused, and the remedy: the end of a sentence.
         what: String,
     },
-    /// The PE opens a transport, whose libraries may crash; empty when it is open, or is passed
-    /// over.
+    /// The PE opens a transport, whose libraries may crash.
     Opening {
-        /// The transport.
+        /// The transport; empty when it is open, or is not used.
         what: String,
     },
     /// The PE ends the job because of an error.
@@ -106,7 +106,7 @@ pub enum FromPe {
         /// The error, printed once per job.
         message: String,
     },
-    /// A warning of the PE; the job goes on.
+    /// A warning of the PE. The job goes on.
     Warning {
         /// The warning, printed once for all PEs that send it.
         message: String,
@@ -140,33 +140,33 @@ pub enum FromLauncher {
         /// The reason and the remedy: a sentence.
         why: String,
     },
-    /// The job ends, and this process with it: a meeting cannot kill it.
+    /// The job ends: this process, which a meeting cannot kill, ends itself.
     End {
         /// Exit status of the job.
         status: i32,
     },
 }
 
-/// Why a stream of bytes stopped being a stream of frames.
+/// Why bytes are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The other side speaks another version.
+    /// The other side has another version of the protocol.
     #[error(
         "it has version {0} of the job protocol and this side has {VERSION}; use oshrun and librushmem of one installation"
     )]
     Version(u8),
-    /// A body is too large for this side. Remedy: use oshrun and librushmem of one installation.
+    /// A body exceeds the limit of this side.
     #[error("a body of {0} bytes exceeds the limit")]
     TooLarge(usize),
-    /// A body is no message of this version. Remedy: use oshrun and librushmem of one installation.
+    /// A body is not a message of this version.
     #[error("its body is not a known message")]
     Malformed,
 }
 
-/// Returns the frame that carries `message`.
+/// Returns the frame of `message`.
 ///
 /// # Panics
-/// When the body does not fit a u32; callers bound what they send far below.
+/// If the body is 4 GiB or larger; the limits of messages are far below.
 pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
     let mut frame = vec![0; HEADER];
     frame[4] = VERSION;
@@ -177,10 +177,10 @@ pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
     frame
 }
 
-/// Cuts a stream of bytes, arriving in any slices, into messages.
+/// Splits a stream of bytes, which is received in any pieces, into messages.
 ///
-/// It holds at most one incomplete frame beside what was pushed and not yet taken, so a caller that
-/// takes all messages after each push bounds its memory by the limit and the size of its slices.
+/// If the caller takes all messages after each push, the memory is bounded by the limit and the
+/// size of a piece.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
@@ -195,8 +195,8 @@ impl Decoder {
         Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
     }
 
-    /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its
-    /// meaning.
+    /// Appends bytes of the stream. After an error they are dropped, since the start of the next
+    /// frame is not known.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.buffer.drain(..self.taken);
@@ -205,16 +205,16 @@ impl Decoder {
         }
     }
 
-    /// Returns the next whole message, `None` when more bytes are needed.
+    /// Returns the next whole message; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// As soon as the bytes cannot become a message; every later call returns the same error.
+    /// If the bytes cannot be a message. Every later call returns the same error.
     pub fn take<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         let outcome = self.parse();
-        // The records of a large job come seldom, and take much.
+        // The records of a large job need a large buffer, but are rare.
         if self.taken == self.buffer.len() && self.buffer.capacity() > KEPT {
             (self.buffer, self.taken) = (Vec::new(), 0);
         }

@@ -1,20 +1,20 @@
-//! The records that PEs have sent in an exchange. Most PEs of a job send the same bytes, or nearly
-//! the same, so equal records of consecutive PEs are stored once, and a record crosses a connection
-//! without the bytes at its start and at its end that it shares with the one before: what a PE of a
-//! large job receives at its start does not grow with the number of PEs as their records do.
+//! The records of all PEs in an exchange. Most PEs of a job send equal or similar records.
+//! Therefore equal records of consecutive PEs are stored once, and a record is sent without the
+//! bytes at its start and at its end that equal those of the record before. So a PE of a large job
+//! receives much less than the records of all PEs.
 
 use std::iter::repeat_n;
 use std::ops::{Index, Range};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Most bytes that one PE contributes to an exchange.
+/// Maximum size of the record of one PE.
 pub const MAX_RECORD: usize = 64 * 1024;
 
-/// Most bytes of the records of all PEs, equal ones counted once.
+/// Maximum size of the records of all PEs; equal ones count once.
 pub const MAX_RECORDS: usize = 256 * 1024 * 1024;
 
-/// One record of each PE, or what was made of each.
+/// One record of each PE, or a value that was computed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records<T = Vec<u8>> {
     n_pes: u32,
@@ -23,7 +23,7 @@ pub struct Records<T = Vec<u8>> {
 }
 
 impl<T> Records<T> {
-    /// Returns how many PEs have sent one.
+    /// Returns the number of PEs.
     pub fn n_pes(&self) -> u32 {
         self.n_pes
     }
@@ -34,32 +34,33 @@ impl<T> Records<T> {
         self.runs.iter().zip(ends).map(|((first, record), end)| (*first..end, record))
     }
 
-    /// Returns the record of every PE, by PE.
+    /// Returns the record of every PE, in the order of PEs.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.runs().flat_map(|(pes, record)| repeat_n(record, pes.len()))
     }
 
-    /// Returns the first PE whose record is such.
-    pub fn position(&self, is_such: impl Fn(&T) -> bool) -> Option<u32> {
-        self.runs.iter().find(|(_, record)| is_such(record)).map(|(pe, _)| *pe)
+    /// Returns the first PE whose record fulfills the condition.
+    pub fn position(&self, condition: impl Fn(&T) -> bool) -> Option<u32> {
+        self.runs.iter().find(|(_, record)| condition(record)).map(|(pe, _)| *pe)
     }
 
-    /// Returns what `make` makes of the records; of equal ones once.
+    /// Converts the records. Consecutive equal ones are converted once.
     ///
     /// # Errors
-    /// Those of `make`, with the first PE that has such a record.
+    /// Those of `convert`, with the first PE of the record.
     pub fn try_map<U, E>(
         self,
-        mut make: impl FnMut(T) -> Result<U, E>,
+        mut convert: impl FnMut(T) -> Result<U, E>,
     ) -> Result<Records<U>, (u32, E)> {
-        let make = |(pe, record)| make(record).map(|made| (pe, made)).map_err(|error| (pe, error));
-        let runs = self.runs.into_iter().map(make).collect::<Result<_, _>>()?;
+        let convert =
+            |(pe, record)| convert(record).map(|value| (pe, value)).map_err(|error| (pe, error));
+        let runs = self.runs.into_iter().map(convert).collect::<Result<_, _>>()?;
         Ok(Records { n_pes: self.n_pes, runs })
     }
 }
 
 impl<T: PartialEq> Records<T> {
-    /// Appends the equal records of this many PEs. `None` where there would be too many PEs.
+    /// Appends the equal records of `n_pes` PEs. Returns `None` if there would be too many PEs.
     fn push(&mut self, n_pes: u32, record: T) -> Option<()> {
         let first = self.n_pes;
         self.n_pes = first.checked_add(n_pes)?;
@@ -93,7 +94,7 @@ impl<T> Index<u32> for Records<T> {
 #[derive(Serialize, Deserialize)]
 struct SentRun {
     n_pes: u32,
-    /// The numbers of bytes at its start and at its end that equal those of the record before.
+    /// The numbers of bytes at the start and at the end that equal those of the record before.
     start: u32,
     end: u32,
     /// The bytes between them.
@@ -117,7 +118,7 @@ impl Serialize for Records {
     }
 }
 
-/// Returns how many bytes are equal before the first that differs.
+/// Returns the number of equal bytes before the first difference.
 fn n_equal<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
@@ -125,20 +126,20 @@ fn n_equal<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'
 impl<'de> Deserialize<'de> for Records {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Records, D::Error> {
         let sent = Vec::<SentRun>::deserialize(deserializer)?;
-        of_sent(&sent).ok_or_else(|| de::Error::custom("records that refer to what is not there"))
+        restore(&sent).ok_or_else(|| de::Error::custom("records that refer to what is not there"))
     }
 }
 
-/// Returns the records that were sent so; `None` if they are none. Their bytes are bounded, since
-/// few bytes can say that there are many.
-fn of_sent(sent: &[SentRun]) -> Option<Records> {
+/// Restores the records from what was sent; `None` if that is invalid. Their size is limited, since
+/// few bytes can describe large records.
+fn restore(sent: &[SentRun]) -> Option<Records> {
     let mut all = Records { n_pes: 0, runs: Vec::new() };
     let mut nbytes = 0;
     for SentRun { n_pes, start, end, middle } in sent {
         let before = all.runs.last().map_or(&[][..], |(_, record): &(u32, Vec<u8>)| record);
         let (start, end) = (*start as usize, *end as usize);
-        let end_at = before.len().checked_sub(end).filter(|at| *at >= start)?;
-        let record = [&before[..start], middle, &before[end_at..]].concat();
+        let tail = before.len().checked_sub(end).filter(|tail| *tail >= start)?;
+        let record = [&before[..start], middle, &before[tail..]].concat();
         nbytes += record.len();
         if *n_pes == 0 || record.len() > MAX_RECORD || nbytes > MAX_RECORDS {
             return None;
@@ -199,12 +200,12 @@ mod tests {
             end,
             middle: vec![1; middle],
         };
-        assert!(of_sent(&[run(1, 0, 0, 4), run(1, 2, 2, 0)]).is_some());
-        assert_eq!(of_sent(&[run(1, 1, 0, 4)]), None, "there is no record before");
-        assert_eq!(of_sent(&[run(1, 0, 0, 4), run(1, 3, 2, 0)]), None, "they overlap");
-        assert_eq!(of_sent(&[run(0, 0, 0, 4)]), None, "of nobody");
-        assert_eq!(of_sent(&[run(u32::MAX, 0, 0, 4), run(1, 0, 0, 4)]), None, "too many PEs");
-        assert_eq!(of_sent(&[run(1, 0, 0, MAX_RECORD + 1)]), None, "too long");
+        assert!(restore(&[run(1, 0, 0, 4), run(1, 2, 2, 0)]).is_some());
+        assert_eq!(restore(&[run(1, 1, 0, 4)]), None, "there is no record before");
+        assert_eq!(restore(&[run(1, 0, 0, 4), run(1, 3, 2, 0)]), None, "they overlap");
+        assert_eq!(restore(&[run(0, 0, 0, 4)]), None, "of nobody");
+        assert_eq!(restore(&[run(u32::MAX, 0, 0, 4), run(1, 0, 0, 4)]), None, "too many PEs");
+        assert_eq!(restore(&[run(1, 0, 0, MAX_RECORD + 1)]), None, "too long");
         let n_runs = MAX_RECORDS / MAX_RECORD + 2;
         let many = |i| {
             if i == 0 {
@@ -213,6 +214,6 @@ mod tests {
                 run(1, MAX_RECORD as u32 - 2, 0, 1 + i % 2)
             }
         };
-        assert_eq!(of_sent(&(0..n_runs).map(many).collect::<Vec<_>>()), None, "too many bytes");
+        assert_eq!(restore(&(0..n_runs).map(many).collect::<Vec<_>>()), None, "too many bytes");
     }
 }

@@ -1,24 +1,23 @@
-//! The launcher's view of one job: what each PE is sent, when the job has to end, and with
-//! which status and words.
+//! The rules of a job at its launcher: what is sent to each PE, when the job ends, and with which
+//! status and message.
 //!
-//! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with
-//! [`Decision`]s. It never sees a socket, a process or a clock, and it must be fed everything a PE
-//! sent before it learns that the PE exited.
+//! Sans-IO: the caller passes in the bytes that PEs have sent and how their processes have ended,
+//! and executes the [`Decision`]s that are returned. There is no socket, process or clock here. The
+//! caller must pass in everything that a PE has sent before it reports the exit of that PE.
 //!
-//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed
-//! job open):
-//! - A signal that kills a PE ends the job, and so does an exit between initialization and finalize
-//!   while others run, unless all PEs have agreed on it: where every PE comes to its exit with
-//!   status 0, a warning is all.
-//! - A PE that exits without an initialization or exchange that another PE has entered ends the
-//!   job, since that one can never complete.
-//! - An abort ends it with the first message and the PEs that send the same one, a global exit
-//!   silently.
-//! - A signal that asks programs to end ends the job at once if a PE has not started, since it
-//!   cannot reach that one.
-//! - A PE that fails before finalize after it was refused memory is named with what it was refused,
-//!   one that fails while it opens a transport with the transport.
-//! - Everything else is left to run; the job's status is that of the first PE that failed.
+//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" does not define the end of a
+//! failed job):
+//! - A signal that kills a PE ends the job. So does an exit between initialization and finalize
+//!   while others run. But if all PEs reach their exit with status 0, there is only a warning.
+//! - A PE that exits without an initialization or an exchange that another PE has entered ends the
+//!   job, since the other PE can never complete it.
+//! - An abort ends the job with the first message, for all PEs that have sent the same one; a
+//!   global exit ends it without a message.
+//! - A signal that requests the end of programs ends the job at once if a PE has not started, since
+//!   it cannot be forwarded to that PE.
+//! - If a PE fails before finalize after an allocation has failed, the message names the
+//!   allocation. If it fails while it opens a transport, the message names the transport.
+//! - Otherwise the job goes on. Its status is that of the first PE that has failed.
 
 mod messages;
 
@@ -45,26 +44,26 @@ pub enum Decision {
     },
     /// Send this frame to many PEs.
     SendAll {
-        /// To which.
+        /// All PEs, or the first one of each node.
         to: Receivers,
         /// The whole frame.
         frame: Arc<[u8]>,
     },
-    /// End the job: no decision follows.
+    /// End the job. No other decision follows.
     EndJob {
         /// The job's exit status, 0..=255.
         status: i32,
         /// The text to print on stderr, if any; no newline at its end.
         message: Option<String>,
     },
-    /// Print this on stderr; the job goes on as if nothing were.
+    /// Print a warning on stderr. The job goes on.
     Warn {
         /// The warning; no newline at its end.
         message: String,
     },
 }
 
-/// SIGABRT, SIGBUS and SIGSEGV: how a program ends that does not notice a null pointer.
+/// SIGABRT, SIGBUS and SIGSEGV, by which a program ends that uses a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
 /// The phase of a PE between initialization and finalize.
@@ -74,7 +73,7 @@ enum Phase {
     Silent,
     /// It is between initialization and its last finalize.
     Running,
-    /// It is at its exit, without its last finalize, as all others are.
+    /// It is at its exit without its last finalize, as all other PEs are.
     Unfinalized,
     /// Its last finalize is done.
     Finalized,
@@ -84,35 +83,40 @@ enum Phase {
 struct PeState {
     pid: u32,
     phase: Phase,
-    /// The number of times that it entered initialization from outside.
+    /// The number of times that it has entered initialization.
     inits: u32,
-    /// Its record for the exchange that is in flight.
+    /// Its record in the current exchange.
     record: Option<Vec<u8>>,
     decoder: Decoder,
     exit: Option<Exit>,
-    /// The first memory that it was refused.
+    /// The description of its first failed allocation.
     refused: Option<String>,
-    /// The transport that it opens; empty if none.
+    /// The transport that it is opening; empty if none.
     opening: String,
 }
 
 /// One job.
 #[derive(Debug)]
 pub struct Server {
-    /// Who speaks in messages.
+    /// The name at the start of messages.
     speaker: &'static str,
     nodes: NodeMap,
     hosts: Vec<String>,
     pes: Vec<PeState>,
+    /// Number of the current exchange.
     round: u32,
+    /// Number of PEs that have contributed to it.
     records: u32,
-    /// The receivers of the records of the exchange in flight.
+    /// The receivers of its records.
     to: Receivers,
+    /// Number of PEs that have entered initialization at least once.
     initialized: u32,
     status: i32,
     /// The first PE that failed.
     failed: Option<u32>,
+    /// The signal that the launcher has forwarded to end the programs.
     interrupt: Option<i32>,
+    /// True once the job has been ended.
     ended: bool,
     statuses: Option<Statuses>,
     messages: Messages,
@@ -128,11 +132,11 @@ pub struct Statuses {
 }
 
 impl Server {
-    /// Returns a job of as many PEs as `nodes` has, all silent; `hosts` names the nodes in
-    /// messages.
+    /// Creates the job of the PEs of `nodes`, none of which has called shmem_init. `hosts` are the
+    /// names of the nodes.
     ///
     /// # Panics
-    /// When a node has no name.
+    /// If a node has no name.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
         assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
         let silent = || PeState {
@@ -165,13 +169,13 @@ impl Server {
         }
     }
 
-    /// Names somebody else than `oshrun` as the speaker of messages.
+    /// Sets the name at the start of messages, which is `oshrun` by default.
     #[must_use]
-    pub fn speaking_as(self, speaker: &'static str) -> Server {
+    pub fn with_speaker(self, speaker: &'static str) -> Server {
         Server { speaker, ..self }
     }
 
-    /// Returns where the statuses of PEs are, once PE 0 has mapped the memory of its node.
+    /// Returns the position of the statuses of PEs, once PE 0 has reported it.
     pub fn statuses(&self) -> Option<Statuses> {
         self.statuses
     }
@@ -181,7 +185,7 @@ impl Server {
         self.pes[pe as usize].pid = pid;
     }
 
-    /// Takes the bytes that have arrived from `pe`. Returns the decisions that follow.
+    /// Handles bytes that `pe` has sent. Returns the decisions that follow.
     pub fn received(&mut self, pe: u32, bytes: &[u8]) -> Vec<Decision> {
         self.pes[pe as usize].decoder.push(bytes);
         let mut decisions = Vec::new();
@@ -196,7 +200,7 @@ impl Server {
         decisions
     }
 
-    /// Records that the process of `pe` has ended. Every byte that it sent has been passed to
+    /// Handles the end of the process of `pe`. All bytes that it has sent must have been passed to
     /// [`Server::received`].
     pub fn exited(&mut self, pe: u32, exit: Exit) -> Option<Decision> {
         self.pes[pe as usize].exit = Some(exit);
@@ -218,8 +222,6 @@ impl Server {
                 true => self.before(pe, "if it used a null pointer, that may be because"),
                 false => String::new(),
             };
-            // Cause: a signal has killed the PE, such as SIGSEGV. Remedy: run it in a debugger, or
-            // with `SHMEM_CHECK=1`.
             let message = format!("{}: {} {exit}{before}", self.speaker, self.name(pe));
             return self.end(self.status, Some(message));
         }
@@ -235,13 +237,10 @@ impl Server {
         };
         if phase == Phase::Running && (others_run || !before.is_empty()) {
             let name = self.name(pe);
-            // Cause: a PE ends while others go on, with `exit` or a return from `main`. Remedy:
-            // call `shmem_finalize` or `shmem_global_exit`.
             let message = format!("{}: {name} {exit} before shmem_finalize{before}", self.speaker);
             return self.end(self.status, Some(message));
         }
         if !others_run && self.status == 0 && phase == Phase::Unfinalized {
-            // Cause: the program ends without `shmem_finalize`.
             let message = format!(
                 "{}: warning: no PE called shmem_finalize; call it before the program ends",
                 self.speaker
@@ -251,8 +250,9 @@ impl Server {
         self.left_behind()
     }
 
-    /// Returns what to say at the end of a job that has printed no error, if its first failed PE
-    /// had not called shmem_init.
+    /// Returns the message about the first failed PE, if that PE had not called shmem_init and the
+    /// job was not ended for another reason. It is for the end of a job whose PEs have printed
+    /// nothing on stderr.
     pub fn failed_without_init(&self) -> Option<String> {
         let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
         let PeState { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize]
@@ -269,14 +269,14 @@ impl Server {
         Some(format!("{speaker}: {name} {exit} without calling shmem_init{others}"))
     }
 
-    /// Returns what to add to the message about a failed PE: the transport that it was opening, or
-    /// the memory that it was refused before finalize. It may have noticed the latter, and have
-    /// failed for another reason: `how` says what is known.
-    fn before(&self, pe: u32, how: &str) -> String {
+    /// Returns the end of the message about a failed PE: the transport that it was opening, or
+    /// before finalize the allocation that has failed. The PE may have handled the latter and
+    /// failed for another reason, so `relation` states how far the two are related.
+    fn before(&self, pe: u32, relation: &str) -> String {
         let PeState { refused, opening, phase, .. } = &self.pes[pe as usize];
         match (opening.as_str(), refused) {
             ("", Some(what)) if *phase == Phase::Running => {
-                format!("; {how} it was refused {what}")
+                format!("; {relation} it was refused {what}")
             }
             ("", _) => String::new(),
             (what, _) => format!(
@@ -286,21 +286,21 @@ impl Server {
         }
     }
 
-    /// Records that the launcher has forwarded a signal that asks programs to end: PEs that now end
-    /// early are not to blame.
+    /// Records that the launcher has forwarded a signal that requests the end of programs. An early
+    /// exit of a PE is not an error afterwards.
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
         if have_started { None } else { self.interrupted_end(signal) }
     }
 
-    /// Ends the job for the launcher, with its message. Returns `None` if the job is ending
-    /// already.
+    /// Ends the job at the request of the launcher, with its message. Returns `None` if the job has
+    /// already been ended.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
         }
-        // The message of a PE says more than what follows from its end.
+        // The message of a PE that aborts is more specific than one about the end of its process.
         let (status, message) = match self.messages.take_abort() {
             Some((status, message)) => (status, Some(message)),
             None => (status, message),
@@ -312,34 +312,36 @@ impl Server {
         Some(Decision::EndJob { status: self.status, message })
     }
 
-    /// Returns true if a message of a PE waits for others that may send the same one.
+    /// Returns true if a message of a PE is held back for other PEs that may send the same one.
     pub fn has_pending(&self) -> bool {
         self.messages.has_pending()
     }
 
-    /// Prints the warnings that were not printed yet, and ends the job if a PE has requested it.
-    pub fn say(&mut self) -> Vec<Decision> {
+    /// Returns the warnings that were held back, and the end of the job if a PE has requested it.
+    pub fn take_messages(&mut self) -> Vec<Decision> {
         let warnings = self.messages.warnings(false).into_iter().map(warn);
         let end = if self.messages.is_aborting() { self.end(1, None) } else { None };
         warnings.chain(end).collect()
     }
 
-    /// Prints all warnings, with the PEs with which they were not printed yet.
-    pub fn say_rest(&mut self) -> Vec<Decision> {
+    /// Returns all warnings that were held back, and printed ones again with the PEs that have sent
+    /// them since.
+    pub fn take_all_warnings(&mut self) -> Vec<Decision> {
         self.messages.warnings(true).into_iter().map(warn).collect()
     }
 
-    /// Returns the job's exit status so far: what ended it, else the first failure of a PE, else 0.
+    /// Returns the exit status of the job so far: the one with which it was ended, otherwise that
+    /// of the first PE that failed, otherwise 0.
     pub fn status(&self) -> i32 {
         self.status
     }
 
-    /// Returns how many PEs have ever entered initialization.
+    /// Returns the number of PEs that have entered initialization at least once.
     pub fn initialized(&self) -> u32 {
         self.initialized
     }
 
-    /// `PE 1 (pid 4711, host a)`.
+    /// Returns the name of a PE for messages: `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
         format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host(pe))
     }
@@ -365,7 +367,7 @@ impl Server {
         state.pid != 0 && state.exit.is_none()
     }
 
-    /// Returns the process of `pe` and how far the PE has come, as far as its messages show.
+    /// Returns the process ID of `pe`, and the stage of the PE that its messages show.
     pub fn progress(&self, pe: u32) -> (u32, Stage) {
         let PeState { pid, phase, .. } = self.pes[pe as usize];
         let stage = match phase {
@@ -429,7 +431,7 @@ impl Server {
         }
     }
 
-    /// `pe` goes through initialization.
+    /// Records that `pe` has entered initialization.
     fn enter(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
         self.pes[pe as usize].phase = Phase::Running;
         self.pes[pe as usize].inits += 1;
@@ -437,7 +439,7 @@ impl Server {
         decisions.extend(self.left_behind());
     }
 
-    /// Completes the exchange in flight if every PE has contributed.
+    /// Completes the current exchange if every PE has contributed.
     fn gather(&mut self, decisions: &mut Vec<Decision>) {
         if self.ended || self.records < self.nodes.n_pes() {
             return;
@@ -450,11 +452,12 @@ impl Server {
         self.records = 0;
     }
 
-    /// Ends the job if a PE has exited without something collective that another PE has entered.
+    /// Ends the job if a PE has exited without an initialization or an exchange that another PE has
+    /// entered.
     fn left_behind(&mut self) -> Option<Decision> {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
-        let left = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
-        let behind = self.pes.iter().position(left)?;
+        let has_missed = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
+        let behind = self.pes.iter().position(has_missed)?;
         let PeState { exit: Some(exit), inits, .. } = self.pes[behind] else {
             return None;
         };
@@ -476,12 +479,11 @@ impl Server {
     fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
         self.end(
             128 + signal,
-            // Cause: this signal was sent to oshrun. Remedy: none is needed; a batch system may
-            // have sent it at a time limit.
             Some(format!("{}: the job was ended by {}", self.speaker, signal_name(signal))),
         )
     }
 
+    /// Ends the job since `pe` has violated the protocol.
     fn violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
         self.end(1, Some(format!("{}: {} sent {what}", self.speaker, self.name(pe))))
     }

@@ -1,7 +1,7 @@
-//! A PE's membership in its job, however the job was started.
+//! The session of a PE in its job, whichever launcher has started the job.
 //!
-//! It transfers records without interpreting them and never ends the process itself: a caller that
-//! has aborted sleeps until the launcher kills it, and exits if nobody does.
+//! It transfers records without interpreting them. It never ends the process: a caller that has
+//! aborted the job waits for the launcher to kill it, and exits after some time.
 
 use std::io::Write;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use crate::nodes::NodeMap;
 use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, Receivers};
 use crate::records::{MAX_RECORD, Records};
 
-/// One PE's membership in its job.
+/// The membership of this PE in its job.
 #[derive(Debug)]
 pub struct JobSession {
     pe: u32,
@@ -31,28 +31,28 @@ pub struct JobSession {
 /// The launcher of the job, and the connection to it.
 #[derive(Debug)]
 enum Membership {
-    /// Nobody.
+    /// No launcher: a job of one PE.
     Alone,
     /// `oshrun`.
     Oshrun(Link),
-    /// A process manager.
+    /// A process manager, or the meeting of the job.
     Managed(Managed),
 }
 
-/// The way by which a process joins its job.
+/// How a process joins its job.
 #[derive(Debug)]
 pub struct Joining<'a> {
-    /// Chooses among process managers.
+    /// The protocol of the process manager, if the variables of several are set.
     pub protocol: Protocol,
-    /// The program can open shared libraries, as PMIx needs: a statically linked one cannot.
+    /// True if the program can open shared libraries, as PMIx requires. A statically linked one
+    /// cannot.
     pub opens_libraries: bool,
-    /// Under a process manager the other PEs of the node get this file
-    /// ([`take_node_files`](JobSession::take_node_files)).
+    /// A file that the other PEs of the node get under a process manager, by
+    /// [`take_node_files`](JobSession::take_node_files).
     pub file: Option<BorrowedFd<'a>>,
-    /// The meeting that the program has named, which counts where `oshrun` has not started the
-    /// process.
+    /// The meeting that the program has named. It is used unless `oshrun` has started the process.
     pub meeting: Option<Attendance>,
-    /// Limits of time of a meeting.
+    /// The time limits of a meeting.
     pub limits: MeetingLimits,
 }
 
@@ -68,24 +68,24 @@ impl Default for Joining<'_> {
     }
 }
 
-/// Set once by the first open of this process.
+/// True once this process has opened its session.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl JobSession {
     /// Joins the job that the environment shows or the program has named: that of `oshrun`, of a
-    /// meeting, or of a process manager that speaks PMI-1, PMI-2 or PMIx, or a job of this one PE
-    /// when there is nothing of the kind.
+    /// meeting, or of a process manager that speaks PMI-1, PMI-2 or PMIx. Without any of these, the
+    /// job consists of this PE.
     ///
-    /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
+    /// Removes the variables of `oshrun`, so that programs started later are jobs of their own.
     ///
-    /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher
-    /// has named it, which is before the other PEs are met: what goes wrong from then on has to
-    /// end the whole job.
+    /// Calls `identified` with the number of this PE and a handle that ends the job, as soon as the
+    /// number is known. That is before the PEs of the node are connected, so that an error from
+    /// then on can end the whole job.
     ///
     /// # Errors
-    /// When a launcher shows several processes but no way to reach them, since this one must not
-    /// take itself for a job of its own; when a descriptor that a launcher should have left is
-    /// missing; when the launcher or a PE of this node does not answer; at the second call.
+    /// If a launcher has started several processes but provides no way to reach them, since this
+    /// one must not run as a job of its own. If a descriptor of the launcher is missing, if the
+    /// launcher or a PE of this node does not answer, or at the second call.
     pub fn open(
         joining: &Joining<'_>,
         identified: impl FnOnce(u32, Aborter),
@@ -93,10 +93,10 @@ impl JobSession {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
-        let (session, by) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
+        let (session, protocol) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
             (JobSession::join(Link::new(socket), Some(memory))?, "oshrun's protocol")
         } else if let Some(manager) = find_manager(joining)? {
-            identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
+            identified(manager.pe(), Aborter { launcher: Launcher::Managed(manager.ender()) });
             let n_pes = manager.n_pes();
             rushmem_log::debug!(n_pes, "the process manager answers");
             let session = JobSession::managed(Managed::join(manager, joining.file)?);
@@ -107,7 +107,7 @@ impl JobSession {
         };
         identified(session.pe, session.aborter());
         let (n_pes, n_nodes) = (session.n_pes(), session.nodes.n_nodes());
-        rushmem_log::debug!(n_pes, n_nodes, "joins by {by}");
+        rushmem_log::debug!(n_pes, n_nodes, "joins by {protocol}");
         Ok(session)
     }
 
@@ -143,29 +143,29 @@ impl JobSession {
         self.nodes.n_pes()
     }
 
-    /// Returns the number of this PE among those of its node.
+    /// Returns the index of this PE among those of its node.
     pub fn local_id(&self) -> u32 {
         self.nodes.local_index(self.pe)
     }
 
-    /// Returns who shares a node with whom.
+    /// Returns the nodes of the job and their PEs.
     pub fn nodes(&self) -> &NodeMap {
         &self.nodes
     }
 
-    /// Gives `record` to every PE and waits for theirs; collective over the whole job. The result
-    /// holds this PE's own record too.
+    /// Sends `record` to every PE and waits for the records of all PEs, including this one.
+    /// Collective over the whole job.
     ///
     /// # Errors
-    /// When the record exceeds [`MAX_RECORD`] bytes or the launcher is gone.
+    /// If the record exceeds [`MAX_RECORD`] bytes, or the connection to the launcher is lost.
     pub fn exchange(&mut self, record: &[u8]) -> Result<Records, Error> {
         let records = self.exchange_to(Receivers::All, record)?;
         records.ok_or(Error::Unexpected("the records of another exchange"))
     }
 
-    /// Works as [`JobSession::exchange`], but only the first PE of each node gets the records, and
-    /// waits for them. The others get `None`; their next exchange must come after that of the first
-    /// PE.
+    /// Works as [`JobSession::exchange`], but only the first PE of each node waits for the records
+    /// and gets them. The others get `None`. They may begin their next exchange only after the
+    /// first PE has completed this one.
     ///
     /// # Errors
     /// As [`JobSession::exchange`].
@@ -206,10 +206,10 @@ impl JobSession {
         }
     }
 
-    /// Waits until every PE of the job has called it.
+    /// Waits until every PE of the job has called this function.
     ///
     /// # Errors
-    /// When the launcher is gone.
+    /// If the connection to the launcher is lost.
     pub fn barrier(&mut self) -> Result<(), Error> {
         match &mut self.job {
             Membership::Managed(managed) => managed.barrier(),
@@ -217,16 +217,15 @@ impl JobSession {
         }
     }
 
-    /// Returns the memfd that all PEs of this node have, from `oshrun` or from the node's first PE;
-    /// empty and unsealed when the first of them looks at it. `None` at the second call, and where
-    /// nobody else needs it: in a job of one PE, and for a PE that is alone on its node under a
-    /// process manager.
+    /// Takes the memfd that all PEs of this node share, which `oshrun` or the node's first PE has
+    /// created. It is empty and unsealed at first. Returns `None` at the second call, in a job of
+    /// one PE without a launcher, and for a PE that is alone on its node under a process manager.
     pub fn take_node_memory(&mut self) -> Option<OwnedFd> {
         self.memory.take()
     }
 
-    /// Returns the files that the PEs of this node gave to [`JobSession::open`], in the order of
-    /// the PEs; empty at the second call, and if no process manager started the job.
+    /// Takes the files that the PEs of this node have passed to [`JobSession::open`], in the order
+    /// of the PEs. Returns none at the second call, and if no process manager has started the job.
     pub fn take_node_files(&mut self) -> Vec<Option<OwnedFd>> {
         match &mut self.job {
             Membership::Managed(managed) => managed.take_files(),
@@ -237,7 +236,7 @@ impl JobSession {
     /// Reports to the launcher that the last finalize is done, so that this PE may exit.
     ///
     /// # Errors
-    /// When `oshrun` is gone.
+    /// If the connection to `oshrun` is lost.
     pub fn finalized(&mut self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
@@ -251,7 +250,7 @@ impl JobSession {
     /// finalize.
     ///
     /// # Errors
-    /// When `oshrun` is gone.
+    /// If the connection to `oshrun` is lost.
     pub fn resumed(&mut self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
@@ -261,11 +260,11 @@ impl JobSession {
         Ok(())
     }
 
-    /// Works as [`JobSession::finalized`] for a PE at its exit that has not called it; every PE is
-    /// at its exit.
+    /// Reports to the launcher that all PEs are at their exit without the last finalize, so that
+    /// this PE may exit.
     ///
     /// # Errors
-    /// When `oshrun` is gone.
+    /// If the connection to `oshrun` is lost.
     pub fn unfinalized(&mut self) -> Result<(), Error> {
         match &mut self.job {
             Membership::Alone => {}
@@ -278,11 +277,11 @@ impl JobSession {
         Ok(())
     }
 
-    /// Reports to `oshrun`, if this is PE 0, where the statuses of PEs are: see
+    /// Reports the position of the statuses of PEs to `oshrun`, if this is PE 0: see
     /// [`FromPe::Statuses`].
     ///
     /// # Errors
-    /// When `oshrun` is gone.
+    /// If the connection to `oshrun` is lost.
     pub fn statuses_are(&self, stride: u64, at: u64) -> Result<(), Error> {
         match &self.job {
             Membership::Oshrun(link) if self.pe == 0 => link.send(&FromPe::Statuses { stride, at }),
@@ -290,51 +289,51 @@ impl JobSession {
         }
     }
 
-    /// Reports to `oshrun` that this PE was refused memory, which may be why it fails. Returns
-    /// whether there is an `oshrun`.
+    /// Reports to `oshrun` that an allocation of this PE has failed, so that it can be named as a
+    /// reason if the PE fails. Returns false without `oshrun`.
     pub fn refused(&self, what: &str) -> bool {
         let Membership::Oshrun(link) = &self.job else { return false };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
     }
 
-    /// Reports to `oshrun` that this PE opens a transport, whose libraries may crash; `None` when
-    /// that is over.
+    /// Reports to `oshrun` that this PE opens the transport `what`, whose libraries may crash;
+    /// `None` after that.
     pub fn opens(&self, what: Option<&str>) {
         if let Membership::Oshrun(link) = &self.job {
-            // An oshrun that is gone is found by the next exchange.
+            // If the connection is lost, the next exchange fails.
             let _ = link.send(&FromPe::Opening { what: cut(what.unwrap_or_default()) });
         }
     }
 
-    /// Returns true if a launcher started this PE.
+    /// Returns true unless this is a job of one PE without a launcher.
     pub fn is_launched(&self) -> bool {
         !matches!(self.job, Membership::Alone)
     }
 
-    /// Reports that the process is about to exit, after its last finalize: a process manager takes
-    /// any other exit for a failure. It cannot be reported at the last finalize, since no process
-    /// manager lets a process in again.
+    /// Reports to a process manager that this process is about to exit, after its last finalize.
+    /// The manager treats any other exit as a failure. Finalize cannot report it, since a process
+    /// that has left cannot join again.
     pub fn leave(&mut self) {
         if let Membership::Managed(managed) = &mut self.job {
             managed.leave();
         }
     }
 
-    /// Returns a handle that ends the job from any thread at any time, also while another thread
-    /// waits in [`JobSession::exchange`], and after the session is gone.
+    /// Returns a handle that ends the job. Any thread may use it at any time, also while another
+    /// thread waits in [`JobSession::exchange`], and after the session has been dropped.
     pub fn aborter(&self) -> Aborter {
         Aborter {
-            by: match &self.job {
-                Membership::Alone => EndedBy::Nobody,
-                Membership::Oshrun(link) => EndedBy::Oshrun(link.sender().clone()),
-                Membership::Managed(managed) => EndedBy::Managed(managed.ender()),
+            launcher: match &self.job {
+                Membership::Alone => Launcher::None,
+                Membership::Oshrun(link) => Launcher::Oshrun(link.sender().clone()),
+                Membership::Managed(managed) => Launcher::Managed(managed.ender()),
             },
         }
     }
 }
 
-/// Returns the process manager that has started this process, or the meeting of its job; `None`
-/// where there is neither.
+/// Connects to the process manager that has started this process, or to the meeting of its job;
+/// `None` if there is neither.
 fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error> {
     let &Joining { protocol, opens_libraries, limits, .. } = joining;
     let route = match &joining.meeting {
@@ -346,9 +345,9 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
         return Ok(Some(Box::new(meeting::attend(attendance, limits)?)));
     }
     match managed::manager(route, protocol, opens_libraries) {
-        // One process needs nobody's library.
+        // A job of one process does not need libpmix.
         Err(Error::PmixMissing { .. } | Error::PmixStatic)
-            if detect::several(protocol, &lookup).is_none() =>
+            if detect::refuse_single(protocol, &lookup).is_none() =>
         {
             Ok(None)
         }
@@ -356,8 +355,8 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
     }
 }
 
-/// Returns whether the environment leads to a process manager or to a meeting, or the program has
-/// named one. Nothing is taken from the environment.
+/// Returns true if the environment shows a process manager or a meeting, or the program has named a
+/// meeting. Takes nothing from the environment.
 pub fn is_managed() -> bool {
     let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
     route.is_ok_and(|route| route != JoinRoute::Alone) || meeting::is_attended()
@@ -367,40 +366,39 @@ fn lookup(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// Returns the handle that ends a job of `oshrun` before its session is open, for a PE that fails
-/// there: so a mistake of all PEs is one message. No session can be opened afterwards. `None`
-/// without `oshrun`, and once a session was opened.
+/// Returns the handle that ends a job of `oshrun`, for a PE that fails before it has opened its
+/// session. So an error of all PEs is printed as one message. No session can be opened afterwards.
+/// Returns `None` without `oshrun`, and after a session has been opened.
 pub fn aborter_without_session() -> Option<Aborter> {
     if OPENED.swap(true, Ordering::SeqCst) {
         return None;
     }
     let link = Link::new(Inherited::take().ok()??.socket);
     link.send(&FromPe::Hello { pid: std::process::id() }).ok()?;
-    Some(Aborter { by: EndedBy::Oshrun(link.sender().clone()) })
+    Some(Aborter { launcher: Launcher::Oshrun(link.sender().clone()) })
 }
 
 /// Ends the whole job.
 #[derive(Clone, Debug)]
 pub struct Aborter {
-    by: EndedBy,
+    launcher: Launcher,
 }
 
 /// The process that ends the job on request.
 #[derive(Clone, Debug)]
-enum EndedBy {
-    Nobody,
+enum Launcher {
+    None,
     Oshrun(Arc<Sender>),
     Managed(Arc<dyn Ender>),
 }
 
 impl Aborter {
-    /// Requests the launcher to end the job with `status` (0 counts as 1). `oshrun` prints
-    /// `message`, unless another PE was first; where there is no `oshrun`, it is printed on stderr
-    /// here.
+    /// Requests that the launcher end the job with `status` (0 counts as 1). `oshrun` prints
+    /// `message`, unless another PE was first; under other launchers, it is printed on stderr here.
     ///
-    /// Returns whether a launcher will end this process; if not, the caller exits by itself.
+    /// Returns true if a launcher will end this process. Otherwise the caller exits.
     pub fn abort(&self, status: i32, message: &str) -> bool {
-        if let EndedBy::Oshrun(sender) = &self.by {
+        if let Launcher::Oshrun(sender) = &self.launcher {
             let abort = FromPe::Abort { status, message: cut(message) };
             if sender.send(&abort).is_ok() {
                 return true;
@@ -408,41 +406,41 @@ impl Aborter {
         }
         // A PE may have no stderr.
         let _ = writeln!(std::io::stderr(), "{message}");
-        match &self.by {
-            EndedBy::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
+        match &self.launcher {
+            Launcher::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
             _ => false,
         }
     }
 
-    /// Sends a warning to `oshrun`, which prints it once for all PEs that send it. Returns false if
-    /// there is no `oshrun`.
+    /// Sends a warning to `oshrun`, which prints it once for all PEs that send it. Returns false
+    /// without `oshrun`.
     pub fn warn(&self, message: &str) -> bool {
         let warning = FromPe::Warning { message: cut(message) };
-        matches!(&self.by, EndedBy::Oshrun(sender) if sender.send(&warning).is_ok())
+        matches!(&self.launcher, Launcher::Oshrun(sender) if sender.send(&warning).is_ok())
     }
 
-    /// Returns true if it is `oshrun` that ends it, who sees by itself how a PE exits.
+    /// Returns true if the launcher is `oshrun`, which also gets the exit status of each PE.
     pub fn is_oshrun(&self) -> bool {
-        matches!(self.by, EndedBy::Oshrun(_))
+        matches!(self.launcher, Launcher::Oshrun(_))
     }
 
-    /// Requests the launcher to end the job with `status`, silently (OpenSHMEM 1.6,
+    /// Requests that the launcher end the job with `status` and without a message (OpenSHMEM 1.6,
     /// shmem_global_exit).
     ///
-    /// Returns whether a launcher will end this process; if not, the caller exits by itself.
+    /// Returns true if a launcher will end this process. Otherwise the caller exits.
     pub fn global_exit(&self, status: i32) -> bool {
-        match &self.by {
-            EndedBy::Nobody => false,
-            EndedBy::Oshrun(sender) => sender.send(&FromPe::GlobalExit { status }).is_ok(),
-            EndedBy::Managed(ender) => ender.end(status),
+        match &self.launcher {
+            Launcher::None => false,
+            Launcher::Oshrun(sender) => sender.send(&FromPe::GlobalExit { status }).is_ok(),
+            Launcher::Managed(ender) => ender.end(status),
         }
     }
 }
 
-/// Shortens a message to the length that `oshrun` accepts.
+/// Shortens a message to [`MAX_MESSAGE`] bytes.
 fn cut(message: &str) -> String {
     let ends = 0..=message.len().min(MAX_MESSAGE);
-    let end = ends.rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
+    let end = ends.rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
     message[..end].to_string()
 }
 

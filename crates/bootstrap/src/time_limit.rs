@@ -1,8 +1,8 @@
-//! Limits of time: as users write them in variables and in options of `oshrun`, and the time that is
-//! left for one step of a protocol.
+//! Limits of time: as users write them in variables and in options of `oshrun`, and the time that
+//! is left for one step of a protocol.
 //!
-//! Only time in which this process could run counts for a step, so a job that was suspended, or that
-//! shares its processors with many others, does not fail for that reason.
+//! Only time in which this process could run counts for a step, so a job that was suspended, or
+//! that shares its processors with many others, does not fail for that reason.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// Which texts are limits.
+/// The accepted texts, for messages.
 pub const EXPECTED: &str = "a time above 0 such as 30s or 5m";
 
 /// A longer limit counts as this one, 30 years, so that sums with it do not overflow.
@@ -21,14 +21,14 @@ const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 /// The default of [`env::HOST_LIMIT`](crate::env::HOST_LIMIT).
 pub const DEFAULT_HOST_LIMIT: &str = "10s";
 
-/// The time for which another PE of the node or the process manager may take for one step.
+/// Maximum time that another PE of the node or the process manager may take for one step.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 
-/// Longest single wait. A longer one, of a process that was stopped, counts as this.
+/// Maximum duration of a single wait. A longer one, in a process that was stopped, counts as this.
 pub(crate) const SLICE: Duration = Duration::from_millis(250);
 
-/// Reads a number of seconds, minutes (`m`) or hours (`h`), of seconds without a unit; `None` where
-/// it is not [`EXPECTED`].
+/// Parses a number of seconds (`s` or no unit), minutes (`m`) or hours (`h`); `None` if the text is
+/// not [`EXPECTED`].
 pub fn parse(text: &str) -> Option<Duration> {
     let (number, factor) = match text.as_bytes().last()? {
         b's' => (text.strip_suffix('s')?, 1.0),
@@ -51,7 +51,8 @@ impl TimeLeft {
         TimeLeft { left: whole }
     }
 
-    /// Calls `wait` with the longest time that it may take; `None` when no time is left.
+    /// Calls `wait` with the maximum time that it may take, and subtracts the time that it took.
+    /// Returns `None` without a call when no time is left.
     pub(crate) fn spend<T>(&mut self, wait: impl FnOnce(Duration) -> T) -> Option<T> {
         let slice = self.left.min(SLICE);
         if slice.is_zero() {
@@ -63,7 +64,7 @@ impl TimeLeft {
         Some(value)
     }
 
-    /// Waits until `fd` can be read or has ended.
+    /// Waits until `fd` has data or is at its end.
     ///
     /// # Errors
     /// [`ErrorKind::TimedOut`] when the time is over, and those of poll.
@@ -73,8 +74,8 @@ impl TimeLeft {
     }
 }
 
-/// Waits for at most `wait`, which is short, until `fd` can be read or has ended; returns whether
-/// it can or has.
+/// Waits for at most `wait`, which is short, until `fd` has data or is at its end. Returns false if
+/// that time has passed.
 pub(crate) fn is_readable(fd: impl AsFd, wait: Duration) -> io::Result<bool> {
     let wait = Timespec::try_from(wait).expect("a slice is short");
     match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&wait)) {

@@ -1,5 +1,4 @@
-//! What a Unix socket conveys besides bytes: the process at its other end, as the kernel states it, and
-//! descriptors.
+//! Unix sockets: the identity of the process at the other end, and messages with descriptors.
 #![allow(unsafe_code)]
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -18,22 +17,22 @@ use rustix::process::{Pid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 
 use crate::time_limit::TimeLeft;
 
-/// Pause before a step is repeated that another process has interrupted.
+/// Pause before a message is sent again that the kernel has refused for a temporary reason.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Maximum number of descriptors in one message; the kernel accepts 253.
 const AT_ONCE: usize = 128;
 
-/// Descriptors besides those for the PEs of the node: of the program and of the process manager.
+/// Descriptors of the program and of the process manager, besides those for the PEs of the node.
 const OTHER_DESCRIPTORS: u64 = 256;
 
-/// The process that connected a socket, or that made the pair to which it belongs.
+/// The process that has connected a socket, or created the pair to which it belongs.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerProcess {
-    /// Its user, as the user namespace of this process numbers it.
+    /// The user of the process, in the user namespace of this process.
     pub user: Uid,
-    /// Its number. `None` if it is in a PID namespace that this process does not see, such as that
-    /// of another container.
+    /// The process ID. `None` if the process is in a PID namespace that this process cannot see,
+    /// such as that of another container.
     pub pid: Option<Pid>,
 }
 
@@ -41,9 +40,9 @@ impl PeerProcess {
     /// Returns the process at the other end of `socket`.
     ///
     /// # Errors
-    /// When it is no Unix socket.
+    /// If it is not a Unix socket.
     pub fn of(socket: impl AsFd) -> io::Result<PeerProcess> {
-        // Not rustix's type, which cannot hold the 0 that stands for a process out of sight.
+        // rustix's type cannot hold the 0 of a process that this one cannot see.
         let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut nbytes = size_of_val(&peer) as libc::socklen_t;
         // SAFETY: the descriptor is open, and the kernel writes at most `nbytes` bytes of a
@@ -64,19 +63,19 @@ impl PeerProcess {
     }
 }
 
-/// Raises the soft limit of descriptors to `n` and those of other uses, as far as the hard limit
-/// allows. If that is too low, the call that is refused says so.
+/// Raises the soft limit of descriptors so that `n` more fit, as far as the hard limit allows. If
+/// that is too low, a later call fails and reports it.
 pub(crate) fn make_room(n: usize) {
     let needed = n as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|soft| soft < needed) {
         let current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
-        // Below the hard limit nothing refuses it.
+        // A soft limit below the hard one is never refused.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
     }
 }
 
-/// Sends `bytes` with `fds` in one message.
+/// Sends `bytes` and `fds` in one message.
 ///
 /// # Errors
 /// [`ErrorKind::TimedOut`] when `limit` is over, and those of sendmsg.
@@ -96,17 +95,17 @@ pub(crate) fn send(
             |_| sendmsg(&socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL);
         match limit.spend(send).ok_or(ErrorKind::TimedOut)? {
             Ok(_) => return Ok(()),
-            // The kernel limits how many descriptors of a user are in flight at once.
+            // The kernel limits the number of descriptors that a user has in flight.
             Err(Errno::TOOMANYREFS) => limit.spend(|_| sleep(PAUSE)).ok_or(ErrorKind::TimedOut)?,
-            // A socket with a time limit whose receiver has no room yet.
+            // The receiver has no room yet, and the socket has a time limit.
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Receives one message of `bytes.len()` bytes and the descriptors that this process could open:
-/// the kernel drops those for which there is no room.
+/// Receives one message of `bytes.len()` bytes. Returns its descriptors, except those that exceed
+/// the limit of this process, which the kernel drops.
 pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -124,7 +123,7 @@ pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<Own
     Ok(fds.flatten().collect())
 }
 
-/// Sends a list of files, of which some may be missing.
+/// Sends a list of files, in which entries may be missing.
 ///
 /// # Errors
 /// As [`send`].

@@ -1,8 +1,8 @@
-//! The daemons on other hosts: starts them, sends them messages, and detects losses.
+//! The daemons on other hosts: starts them, sends them messages, and detects that one is lost.
 //!
-//! oshrun starts one daemon on each other host, which starts the PEs there (`daemon`). It
-//! communicates with oshrun over its standard input and output, so it needs neither a port nor a
-//! secret.
+//! oshrun starts one daemon on each other host, which starts the PEs there (`daemon`). The daemon
+//! communicates with oshrun over its standard input and output, so neither a port nor a secret is
+//! needed.
 
 pub mod agent;
 pub mod connection;
@@ -36,17 +36,18 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Daemons {
     list: Vec<RemoteDaemon>,
-    /// The command that started them.
+    /// The command that started the daemons.
     command: Option<DaemonCommand>,
     /// The time for which a host may be silent.
     limit: Duration,
     arrivals: DaemonEvents,
-    /// When the first of them was started.
+    /// When the first daemon was started.
     since: Instant,
 }
 
 impl Daemons {
-    /// No daemons yet. `arrivals` receives their events.
+    /// Returns an empty list. `limit` is the time for which a host may be silent; `arrivals`
+    /// receives the events of daemons.
     pub fn new(limit: Duration, arrivals: DaemonEvents) -> Daemons {
         Daemons { list: Vec::new(), command: None, limit, arrivals, since: Instant::now() }
     }
@@ -70,7 +71,6 @@ impl Daemons {
                     io::ErrorKind::NotFound => "; name another command with --launch-agent",
                     _ => "",
                 };
-                // Cause: the command of `--launch-agent` cannot be run. Remedy: name another one.
                 let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
                 StartFailure::general(sentence)
             })
@@ -103,14 +103,9 @@ impl Daemons {
         Ok(())
     }
 
-    /// Returns true if there are none.
+    /// Returns true if all PEs are on this host.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
-    }
-
-    /// Returns true if all of their PEs have ended.
-    pub fn are_idle(&self) -> bool {
-        self.list.iter().all(RemoteDaemon::is_idle)
     }
 
     /// Returns the hosts whose PEs have not ended.
@@ -125,7 +120,7 @@ impl Daemons {
         }
     }
 
-    /// Sends a message to all of them.
+    /// Sends a message to all daemons.
     pub fn broadcast(&self, message: &DaemonOrder) {
         if !self.list.is_empty() {
             let frame: Arc<[u8]> = proto::encode(message).into();
@@ -181,7 +176,7 @@ impl Daemons {
         exit: Exit,
         processes: &Processes,
     ) -> Option<HostEvent> {
-        // A daemon whose pipes could not be used has no entry, and the job ends for that.
+        // A daemon whose pipes could not be set up has no entry; that failure already ends the job.
         self.list.get_mut(number)?.exit = Some(exit);
         self.check_end(number, processes)
     }
@@ -247,23 +242,20 @@ impl Daemons {
         let daemon = &self.list[number];
         let command = self.command.as_ref()?;
         let host = &daemon.host;
-        let how = reason.unwrap_or_else(|| how(&command.agent.name(), daemon, had_started));
+        let cause =
+            reason.unwrap_or_else(|| describe_end(&command.agent.name(), daemon, had_started));
         let sentence = match had_started {
-            // Cause: the host, its network or oshrun's daemon there has failed. Remedy: look at the
-            // host, or leave it out.
-            true => format!("host {host} was lost: {how}"),
-            // Cause: the agent, such as ssh, cannot start oshrun on the host. Remedy: the message
-            // ends with it; `oshrun --doctor` examines all hosts.
+            true => format!("host {host} was lost: {cause}"),
             false => {
-                format!("cannot start the PEs of host {host}: {how}{}", remedy(daemon, command))
+                format!("cannot start the PEs of host {host}: {cause}{}", remedy(daemon, command))
             }
         };
         Some(HostEvent::failed(sentence))
     }
 }
 
-/// Describes how a daemon ended.
-fn how(agent: &str, daemon: &RemoteDaemon, had_started: bool) -> String {
+/// Describes how a daemon and its agent ended, with the last line that the agent printed.
+fn describe_end(agent: &str, daemon: &RemoteDaemon, had_started: bool) -> String {
     let exit = match daemon.exit {
         Some(exit) => format!("{agent} {exit}"),
         None => format!("the connection through {agent} has ended"),

@@ -1,6 +1,6 @@
-//! Ends all processes of a job: when the PEs have ended (`processes`, `descendants`), and when oshrun
-//! is killed (`guard`, and the pipe here). `mark` identifies the processes of the job, and `leftovers`
-//! removes files that they leave.
+//! Ends all processes of a job: when the PEs have ended (`processes`, `descendants`), and when
+//! oshrun is killed (`guard`, [`LivenessPipe`]). `mark` identifies the processes of the job, and
+//! `leftovers` removes files that they leave.
 
 pub mod descendants;
 pub mod guard;
@@ -19,20 +19,19 @@ use crate::spawn::limits::INHERITED_FROM;
 /// The mechanisms that end a PE when the process that started it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct EndMechanisms<'a> {
-    /// Kills the process group of the PE.
+    /// The guard, which kills the process group of the PE.
     pub guard: &'a GuardProcess,
-    /// Makes the kernel kill the PE.
+    /// The pipe at whose end the kernel kills the PE.
     pub liveness: &'a LivenessPipe,
-    /// Identifies processes outside the group.
+    /// The mark by which processes outside the group are found.
     pub mark: &'a JobMark,
 }
 
-/// A pipe through which the kernel kills PEs when this process ends, even if the guard was killed
-/// too.
+/// A pipe at whose end the kernel kills the PEs, even if the guard was killed too.
 ///
-/// Only this process holds the write end, and it writes nothing. A PE requests SIGKILL for the end
-/// of the pipe when it joins the job (`rushmem_bootstrap`). The kernel signals one process per open
-/// file description, so each PE gets its own.
+/// Only this process holds the write end, and writes nothing, so the pipe ends with this process. A
+/// PE requests SIGKILL for that event when it joins the job (`rushmem_bootstrap`). The kernel
+/// signals one process for each open file description, so each PE gets its own.
 #[derive(Debug)]
 pub struct LivenessPipe(PipeWriter);
 

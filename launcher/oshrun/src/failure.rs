@@ -1,16 +1,16 @@
-//! Errors of oshrun: one sentence and an exit status. Also ends oshrun with one message if it panics
-//! or hangs; its guard then ends the job.
+//! Errors of oshrun: a sentence and an exit status. A panic of oshrun, or a start that hangs, also
+//! ends it with one sentence; its guard then ends the job.
 
 use std::io::Write;
 use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Maximum time for starting one process, on a file system that hangs for a while.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Maximum time for starting one process, also from a file system that hangs for a while.
+const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// The limit is counted in these ticks, so that the time while oshrun is stopped counts at most
-/// once.
+/// Unit in which the time is counted. The time for which oshrun is stopped counts as one unit at
+/// most.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Why a job could not be started.
@@ -23,29 +23,29 @@ pub struct StartFailure {
 }
 
 impl StartFailure {
-    /// Returns an error that is not caused by the command line or the program.
+    /// Returns a failure with status 1.
     pub fn general(sentence: String) -> StartFailure {
         StartFailure { status: 1, sentence }
     }
 
-    /// Returns an invalid command line; status 2, as in shells.
+    /// Returns the failure of an invalid command line, with status 2 as in shells.
     pub fn usage(sentence: String) -> StartFailure {
         StartFailure { status: 2, sentence }
     }
 }
 
-/// Prints a message on stderr. If that fails, the exit status has to suffice.
+/// Prints a message on stderr. An error is ignored: oshrun still exits with its status.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Returns the failure of an operation of oshrun itself.
+/// Returns the failure of an operation, which `what` names by a verb: "cannot start a thread: ..".
 pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
-    // Cause: the kernel refused a request of oshrun. Remedy: correct what it names.
     StartFailure::general(format!("cannot {what}: {}", reason(error)))
 }
 
-/// Returns the error without its number, with the remedy if a limit or a filter is the cause.
+/// Returns the text of an error without its number, with a remedy if a limit or a filter of system
+/// calls is the cause.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -79,8 +79,8 @@ pub fn report_panics() {
     }));
 }
 
-/// Ends oshrun unless it is dropped in time. Spawning blocks until the kernel reports that the
-/// child has executed its program or has failed.
+/// Ends oshrun unless it is dropped in time. It guards the start of processes, which blocks until
+/// the kernel reports that the child has executed its program or has failed.
 #[derive(Debug)]
 pub struct StartLimit {
     _started: Sender<()>,
@@ -90,7 +90,7 @@ impl StartLimit {
     /// Sets a limit for the start of `n` processes.
     pub fn of(n: u32) -> std::io::Result<StartLimit> {
         let (_started, over) = channel();
-        let limit = LIMIT + Duration::from_secs(n.into());
+        let limit = START_LIMIT + Duration::from_secs(n.into());
         std::thread::Builder::new().spawn(move || {
             if is_late(&over, limit) {
                 let seconds = limit.as_secs();
@@ -105,7 +105,7 @@ impl StartLimit {
     }
 }
 
-/// Waits until the start is over. Returns whether the limit expired first.
+/// Waits until the start is over. Returns true if the limit expired first.
 fn is_late(over: &Receiver<()>, limit: Duration) -> bool {
     let n_ticks = limit.as_millis().div_ceil(TICK.as_millis());
     (0..n_ticks).all(|_| over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout))

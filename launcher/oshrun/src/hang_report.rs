@@ -1,9 +1,9 @@
 //! Explains a job that hangs: what each PE does, and who waits for whom.
 //!
-//! Works without the fabric and without the help of the PEs: each daemon makes snapshots of its PEs
-//! from the memory of the node and from what the kernel shows (`survey`). They travel up the tree
-//! of daemons; the root collects them and prints the explanation, which `rushmem_explain` derives
-//! from them.
+//! Works without the network and without the help of the PEs: oshrun and each daemon make snapshots
+//! of their PEs from the memory of the node and from /proc (`survey`). Daemons send theirs to
+//! oshrun, where the [`Explainer`] collects them. `rushmem_explain` derives the explanation from
+//! them.
 
 mod stacks;
 pub mod survey;
@@ -19,41 +19,41 @@ use tokio::time::Instant;
 
 use self::survey::{Inquiry, SurveyResult, is_outside};
 
-/// Time for the snapshots of all PEs, without that for gdb.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Time in which the snapshots of all PEs must arrive, without the time for gdb.
+const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The time for which a PE must have waited when another one failed, so that the end of the job is
+/// If another PE has waited for this long when a PE or a host is lost, the end of the job is
 /// explained.
-const LONG: Duration = Duration::from_secs(10);
+const LONG_WAIT: Duration = Duration::from_secs(10);
 
-/// Why an explanation is made. A later one includes those before it.
+/// Why an explanation is made, in ascending order of precedence if there are several reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// Records that a wait has lasted too long.
+    /// A wait has lasted longer than `--explain-after`.
     Overdue,
-    /// The user asks.
+    /// The user has sent a signal.
     Request,
-    /// The job is late (`--timeout`).
+    /// The limit of `--timeout` has expired.
     Timeout,
     /// A PE or a host was lost, and the job ends.
     Loss,
 }
 
-/// The explanations of a job.
+/// Decides when to explain a job, and collects the snapshots for one explanation at a time.
 #[derive(Debug)]
 pub struct Explainer {
-    /// The maximum duration of a wait.
+    /// The limit of `--explain-after`.
     limit: Option<Duration>,
     /// The number of the last inquiry.
     number: u32,
     collection: Option<Collection>,
-    /// The waits that were explained and have not ended since.
+    /// The waits in the last explanation.
     explained: HashSet<WaitId>,
-    /// When the last explanation was begun because of a wait.
+    /// When the last explanation for [`Purpose::Overdue`] was begun.
     last: Option<Instant>,
-    /// True if a wait is to be explained when enough time has passed since the last explanation.
+    /// True if a new overdue wait was reported that has not been explained.
     is_due: bool,
-    /// True if gdb is installed on this host, or it has been said that it is not.
+    /// True if gdb is installed on this host, or the hint to install it was printed.
     has_gdb: bool,
 }
 
@@ -61,14 +61,14 @@ pub struct Explainer {
 struct Collection {
     purpose: Purpose,
     snapshots: BTreeMap<u32, PeSnapshot>,
-    /// The PEs whose snapshots are missing.
+    /// The PEs whose snapshots have not arrived.
     awaited: BTreeSet<u32>,
     deadline: Instant,
 }
 
 impl Explainer {
-    /// Explains waits that last longer than `limit`, if there is one. `has_gdb`: whether gdb is
-    /// installed.
+    /// Creates an explainer that has explained nothing. `limit` is that of `--explain-after`;
+    /// `has_gdb` is true if gdb is installed.
     pub fn new(limit: Option<Duration>, has_gdb: bool) -> Explainer {
         Explainer {
             limit,
@@ -81,16 +81,16 @@ impl Explainer {
         }
     }
 
-    /// Returns how long a wait may last.
+    /// Returns the limit of `--explain-after`.
     pub fn limit(&self) -> Option<Duration> {
         self.limit
     }
 
-    /// Begins an explanation, or adds the purpose to one that was begun. Returns what to ask the
-    /// daemons.
+    /// Begins an explanation, or adds the purpose to the one in progress. Returns the request for
+    /// snapshots to send, if any.
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<Inquiry> {
         let at_once = purpose == Purpose::Loss;
-        // An explanation that the user did not request disturbs no PE.
+        // gdb interrupts PEs, so it is used only if the user has requested an explanation.
         let with_stacks = !at_once && purpose != Purpose::Overdue;
         if let Some(open) = self.collection.as_mut().filter(|_| !at_once) {
             open.purpose = open.purpose.max(purpose);
@@ -102,13 +102,13 @@ impl Explainer {
             snapshots: BTreeMap::new(),
             awaited: (0..server.n_pes()).filter(|pe| server.runs(*pe)).collect(),
             deadline: Instant::now()
-                + LIMIT
+                + SNAPSHOT_LIMIT
                 + if with_stacks { stacks::LIMIT } else { Duration::ZERO },
         });
         Some(Inquiry { number: self.number, statuses: server.statuses(), at_once, with_stacks })
     }
 
-    /// Takes what daemons have found out.
+    /// Adds snapshots. Ignores those for an earlier explanation.
     pub fn add(&mut self, SurveyResult { number, snapshots }: SurveyResult) {
         if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
             for snapshot in snapshots {
@@ -119,20 +119,21 @@ impl Explainer {
         }
     }
 
-    /// Records that the process of a PE has ended, so that no snapshot of it may come.
+    /// Records that the process of a PE has ended, so that its snapshot is not awaited.
     pub fn ended(&mut self, pe: u32) {
         if let Some(open) = &mut self.collection {
             open.awaited.remove(&pe);
         }
     }
 
-    /// Reports a wait that has lasted too long.
+    /// Records that a wait is longer than `--explain-after`.
     pub fn overdue(&mut self, wait: WaitId) {
         self.is_due |= !self.explained.contains(&wait);
     }
 
-    /// Begins the explanation of a wait, if there is one to explain. Many waits of one cause become
-    /// overdue one after the other, so some time must have passed since the last explanation.
+    /// Begins the explanation of an overdue wait, if there is one. Waits with a common cause become
+    /// overdue one after the other, so the time of `--explain-after` must have passed since the
+    /// last such explanation.
     pub fn begin_due(&mut self, server: &Server) -> Option<Inquiry> {
         let now = Instant::now();
         if self.collection.is_some() || !self.is_due || self.next_overdue() > Some(now) {
@@ -146,7 +147,7 @@ impl Explainer {
         Some(self.last? + self.limit?)
     }
 
-    /// Returns when to call [`Explainer::finish`] or [`Explainer::begin_due`] again.
+    /// Returns the time at which to call [`Explainer::finish`] or [`Explainer::begin_due`] again.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
             Some(open) => Some(open.deadline),
@@ -154,17 +155,18 @@ impl Explainer {
         }
     }
 
-    /// Returns what to ask this process again, if snapshots are missing although the time is over:
-    /// those of its PEs are then made at once, since its thread may only have waited for a CPU.
-    pub fn overtime(&self, server: &Server) -> Option<Inquiry> {
+    /// Returns a request to repeat for the PEs of this host, if snapshots are missing at the
+    /// deadline. The thread that makes them may have waited for a CPU; now they are made
+    /// immediately.
+    pub fn repeated_inquiry(&self, server: &Server) -> Option<Inquiry> {
         let open = self.collection.as_ref()?;
         let is_late = Instant::now() >= open.deadline && !open.awaited.is_empty();
         let (number, statuses) = (self.number, server.statuses());
         is_late.then_some(Inquiry { number, statuses, at_once: true, with_stacks: false })
     }
 
-    /// Returns the explanation, when all snapshots have arrived or the time is over; empty if there
-    /// is nothing to say.
+    /// Returns the explanation once all snapshots have arrived or the deadline has passed. The text
+    /// is empty if there is nothing to explain.
     pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let is_complete = |open: &mut Collection| {
             open.purpose != Purpose::Loss
@@ -174,8 +176,7 @@ impl Explainer {
         Some((open.purpose, self.text(open, server)))
     }
 
-    /// Returns the explanation of a loss, or of an explanation that was not finished before the end
-    /// of the job.
+    /// Returns, at the end of the job, the explanation of a loss, or the one in progress.
     pub fn last(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let open = self.collection.take()?;
         Some((open.purpose, self.text(open, server)))
@@ -189,10 +190,10 @@ impl Explainer {
             current.iter().any(|(id, age)| *age >= limit && !self.explained.contains(id))
         };
         let is_wanted = match purpose {
-            Purpose::Loss => is_long(LONG),
-            // The wait may be one of a PE of which no snapshot came.
+            Purpose::Loss => is_long(LONG_WAIT),
+            // The overdue wait may be in a PE whose snapshot is missing.
             Purpose::Overdue => !awaited.is_empty() || self.limit.is_some_and(is_long),
-            // A job that has ended meanwhile has nothing to explain.
+            // If the job has ended meanwhile, there is nothing to explain.
             Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
             Purpose::Timeout => true,
         };
@@ -201,7 +202,7 @@ impl Explainer {
         }
         self.explained = current.into_keys().collect();
         for pe in 0..server.n_pes() {
-            // When a loss is explained, the PEs that have reported have been ended since.
+            // The snapshots of a loss describe PEs that oshrun has terminated since.
             let has_ended = purpose != Purpose::Loss || !snapshots.contains_key(&pe);
             let silent =
                 || PeSnapshot::new(pe, ProcessState::HostSilent(server.host(pe).to_owned()));
@@ -214,7 +215,7 @@ impl Explainer {
         }
         let snapshots: Vec<PeSnapshot> = snapshots.into_values().collect();
         let mut text = match purpose {
-            // The message on the loss has named the cause.
+            // The message about the loss has named the cause.
             Purpose::Loss => format!("when the job ended:\n{}", table(server.n_pes(), &snapshots)),
             _ => explain(server.n_pes(), &snapshots),
         };

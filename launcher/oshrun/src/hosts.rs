@@ -8,8 +8,6 @@ mod list;
 
 use std::net::{IpAddr, UdpSocket};
 
-use rushmem_bootstrap::NodeMap;
-
 use self::list::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::daemons::connection::HostPes;
@@ -19,33 +17,19 @@ use crate::options::Options;
 /// The hosts of a job.
 #[derive(Debug)]
 pub struct Hosts {
-    /// The PEs of each host, without gaps.
+    /// Each host and its PEs, in ascending order and without gaps.
     pub parts: Vec<HostPes>,
-    /// The index of this machine.
+    /// The index of this machine, if it has PEs.
     pub own: Option<usize>,
     /// The launch agent for the other hosts.
     pub agent: Agent,
 }
 
-impl Hosts {
-    /// Returns the nodes of the job.
-    pub fn nodes(&self) -> Result<NodeMap, StartFailure> {
-        let runs = (0..).zip(&self.parts).map(|(node, part)| (node, part.pes.len() as u32));
-        NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))
-    }
-
-    /// Returns the names of the hosts.
-    pub fn names(&self) -> Vec<String> {
-        self.parts.iter().map(|part| part.host.clone()).collect()
-    }
-}
-
-/// Finds the hosts and distributes the PEs to them; without a number, one PE per slot.
+/// Finds the hosts, and distributes the PEs to them. Without `-n`, there is one PE per slot.
 pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
     let mut agent = options.launch_agent.clone().map(|words| Agent::Remote(words.0));
     let listed = match (&options.hosts, &options.hostfile) {
         (Some(_), Some(_)) => {
-            // Cause: both options are given. Remedy: leave one out.
             return Err(StartFailure::usage("use either -H or --hostfile, not both".to_string()));
         }
         (Some(text), None) => Some(list::of_option("-H", text).map_err(StartFailure::usage)?),
@@ -107,26 +91,28 @@ fn own_name() -> String {
 /// Returns true if a host is this machine.
 fn is_own(host: &str) -> bool {
     let slurm_name = std::env::var("SLURMD_NODENAME").ok();
-    if host == "localhost" || slurm_name.as_deref() == Some(host) || is_same(host, &own_name()) {
+    if host == "localhost" || slurm_name.as_deref() == Some(host) || is_same_name(host, &own_name())
+    {
         return true;
     }
-    // A socket can only be bound to an address of this machine. Nothing is sent.
+    // A socket can be bound only to an address of this machine.
     host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
 }
 
-/// Returns true if two names denote the same host; one may lack the domain.
-fn is_same(one: &str, other: &str) -> bool {
+/// Returns true if two names are equal, or equal without the domain that one of them lacks.
+fn is_same_name(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let both_have_domains = one.contains('.') && other.contains('.');
     one == other || (!both_have_domains && short(one) == short(other))
 }
 
-/// Returns the PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host
-/// without a number has one slot. `is_strict`: the slots come from the user, not from an
-/// allocation.
+/// Distributes PEs to hosts, in blocks and in order. Without `n_pes`, there is one PE per slot; a
+/// host without a number has one slot. Without any number, PEs are distributed evenly, and the
+/// first hosts get one more. Returns the hosts that have PEs.
 ///
 /// # Errors
-/// If there are more PEs than slots.
+/// If there are more PEs than slots, and the slots are a limit: with `is_strict`, because the user
+/// has specified them, or with `per_host`. Those of an allocation are none.
 fn distribute(
     mut nodes: Vec<HostSlots>,
     n_pes: Option<u32>,
@@ -159,7 +145,7 @@ fn distribute(
     Ok(parts)
 }
 
-/// Fills one host after the other.
+/// Fills one host after the other up to its slots.
 fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
     let mut left = n_pes;
     let mut take = |slots: &u32| {
@@ -183,8 +169,8 @@ mod tests {
     fn this_machine_has_several_names() {
         assert!(is_own("localhost") && is_own("127.0.0.1") && is_own("::1") && is_own(&own_name()));
         assert!(!is_own("192.0.2.1") && !is_own("no-such-host"));
-        assert!(is_same("a", "a.example.org") && is_same("a.example.org", "a"));
-        assert!(!is_same("a.example.org", "a.example.net") && !is_same("a", "b"));
+        assert!(is_same_name("a", "a.example.org") && is_same_name("a.example.org", "a"));
+        assert!(!is_same_name("a.example.org", "a.example.net") && !is_same_name("a", "b"));
     }
 
     fn distributed(

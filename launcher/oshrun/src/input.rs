@@ -9,7 +9,7 @@ use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use tokio::io::AsyncWriteExt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -19,13 +19,9 @@ use tokio::sync::{Semaphore, mpsc};
 /// Maximum size of a piece of input.
 const PIECE: usize = 32 * 1024;
 
-/// Returns the stdin of PE 0 if this process starts it. A task forwards input from a terminal.
-pub fn of_first_pe() -> io::Result<Stdio> {
-    Ok(terminal_input()?.map_or_else(Stdio::inherit, Stdio::from))
-}
-
-/// Returns a pipe with the input from the terminal, if stdin is one.
-fn terminal_input() -> io::Result<Option<PipeReader>> {
+/// Returns a pipe to which a task forwards the input from the terminal; `None` if stdin is no
+/// terminal.
+pub fn terminal_input() -> io::Result<Option<PipeReader>> {
     let stdin = io::stdin();
     if !rustix::termios::isatty(&stdin) {
         return Ok(None);
@@ -37,7 +33,7 @@ fn terminal_input() -> io::Result<Option<PipeReader>> {
     Ok(Some(read))
 }
 
-/// oshrun's stdin in pieces.
+/// The stdin of oshrun, in pieces to send to the daemon that has started PE 0.
 #[derive(Debug)]
 pub struct JobInput {
     /// `None` after the last piece.
@@ -45,7 +41,7 @@ pub struct JobInput {
 }
 
 impl JobInput {
-    /// Returns the input of a PE 0 that inherits its own.
+    /// Returns no input: PE 0 is on this host and inherits stdin.
     pub fn none() -> JobInput {
         JobInput { pieces: None }
     }
@@ -59,7 +55,8 @@ impl JobInput {
         Ok(JobInput { pieces: Some(pieces(source)?) })
     }
 
-    /// Waits for room in the window, then for a piece; an empty piece is the last. Cancel safe.
+    /// Waits for a permit of the window and for the next piece, and uses up the permit. An empty
+    /// piece is the last one. Cancel safe.
     pub async fn next(&mut self, window: &Semaphore) -> Vec<u8> {
         let (Some(pieces), Ok(room)) = (&mut self.pieces, window.acquire().await) else {
             return std::future::pending().await;
@@ -73,7 +70,7 @@ impl JobInput {
     }
 }
 
-/// Returns the pieces of a file; an empty piece is the last. A thread reads one piece ahead.
+/// Starts a thread that reads a file in pieces, one piece ahead. An empty piece is the last one.
 fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, pieces) = mpsc::channel(1);
     std::thread::Builder::new().spawn(move || {
@@ -97,12 +94,13 @@ fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     Ok(pieces)
 }
 
-/// Writes pieces that the parent sends to the stdin of PE 0; dropping it ends the input.
+/// Writes pieces that oshrun has sent to a daemon to the stdin of PE 0. Dropping it ends the input.
 #[derive(Debug)]
 pub struct InputPipe(mpsc::UnboundedSender<Vec<u8>>);
 
 impl InputPipe {
-    /// Creates the pipe; also returns the stdin of the PE. Each consumed piece is reported.
+    /// Creates the pipe. Returns it with the stdin of PE 0. Each piece that PE 0 has read is
+    /// reported to `consumed`.
     pub fn new(consumed: mpsc::UnboundedSender<()>) -> io::Result<(InputPipe, Stdio)> {
         let (read, write) = io::pipe()?;
         let mut pipe = Sender::from_owned_fd(write.into())?;
@@ -110,7 +108,8 @@ impl InputPipe {
         tokio::spawn(async move {
             let mut is_read = true;
             while let Some(piece) = pieces.recv().await {
-                // Without a reader, input is consumed too, so that the sender can finish.
+                // If PE 0 has closed its stdin, pieces are dropped and reported, so that the sender
+                // can finish.
                 is_read = is_read && pipe.write_all(&piece).await.is_ok();
                 if consumed.send(()).is_err() {
                     return;
@@ -120,7 +119,7 @@ impl InputPipe {
         Ok((InputPipe(queue), Stdio::from(read)))
     }
 
-    /// Queues a piece. The parent limits the number of queued pieces.
+    /// Queues a piece. The sender limits the number of queued pieces.
     pub fn send(&self, bytes: Vec<u8>) {
         let _ = self.0.send(bytes);
     }
@@ -133,10 +132,18 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
         let Ok(mut ready) = terminal.readable().await else {
             return;
         };
-        // The terminal is shared and must stay blocking, so it is read only if a line is there. In
-        // the background, the line is for another process, and reading it would stop oshrun.
+        // The terminal is shared and must stay blocking, so it is read only if a line has arrived.
+        // In the background, the line is for another process, and reading it would stop oshrun.
         ready.clear_ready();
-        while in_foreground(&terminal) && has_input(&terminal) {
+        let is_in_foreground = || {
+            rustix::termios::tcgetpgrp(&terminal)
+                .is_ok_and(|group| group == rustix::process::getpgrp())
+        };
+        let has_line = || {
+            let mut fds = [PollFd::new(&terminal, PollFlags::IN)];
+            rustix::event::poll(&mut fds, Some(&Timespec::default())) == Ok(1)
+        };
+        while is_in_foreground() && has_line() {
             match rustix::io::read(&terminal, &mut bytes) {
                 Ok(0) => return,
                 Ok(nbytes) if pipe.write_all(&bytes[..nbytes]).await.is_err() => return,
@@ -146,14 +153,4 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
             }
         }
     }
-}
-
-fn in_foreground(terminal: &AsyncFd<io::Stdin>) -> bool {
-    rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
-}
-
-fn has_input(terminal: &AsyncFd<io::Stdin>) -> bool {
-    use rustix::event::{Timespec, poll};
-    let mut fds = [PollFd::new(terminal, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1)
 }

@@ -1,9 +1,10 @@
 //! The event loop of a job, from its start until no process is left.
 //!
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
-//! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
+//! executes their decisions. It is single-threaded, and handles everything that a PE has sent
+//! before it handles the exit of that PE.
 
-mod plan;
+pub mod plan;
 mod signals;
 
 use std::ffi::OsStr;
@@ -17,31 +18,32 @@ use rustix::process::Signal;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
+use self::plan::JobPlan;
 use self::signals::{SignalRequest, Signals};
-use crate::daemons::agent::DaemonCommand;
-use crate::daemons::connection::{HostEvent, HostPes, JobSpec};
+use crate::daemons::connection::HostEvent;
 use crate::failure::{StartFailure, StartLimit, cannot, complain};
 use crate::hang_report::{Explainer, Purpose};
-use crate::hosts;
 use crate::input::JobInput;
 use crate::options::Options;
 use crate::output::{Output, Tags};
 use crate::progress::{Phase, ProgressLine, Timings};
-use crate::spawn::{PreparedStart, limits, prepare, program};
+use crate::spawn::program;
 use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
-/// Time for killed processes to disappear: enough on a busy machine, and less than a host may be
-/// silent.
+/// Time for killed processes to disappear. It suffices on a busy machine, and is shorter than the
+/// default of `--host-limit`.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Additional time for processes that survive that limit, and for the reader of the output.
+/// Time for the last steps: for processes that survive [`KILL_LIMIT`], for daemons to exit, and for
+/// the reader of the output after `--timeout`.
 const FINAL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time for which a message of a PE waits for others that send the same one.
-const JOIN_MESSAGES: Duration = Duration::from_millis(100);
+/// Time for which a message of a PE is held back, so that equal messages of other PEs are printed
+/// with it.
+const MESSAGE_DELAY: Duration = Duration::from_millis(100);
 
 /// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
@@ -49,63 +51,52 @@ const TIMED_OUT: i32 = 124;
 /// Runs a job and returns its exit status.
 pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut timings = Timings::new();
-    let hosts = hosts::find(options)?;
-    let nodes = hosts.nodes()?;
-    let names = hosts.names();
-    let mut others = hosts.parts;
-    let own = hosts.own.map(|own| others.remove(own));
-    let n_daemons = others.len() as u32;
-    let spec = plan::job_spec(options, n_daemons > 0)?;
-    let command = DaemonCommand { agent: hosts.agent, oshrun: plan::oshrun_elsewhere(options)? };
-    let launch = match &own {
-        Some(own) => Some(prepare(&spec, own.pes.clone(), n_daemons)?),
-        None => limits::check_descriptors(0, n_daemons, false).map(|()| None)?,
-    };
+    let plan = JobPlan::new(options)?;
     if options.dry_run {
-        let text = plan::describe(&spec, own.as_ref().zip(launch.as_ref()), &command, &others);
-        let printed = std::io::stdout().write_all(&text);
+        let printed = std::io::stdout().write_all(&plan.describe());
         return printed.map(|()| 0).map_err(|error| cannot("print", &error));
     }
-    let has_pe_0 = own.is_some_and(|own| own.pes.contains(&0));
+    let has_pe_0 = plan.has_pe_0();
     let mut input = match has_pe_0 {
         true => JobInput::none(),
         false => JobInput::begin().map_err(|error| cannot("read the input", &error))?,
     };
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
-    let start_limit = StartLimit::of(nodes.n_pes());
+    let start_limit = StartLimit::of(plan.nodes.n_pes());
     let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
     let supervisor = Supervisor::new(!has_pe_0, options.silence)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
-        true => Tags::new(nodes.clone(), names.clone()),
+        true => Tags::new(plan.nodes.clone(), plan.names.clone()),
         false => Tags::default(),
     };
-    timings.planned(nodes.n_pes());
+    timings.planned(plan.nodes.n_pes());
+    let path = std::env::var_os("PATH");
+    let has_gdb = program::find(OsStr::new("gdb"), path.as_deref()).is_ok();
     let mut job = Job {
-        progress_line: ProgressLine::new(nodes.clone(), &names),
+        progress_line: ProgressLine::new(plan.nodes.clone(), &plan.names),
         timings,
-        server: Server::new(nodes, names),
+        server: Server::new(plan.nodes.clone(), plan.names.clone()),
         supervisor,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
         end: Termination::Open,
-        explainer: Explainer::new(options.explain_after, has_gdb()),
+        explainer: Explainer::new(options.explain_after, has_gdb),
         watched: None,
-        late: None,
-        say_at: None,
+        expired: None,
+        print_at: None,
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
-    let notices = launch.as_ref().map(|launch| launch.placements.notices.join("\noshrun: "));
+    let notices = plan.local.as_ref().map(|(_, start)| start.placements.notices.join("\noshrun: "));
     if let Some(notices) = notices.filter(|notices| !notices.is_empty()) {
         job.output.message(&format!("oshrun: {notices}"));
     }
-    job.start(command, &spec, others, launch.as_ref());
+    job.start(&plan);
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
     let limit = options.timeout.map(|limit| Instant::now() + limit);
     while !job.supervisor.is_idle() && job.end != Termination::GivenUp {
-        let is_late = job.late.is_some();
-        let deadline = job.end.deadline().or(limit.filter(|_| !is_late));
+        let deadline = job.end.deadline().or(limit.filter(|_| job.expired.is_none()));
         let explanation = job.explainer.deadline().filter(|_| job.end == Termination::Open);
         let window = job.input_window.clone();
         tokio::select! {
@@ -117,11 +108,15 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
                 job.progress_line.update();
             }
             () = until(deadline) => match (job.end, options.timeout) {
-                (Termination::Open, Some(limit)) => job.time_out(limit),
+                // The job ends when its explanation is complete.
+                (Termination::Open, Some(limit)) => {
+                    job.expired = Some(limit);
+                    job.ask(Purpose::Timeout);
+                }
                 _ => job.escalate(),
             },
             () = until(explanation) => {}
-            () = until(job.say_at) => job.say(),
+            () = until(job.print_at) => job.print_messages(),
         }
         job.explain();
     }
@@ -136,11 +131,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     Ok(status)
 }
 
-/// Returns true if gdb is installed on this host.
-fn has_gdb() -> bool {
-    program::find(OsStr::new("gdb"), std::env::var_os("PATH").as_deref()).is_ok()
-}
-
+/// Waits until the deadline, or forever if there is none.
 async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => sleep_until(at).await,
@@ -148,7 +139,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// The progress of the job's termination.
+/// The stages of the end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Termination {
     /// The job runs.
@@ -178,38 +169,34 @@ struct Job {
     output: Output,
     end: Termination,
     explainer: Explainer,
-    /// The position of the statuses in which daemons look for long waits.
+    /// The position of the statuses that daemons search for long waits; `None` before they are
+    /// asked to.
     watched: Option<Statuses>,
-    /// The time limit, if it is over.
-    late: Option<Duration>,
-    /// When messages of PEs are printed.
-    say_at: Option<Instant>,
-    /// True if a SIGINT was forwarded.
+    /// The limit of `--timeout`, once it has expired.
+    expired: Option<Duration>,
+    /// When the pending messages of PEs are printed.
+    print_at: Option<Instant>,
+    /// True once a SIGINT was forwarded; the second one kills the job.
     interrupted: bool,
-    /// Number of further pieces of input that may be sent to PE 0.
+    /// Has a permit for each piece of input that may be sent to PE 0.
     input_window: Arc<Semaphore>,
 }
 
 impl Job {
-    /// Starts daemons, which take longer, and then the PEs of this host. A failure is an event that
-    /// follows those of the PEs that were started.
-    fn start(
-        &mut self,
-        command: DaemonCommand,
-        spec: &JobSpec,
-        others: Vec<HostPes>,
-        launch: Option<&PreparedStart>,
-    ) {
+    /// Starts the daemons, which take longer, and then the PEs of this host. A failure becomes an
+    /// event, behind the events of the PEs that were started before it.
+    fn start(&mut self, plan: &JobPlan) {
         let Job { supervisor, output, .. } = self;
-        let called = supervisor.start_daemons(command, spec, others, output);
-        let started =
-            called.and_then(|()| launch.map_or(Ok(()), |own| supervisor.start_pes(own, output)));
+        let started = supervisor.start_daemons(plan, output).and_then(|()| match &plan.local {
+            Some((_, start)) => supervisor.start_pes(start, output),
+            None => Ok(()),
+        });
         if let Err(StartFailure { status, sentence }) = started {
             supervisor.report(HostEvent::Failed { status, sentence });
         }
     }
 
-    /// Passes an event to the rules.
+    /// Handles an event of this host or of a daemon.
     fn handle(&mut self, event: HostEvent) {
         match event {
             HostEvent::Greeted { pe } => self.progress_line.greeted(pe),
@@ -226,9 +213,9 @@ impl Job {
                 }
                 self.execute(decisions);
                 if self.server.has_pending() {
-                    self.say_at.get_or_insert_with(|| Instant::now() + JOIN_MESSAGES);
+                    self.print_at.get_or_insert_with(|| Instant::now() + MESSAGE_DELAY);
                 }
-                self.watch();
+                self.watch_for_long_waits();
             }
             HostEvent::Exited { pe, exit } => {
                 self.timings.passed(Phase::Ended, self.server.host(pe));
@@ -245,7 +232,7 @@ impl Job {
             HostEvent::Found(result) => self.explainer.add(result),
             HostEvent::Overdue(wait) => self.explainer.overdue(wait),
             HostEvent::Notice(notice) => {
-                self.say_warnings();
+                self.print_warnings();
                 self.progress_line.clear();
                 self.output.message(&format!("oshrun: {notice}"));
             }
@@ -258,21 +245,22 @@ impl Job {
         }
     }
 
-    /// Prints what PEs have said.
-    fn say(&mut self) {
-        self.say_at = None;
-        let decisions = self.server.say();
+    /// Prints the messages of PEs that were held back.
+    fn print_messages(&mut self) {
+        self.print_at = None;
+        let decisions = self.server.take_messages();
         self.execute(decisions);
     }
 
-    /// Prints all warnings of PEs so far, since they may be the cause of what is printed next.
-    fn say_warnings(&mut self) {
-        let warnings = self.server.say_rest();
+    /// Prints all pending warnings of PEs, since they may explain what is printed next.
+    fn print_warnings(&mut self) {
+        let warnings = self.server.take_all_warnings();
         self.execute(warnings);
     }
 
-    /// Makes daemons look for long waits, as soon as it is known where the statuses are.
-    fn watch(&mut self) {
+    /// With `--explain-after`, makes the supervisors of all hosts search the statuses of PEs for
+    /// long waits, as soon as PE 0 has reported their position.
+    fn watch_for_long_waits(&mut self) {
         let found = self.server.statuses();
         if let Some(limit) = self.explainer.limit()
             && let Some(statuses) = found
@@ -283,8 +271,8 @@ impl Job {
         }
     }
 
-    /// Asks what the other PEs are doing before they are ended, if the job ends because a PE or a
-    /// host was lost. This does not delay the end.
+    /// If the job ends because a PE or a host was lost, requests snapshots of the other PEs before
+    /// they are signaled. This does not delay the end.
     fn ask_about_loss(&mut self, decision: Option<&Decision>) {
         if let Some(Decision::EndJob { .. }) = decision
             && let Some(inquiry) = self.explainer.begin(Purpose::Loss, &self.server)
@@ -293,7 +281,7 @@ impl Job {
         }
     }
 
-    /// Begins an explanation.
+    /// Requests snapshots for an explanation, unless the job is ending.
     fn ask(&mut self, purpose: Purpose) {
         if self.end == Termination::Open
             && let Some(inquiry) = self.explainer.begin(purpose, &self.server)
@@ -302,9 +290,9 @@ impl Job {
         }
     }
 
-    /// Prints an explanation that is complete, and begins one that is due.
+    /// Prints an explanation whose snapshots are complete, and begins one that is due.
     fn explain(&mut self) {
-        if let Some(inquiry) = self.explainer.overtime(&self.server) {
+        if let Some(inquiry) = self.explainer.repeated_inquiry(&self.server) {
             let results = self.supervisor.results(&inquiry);
             results.into_iter().for_each(|result| self.explainer.add(result));
         }
@@ -320,27 +308,20 @@ impl Job {
 
     fn explained(&mut self, purpose: Purpose, text: String) {
         if purpose == Purpose::Timeout
-            && let Some(limit) = self.late
+            && let Some(limit) = self.expired
         {
-            // Cause: the time of `--timeout` has passed; the explanation of the waits follows.
-            // Remedy: read the explanation, or give it more time.
             let message = format!(
                 "oshrun: the job did not end within {} seconds (--timeout)\n{text}",
                 limit.as_secs_f64()
             );
             self.progress_line.clear();
             self.output.message(message.trim_end());
-            self.end_late();
+            let decision = self.server.end(TIMED_OUT, None);
+            self.execute(decision);
         } else if !text.is_empty() {
             self.progress_line.clear();
             self.output.message(&text);
         }
-    }
-
-    /// Ends the job, which was late.
-    fn end_late(&mut self) {
-        let decision = self.server.end(TIMED_OUT, None);
-        self.execute(decision);
     }
 
     fn execute(&mut self, decisions: impl IntoIterator<Item = Decision>) {
@@ -356,7 +337,7 @@ impl Job {
                     self.output.message(&message);
                 }
                 Decision::EndJob { message, .. } => {
-                    self.say_warnings();
+                    self.print_warnings();
                     self.progress_line.clear();
                     if let Some(message) = message {
                         self.output.message(&message);
@@ -371,13 +352,12 @@ impl Job {
     }
 
     async fn request(&mut self, request: SignalRequest) {
-        // The effect of a signal may depend on which PEs have started.
+        // The rules for signals depend on which PEs have started.
         for event in self.supervisor.take_events() {
             self.handle(event);
         }
         match request {
             SignalRequest::Forward(libc::SIGINT) if self.interrupted => {
-                // Cause: Ctrl-C was pressed twice. Remedy: none is needed.
                 let message = "oshrun: the job was killed by a second SIGINT";
                 let decision =
                     self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
@@ -403,13 +383,7 @@ impl Job {
         }
     }
 
-    /// Begins the explanation after which the job ends.
-    fn time_out(&mut self, limit: Duration) {
-        self.late = Some(limit);
-        self.ask(Purpose::Timeout);
-    }
-
-    /// Handles the end of the grace period, or of the time limit of killed PEs.
+    /// Goes on to the next stage of the end of the job, after the time limit of the present one.
     fn escalate(&mut self) {
         match self.end {
             Termination::Terminating(_) => self.kill(),
@@ -420,8 +394,6 @@ impl Job {
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
                     self.output
-                        // Cause: the kernel cannot end a process, as one that waits for a file
-                        // system. Remedy: look at that host.
                         .message(&format!("oshrun: {what} has been killed, but does not end"));
                 }
             }
@@ -436,8 +408,7 @@ impl Job {
 
     /// Ends the remaining processes and forwards the remaining output. Returns the exit status.
     async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
-        let rest = self.server.say_rest();
-        self.execute(rest);
+        self.print_warnings();
         self.supervisor
             .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;
@@ -457,7 +428,8 @@ impl Job {
     }
 
     /// Forwards the remaining output, which blocks only if its reader has stopped. Returns why some
-    /// of it was lost, or as an error the exit status of a job that ends before.
+    /// of it was lost, if any. Returns the exit status as an error if a signal or a time limit ends
+    /// oshrun before.
     async fn forward_rest(
         &mut self,
         signals: &mut Signals,
@@ -500,11 +472,11 @@ enum LateEvent {
     Host(HostEvent),
     Signal(SignalRequest),
     TimeLimit,
-    /// All output is written; with why some of it was lost.
+    /// All output is written, except what was lost for this reason.
     Written(Option<String>),
 }
 
-/// Reports an error after the end of all PEs. The status of a PE that failed before has precedence.
+/// Reports an error after the end of all PEs. If a PE has failed before, its status is kept.
 fn fail_late(server: &mut Server, status: i32, sentence: &str) {
     let status = match server.status() {
         0 => status,

@@ -1,17 +1,18 @@
 //! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until none of
 //! its processes is left.
 //!
-//! - `options`: the command line. `hosts`: where PEs are started. `progress`: what
-//!   oshrun shows of the job. `failure`: its errors.
-//! - `spawn`: starts processes, after it has checked what they need and where they are placed.
+//! - `options`: the command line. `hosts`: the hosts and the number of PEs on each. `failure`:
+//!   errors.
+//! - `spawn`: starts processes, after checks of the program, the limits of the host and the
+//!   placement.
 //! - `pes`: the PEs of this host. `daemons`: those of other hosts. `supervisor`: both.
-//! - `output` and `input`: the streams of PEs.
+//! - `output` and `input`: the streams of PEs. `progress`: how far the start has come.
 //! - `ends`: ends all processes of a job, also if oshrun itself is killed.
-//! - `hang_report`: what a job that hangs waits for.
+//! - `hang_report`: explains which PE of a job that hangs waits for which.
 //! - `job`: applies the rules of `rushmem_bootstrap::server` to events and signals.
 //!
 //! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard
-//! (`ends::guard`). It does not interpret the records that PEs exchange.
+//! (`ends::guard`). No role interprets the records that PEs exchange.
 
 mod daemons;
 mod ends;
@@ -56,7 +57,7 @@ fn start() -> Result<i32, StartFailure> {
         return Ok(0);
     };
     if options.doctor {
-        return Err(options::examine(&options.examined()));
+        return Err(options.examine());
     }
     supervisor::block_on(job::run(&options))?
 }

@@ -1,6 +1,7 @@
-//! The command line: options of oshrun, then the program and its arguments, which pass unchanged.
+//! The command line: options of oshrun, then the program and its arguments, which are passed on
+//! unchanged.
 //!
-//! It reads two things from the environment: the variables that `-x NAME` exports, and the default
+//! Two things are read from the environment: the variables that `-x NAME` exports, and the default
 //! of `--host-limit`.
 
 mod foreign;
@@ -147,15 +148,15 @@ pub struct Options {
     #[command(flatten)]
     foreign: ForeignOptions,
 
-    /// The variables of -x, and those that other options set for the PEs.
+    /// The variables that `-x` and other options set for the PEs.
     #[arg(skip)]
     pub exported: Vec<(OsString, OsString)>,
 
-    /// The time that a host may be silent, also if no option gives it.
+    /// The time for which a host may be silent: `--host-limit`, or its default.
     #[arg(skip)]
     pub silence: Duration,
 
-    /// The program as the user named it.
+    /// The program, as the user wrote it.
     #[arg(skip)]
     pub program: OsString,
 
@@ -175,8 +176,9 @@ impl Options {
         PlacementRequest { map_by, bind_to, report }
     }
 
-    /// Returns the job of these options, as options for `--doctor`.
-    pub fn examined(&self) -> ExaminedHosts {
+    /// Carries out `--doctor`: replaces this process by `shmem-info`, which is installed beside it
+    /// and examines the hosts of this job. Returns only if that fails.
+    pub fn examine(&self) -> StartFailure {
         let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
             let given = all.into_iter().filter_map(|(name, value)| Some([name.into(), value?]));
             given.flatten().collect()
@@ -193,31 +195,17 @@ impl Options {
         ];
         hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
         let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
-        ExaminedHosts { hosts: options(hosts), layout: options(layout) }
+        let own = program::own_file();
+        let doctor = own.with_file_name("shmem-info");
+        let error = Command::new(&doctor)
+            .arg("--doctor-layout")
+            .arg(options(layout).join(OsStr::new(" ")))
+            .arg("--doctor-job")
+            .arg(own)
+            .args(options(hosts))
+            .exec();
+        cannot(&format!("run {}, which --doctor needs", doctor.display()), &error)
     }
-}
-
-/// The job that is examined.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct ExaminedHosts {
-    /// The options that name the hosts and how to reach them.
-    pub hosts: Vec<OsString>,
-    /// The options that distribute PEs.
-    pub layout: Vec<OsString>,
-}
-
-/// Replaces this process by `shmem-info`; returns only if that fails.
-pub fn examine(examined: &ExaminedHosts) -> StartFailure {
-    let own = program::own_file();
-    let doctor = own.with_file_name("shmem-info");
-    let error = Command::new(&doctor)
-        .arg("--doctor-layout")
-        .arg(examined.layout.join(OsStr::new(" ")))
-        .arg("--doctor-job")
-        .arg(own)
-        .args(&examined.hosts)
-        .exec();
-    cannot(&format!("run {}, which --doctor needs", doctor.display()), &error)
 }
 
 /// Returns the command line for the man page and completions.
@@ -227,10 +215,10 @@ pub fn command() -> clap::Command {
     Options::command().arg(program.help("The program and its arguments"))
 }
 
-/// Parses a command line, including the program name. Returns `None` after printing help or
-/// version.
+/// Parses a command line, including the name of oshrun. Returns `None` if it has printed the help
+/// or the version.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, StartFailure> {
-    let command = foreign::added_to(Options::command());
+    let command = foreign::add_refused(Options::command());
     let (own, rest) = split(&command, words.into_iter().collect());
     let mut options = match command
         .try_get_matches_from(own)
@@ -243,7 +231,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             return error
                 .print()
                 .map(|()| None)
-                // Cause: standard output is closed or full. Remedy: give it a place to print to.
                 .map_err(|error| StartFailure::general(format!("cannot print: {error}")));
         }
         Err(error) => return Err(usage(&error.to_string())),
@@ -253,7 +240,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         Some(program) => program,
         None if options.doctor => OsString::new(),
         None => {
-            // Cause: `oshrun -n 2` alone. Remedy: name the program behind the options.
             let example = "no program is given; for example: oshrun -n 2 ./program";
             return Err(StartFailure::usage(example.to_string()));
         }
@@ -265,7 +251,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     if options.verbose > 0 {
         options.foreign.ignored().iter().for_each(|line| eprintln!("oshrun: {line}"));
     }
-    // PEs get the same limit.
+    // PEs get the same limit as oshrun. Variables of -x have precedence.
     let limit = options.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
     let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
@@ -279,7 +265,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     Ok(Some(options))
 }
 
-/// Splits off the program and its arguments, and adds the second dash of long names.
+/// Splits the words into options, and the program with its arguments. Adds a second dash to long
+/// names with one dash, as in `-np`, which other launchers accept.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let has_name = |arg: &clap::Arg, name: &str| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -297,7 +284,6 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
         let arg = command.get_arguments().filter(takes_word).find(is_named);
         arg.map_or(0, |arg| arg.get_num_args().map_or(1, |range| range.min_values()))
     };
-    // Other launchers accept one dash, as in -np.
     let is_long = |word: &str| {
         let name = word[1..].split('=').next().filter(|name| name.len() > 1);
         let has = |arg: &clap::Arg| name.is_some_and(|name| has_name(arg, name));
@@ -319,13 +305,12 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
     (own, words.collect())
 }
 
-/// Converts the first line of a message of clap, and its advice.
+/// Returns the failure for an error message of clap: its first line, and its hints.
 fn usage(text: &str) -> StartFailure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
     let tips = text.lines().filter_map(|line| line.strip_prefix("  tip: "));
     let line = std::iter::once(line).chain(tips).collect::<Vec<_>>().join("; ");
-    // Cause: an option is unknown, or its value is not valid.
     StartFailure::usage(format!("{line}; oshrun --help lists the options"))
 }
 
@@ -346,7 +331,7 @@ fn n_pes(text: &str) -> Result<u32, String> {
     }
 }
 
-/// What `--map-by` asks for.
+/// The value of `--map-by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MapRequest {
     /// The order of places on a machine.
@@ -375,32 +360,30 @@ fn time(text: &str) -> Result<Duration, String> {
     time_limit::parse(text).ok_or_else(|| format!("it must be {}", time_limit::EXPECTED))
 }
 
-/// Returns the limit from the environment, or the default.
+/// Parses the value `set` of SHMEM_HOST_LIMIT. Returns the built-in default if there is none.
 fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     let text = set.unwrap_or_else(|| time_limit::DEFAULT_HOST_LIMIT.into());
     let text = text.to_string_lossy();
     time_limit::parse(&text).ok_or_else(|| {
         let value = if text.is_empty() { "empty" } else { &text };
         let (name, expected) = (env::HOST_LIMIT, time_limit::EXPECTED);
-        // Cause: a variable has a value that it may not have. Remedy: set one that it may have.
         StartFailure::usage(format!("{name} is {value}, but it must be {expected}"))
     })
 }
 
+/// Parses an argument of `-x`: `NAME=VALUE`, or the name of a variable of oshrun.
 fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
     let bytes = word.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
-        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
+        Some(end) => (&bytes[..end], Some(OsStr::from_bytes(&bytes[end + 1..]).to_os_string())),
         None => (bytes, std::env::var_os(&word)),
     };
     let shown = word.to_string_lossy();
     match value {
         _ if name.is_empty() => {
-            // Cause: `-x =value`. Remedy: write `-x NAME=value`.
             Err(StartFailure::usage(format!("-x {shown}: the name of the variable is missing")))
         }
         Some(value) => Ok((OsStr::from_bytes(name).to_os_string(), value)),
-        // Cause: `-x NAME` of a variable that oshrun does not have.
         None => Err(StartFailure::usage(format!(
             "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
         ))),

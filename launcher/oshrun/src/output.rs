@@ -1,11 +1,11 @@
 //! Forwards the output of PEs line by line: to oshrun's stdout and stderr, to files, or from a
-//! daemon to its parent.
+//! daemon to oshrun.
 //!
-//! A task for each pipe collects whole lines (`forward`). A task for each child daemon and stream
-//! forwards the lines that the daemon has collected (`forward`). To write, a task locks the [`Sink`]
-//! of a destination. A line longer than [`MAX_LINE`](sink::MAX_LINE) is written in pieces under
-//! one lock, until the line ends or the PE prints nothing for [`sink::MAX_PAUSE`], so that a line
-//! without end cannot block a job.
+//! A task for each pipe of a PE collects whole lines, and a task for each daemon and stream
+//! forwards the lines that the daemon has collected (`forward`). To write, a task locks the
+//! [`Sink`] of the destination. A line longer than [`MAX_LINE`](sink::MAX_LINE) is written in
+//! pieces under one lock, until the line ends or the PE prints nothing for [`sink::MAX_PAUSE`], so
+//! that a line without end cannot block a job. Threads write to the destinations (`writer`).
 //!
 //! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If
 //! output is lost for another reason, such as a full file system, the job fails.
@@ -30,7 +30,7 @@ pub use self::writer::Files;
 use self::writer::{OutputSink, Writer};
 use crate::daemons::connection::{EventSender, OrderSender, Printed, StdStream};
 
-/// The output of the PEs below this process.
+/// The output of the PEs of this host and, in oshrun, of those of other hosts.
 #[derive(Debug)]
 pub struct Output {
     stdout: Arc<Mutex<Sink>>,
@@ -38,8 +38,10 @@ pub struct Output {
     /// Writes the output files of PEs; started with the first file.
     files: Option<Writer>,
     tags: Arc<Tags>,
+    /// True if PE 0 may print prompts on oshrun's terminal.
     prompts: bool,
     tasks: JoinSet<()>,
+    /// True once all PEs have ended.
     ending: watch::Sender<bool>,
     /// Each resolves when a writer thread has ended.
     writer_ends: Vec<oneshot::Receiver<()>>,
@@ -47,12 +49,12 @@ pub struct Output {
     losses: mpsc::UnboundedReceiver<String>,
 }
 
-/// Queues of a child's output, one for each stream.
+/// Queues for the output of another host, one for each stream.
 pub type RelayQueues = [mpsc::UnboundedSender<Printed>; 2];
 
 impl Output {
-    /// Output to oshrun's own streams. If both are the same file, they share a sink, so that lines
-    /// do not mix.
+    /// Creates the output of oshrun, to its own streams. If both are the same file, they share a
+    /// sink, so that lines are not mixed.
     pub fn to_streams(tags: Tags) -> io::Result<Output> {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let (loss_sender, losses) = mpsc::unbounded_channel();
@@ -70,8 +72,8 @@ impl Output {
         Ok(Output { writer_ends, ..output })
     }
 
-    /// Output to the parent of a daemon, limited by these windows. `prompts`: PE 0 may prompt at
-    /// oshrun's terminal.
+    /// Creates the output of a daemon, to oshrun. `windows` limit the bytes of each stream in
+    /// flight. With `prompts`, PE 0 may print prompts on oshrun's terminal.
     pub fn to_parent(up: &EventSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
             Arc::new(Mutex::new(Sink::Parent(ParentDaemon::new(window.clone(), up.clone()))))
@@ -101,7 +103,8 @@ impl Output {
         }
     }
 
-    /// Starts forwarding the output of a PE, to its files if it has any.
+    /// Starts forwarding the output of a PE: to its files if there are any, otherwise to the
+    /// streams.
     pub fn forward(
         &mut self,
         pe: u32,
@@ -110,12 +113,19 @@ impl Output {
     ) -> io::Result<()> {
         let owners = [Some((pe, StdStream::Out)), Some((pe, StdStream::Err))];
         let mut sinks = [self.stdout.clone(), self.stderr.clone()];
-        let (mut tag, mut prompts) = (self.tags.of(pe), self.prompts && pe == 0);
+        let (mut tag, mut prompts) = (self.tags.tag(pe), self.prompts && pe == 0);
         if let Some(files) = files {
-            let writer = self.file_writer()?;
+            let writer = match &self.files {
+                Some(writer) => writer.clone(),
+                None => {
+                    let (writer, end) = Writer::start(self.loss_sender.clone())?;
+                    self.writer_ends.push(end);
+                    self.files.insert(writer).clone()
+                }
+            };
             let sink =
                 |file| Arc::new(Mutex::new(Sink::Stream(OutputStream::new(file, writer.clone()))));
-            sinks = files.of(pe).map(sink);
+            sinks = files.files(pe).map(sink);
             (tag, prompts) = (Vec::new(), false);
         }
         for ((pipe, sink), owner) in pipes.into_iter().zip(sinks).zip(owners) {
@@ -133,23 +143,13 @@ impl Output {
         Ok(())
     }
 
-    /// Returns the writer of all files.
-    fn file_writer(&mut self) -> io::Result<Writer> {
-        if let Some(writer) = &self.files {
-            return Ok(writer.clone());
-        }
-        let (writer, end) = Writer::start(self.loss_sender.clone())?;
-        self.writer_ends.push(end);
-        self.files = Some(writer.clone());
-        Ok(writer)
-    }
-
     /// Returns true if a PE has printed anything to oshrun's standard error.
     pub async fn has_pe_errors(&self) -> bool {
         self.stderr.lock().await.has_pe_errors()
     }
 
-    /// Waits until output is lost, other than by a closed reader. Returns an error message.
+    /// Waits until output is lost for another reason than a closed reader. Returns the error
+    /// message. Cancel safe.
     pub async fn lost(&mut self) -> String {
         match self.losses.recv().await {
             Some(sentence) => sentence,
@@ -157,26 +157,25 @@ impl Output {
         }
     }
 
-    /// Starts forwarding the output of a child daemon, until the returned queues are dropped.
-    /// Reports to the daemon what was written.
-    pub fn relay(&mut self, child: &OrderSender) -> RelayQueues {
+    /// Starts forwarding the output of a daemon, until the returned queues are dropped. Reports to
+    /// the daemon how much was written.
+    pub fn relay(&mut self, daemon: &OrderSender) -> RelayQueues {
         [(StdStream::Out, self.stdout.clone()), (StdStream::Err, self.stderr.clone())].map(
             |(stream, sink)| {
                 let (queue, arrivals) = mpsc::unbounded_channel();
-                let (tags, child) = (self.tags.clone(), child.clone());
-                self.tasks.spawn(relay(Relay { arrivals, sink, stream, tags, child }));
+                let (tags, daemon) = (self.tags.clone(), daemon.clone());
+                self.tasks.spawn(relay(Relay { arrivals, sink, stream, tags, daemon }));
                 queue
             },
         )
     }
 
-    /// Prints a message of oshrun, or one that a PE has sent, on stderr; wrapped at the width of a
-    /// terminal.
+    /// Prints a message of oshrun or of a PE on stderr, wrapped at the width of the terminal.
     pub fn message(&mut self, text: &str) {
         let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
         let columns = columns.map_or(0, |size| size.ws_col.into());
         let text = match columns {
-            // An explanation has been wrapped already.
+            // An explanation has several lines, and has been wrapped already.
             _ if columns == 0 || text.contains('\n') => format!("{text}\n"),
             _ => wrapped([text], columns) + "\n",
         };
@@ -186,8 +185,9 @@ impl Output {
         });
     }
 
-    /// Forwards what is left in the pipes after the end of all PEs, including those that a leftover
-    /// process keeps open. Waits until it is written; returns an error message if output was lost.
+    /// Forwards the rest of the pipes after the end of all PEs, also of a pipe that a leftover
+    /// process keeps open. Waits until everything is written. Returns an error message if output
+    /// was lost.
     pub async fn finish(&mut self) -> Option<String> {
         self.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}

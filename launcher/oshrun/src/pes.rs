@@ -1,6 +1,6 @@
-//! The PEs that this process starts: starting them, their frames and their input.
+//! The PEs of this host: starts them, and transfers their frames and the input of PE 0.
 //!
-//! It does not interpret frames. It reports what a PE has sent before the exit of that PE.
+//! Frames are not interpreted. All that a PE has sent is reported before its exit.
 
 pub mod socket;
 
@@ -25,18 +25,18 @@ use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::spawn::PreparedStart;
 
-/// Maximum number of reads when a PE exits. Enough for a full socket, and bounded if a child of the
-/// PE continues to write.
+/// Maximum number of reads from the socket of a PE that has exited. It suffices for a full socket,
+/// and ends if a child of the PE continues to write.
 const MAX_LAST_READS: usize = 16;
 
-/// The PEs of this process.
+/// The PEs of this host.
 #[derive(Debug)]
 pub struct LocalPes {
     first: u32,
     /// The socket of each PE, until the PE exits.
     sockets: Vec<Option<PeSocket>>,
     readable: mpsc::UnboundedSender<u32>,
-    /// Receives the input of PE 0 from the parent, if PE 0 is here.
+    /// The stdin of PE 0, if PE 0 is on this host and [`LocalPes::send_input`] provides it.
     input: Option<InputPipe>,
     /// The shared memory of the node.
     memory: Option<Arc<OwnedFd>>,
@@ -44,7 +44,7 @@ pub struct LocalPes {
 }
 
 impl LocalPes {
-    /// No PEs yet. `readable` receives the numbers of PEs that have sent something.
+    /// Creates a list without PEs. `readable` receives the numbers of PEs that have sent something.
     pub fn new(readable: mpsc::UnboundedSender<u32>) -> LocalPes {
         LocalPes {
             first: 0,
@@ -52,12 +52,13 @@ impl LocalPes {
             readable,
             input: None,
             memory: None,
-            kills: MemoryKills::until_now(),
+            kills: MemoryKills::new(),
         }
     }
 
-    /// Starts PEs, up to the first that cannot be started. With `consumed`, the input of PE 0 comes
-    /// from [`LocalPes::send_input`], and each consumed piece is reported to this sender.
+    /// Starts PEs, up to the first one that cannot be started. With `consumed`,
+    /// [`LocalPes::send_input`] provides the input of PE 0, and each piece that PE 0 has consumed
+    /// is reported to this sender.
     pub fn start(
         &mut self,
         launch: &PreparedStart,
@@ -67,7 +68,7 @@ impl LocalPes {
         events: &mut VecDeque<HostEvent>,
     ) -> Result<(), StartFailure> {
         self.first = launch.pes.start;
-        // Without it, statuses cannot be read.
+        // If this fails, hang reports lack the statuses of PEs.
         self.memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0).ok().map(Arc::new);
         for pe in launch.pes.clone() {
             let started = self.start_one(launch, pe, consumed, processes, output);
@@ -86,7 +87,7 @@ impl LocalPes {
         output: &mut Output,
     ) -> io::Result<u32> {
         let stdin = match (pe, consumed) {
-            (0, None) => input::of_first_pe()?,
+            (0, None) => input::terminal_input()?.map_or_else(Stdio::inherit, Stdio::from),
             (0, Some(consumed)) => {
                 let (input, stdin) = InputPipe::new(consumed.clone())?;
                 self.input = Some(input);
@@ -108,31 +109,32 @@ impl LocalPes {
         self.sockets.get(index as usize)?.as_ref()
     }
 
-    /// Returns true if this PE was started here.
+    /// Returns true if this PE was started on this host.
     pub fn has(&self, pe: u32) -> bool {
         pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.sockets.len())
     }
 
-    /// Returns the number on its node of a PE that was started here.
+    /// Returns the index on its node of a PE of this host.
     pub fn local_number(&self, pe: u32) -> u32 {
         pe - self.first
     }
 
-    /// Makes snapshots of the PEs, whose statuses are at these places.
-    pub fn collector(&self, places: Option<Statuses>) -> NodeCollector {
-        let memory = NodeMemfd(places.and_then(|_| self.memory.clone()));
-        let (at, stride) = places.map_or((0, 0), |places| (places.at, places.stride));
+    /// Returns the collector that makes snapshots of these PEs. `statuses` is the position of their
+    /// statuses, if known.
+    pub fn collector(&self, statuses: Option<Statuses>) -> NodeCollector {
+        let memory = NodeMemfd(statuses.and_then(|_| self.memory.clone()));
+        let (at, stride) = statuses.map_or((0, 0), |statuses| (statuses.at, statuses.stride));
         NodeCollector { memory, at, stride, demangle: demangled }
     }
 
-    /// Sends a frame to a PE that was started here.
+    /// Sends a frame to a PE of this host.
     pub fn send(&self, pe: u32, frame: Arc<[u8]>) {
         if let Some(socket) = self.socket(pe) {
             socket.send(frame);
         }
     }
 
-    /// Sends a frame to those PEs that were started here.
+    /// Sends a frame to all PEs of this host, or to the first one.
     pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
         let n_pes = match to {
             Receivers::All => self.sockets.len(),
@@ -141,7 +143,7 @@ impl LocalPes {
         self.sockets.iter().take(n_pes).flatten().for_each(|socket| socket.send(frame.clone()));
     }
 
-    /// Sends a piece of input to PE 0, if it is here; an empty piece ends the input.
+    /// Sends a piece of input to PE 0, if it is on this host. An empty piece ends the input.
     pub fn send_input(&mut self, bytes: Vec<u8>) {
         if bytes.is_empty() {
             self.input = None;
@@ -150,8 +152,8 @@ impl LocalPes {
         }
     }
 
-    /// Reads a part of what a PE has sent, or returns why the PE cannot be reached. Queues the PE
-    /// again, since there may be more.
+    /// Reads a part of what a PE has sent, and queues the PE again, since there may be more.
+    /// Returns the bytes or a failure as an event, if there is one.
     pub fn read(&self, pe: u32) -> Option<HostEvent> {
         let socket = self.socket(pe)?;
         if let Some(error) = socket.send_error() {
@@ -168,7 +170,8 @@ impl LocalPes {
         }
     }
 
-    /// Adds the events of a PE whose process has ended: what it sent last, then its exit.
+    /// Adds the events of a PE whose process has ended: the last bytes that it has sent, then its
+    /// exit.
     pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<HostEvent>) {
         for _ in 0..MAX_LAST_READS {
             match self.socket(pe).map(piece) {
@@ -186,32 +189,32 @@ impl LocalPes {
             *socket = None;
         }
         if exit == Exit::Signal(libc::SIGKILL)
-            && let Some(limit) = self.kills.another()
+            && let Some(limit) = self.kills.next_limit()
         {
-            let why = format!(
+            let notice = format!(
                 "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
                  this job, or start fewer PEs"
             );
-            events.push_back(HostEvent::Notice(why));
+            events.push_back(HostEvent::Notice(notice));
         }
         events.push_back(HostEvent::Exited { pe, exit });
     }
 }
 
-/// Reads what has arrived, up to the size of the buffer; empty if there is nothing.
+/// Reads the bytes that have arrived, up to the size of the buffer; none if there are none.
 fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
     let mut bytes = [0; 16 * 1024];
     let nbytes = socket.read(&mut bytes)?;
     Ok(bytes[..nbytes].to_vec())
 }
 
-/// Returns the event of a PE with which communication has failed. Without it, the PE would wait
+/// Returns the failure of communication with a PE. It ends the job, since the PE would wait
 /// forever.
 fn unreachable(pe: u32, what: &str, error: &io::Error) -> HostEvent {
     HostEvent::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }
 
-/// Explains why a PE cannot be started, with the exit status that a shell would return.
+/// Returns the failure to start a PE, with the exit status that a shell would return.
 fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
@@ -227,22 +230,24 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     StartFailure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
 }
 
-/// The limits of memory, each with the number of kills before the job.
+/// Detects that the kernel has killed a PE for lack of memory: the SIGKILL alone may have another
+/// sender, but control groups count such kills. Holds the limits of memory, each with the number of
+/// kills that are known.
 #[derive(Debug)]
 pub struct MemoryKills(Vec<(GroupLimit, u64)>);
 
 impl MemoryKills {
-    /// Returns those until now.
-    pub fn until_now() -> MemoryKills {
-        let with_number = |limit: GroupLimit| {
+    /// Counts the kills before the job.
+    pub fn new() -> MemoryKills {
+        let with_count = |limit: GroupLimit| {
             let n_killed = limit.n_killed();
             (limit, n_killed)
         };
-        MemoryKills(GroupLimit::of_memory().into_iter().map(with_number).collect())
+        MemoryKills(GroupLimit::of_memory().into_iter().map(with_count).collect())
     }
 
-    /// Returns the limit that has led to a kill since the last call, or since then, if one has.
-    pub fn another(&mut self) -> Option<String> {
+    /// Returns the limit that has led to a new kill, if there is one, and counts one kill as known.
+    pub fn next_limit(&mut self) -> Option<String> {
         let grown = |(group, before): &&mut (GroupLimit, u64)| group.n_killed() > *before;
         let (group, before) = self.0.iter_mut().find(grown)?;
         *before += 1;

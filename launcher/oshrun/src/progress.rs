@@ -1,5 +1,5 @@
-//! What oshrun shows of the progress of a job: a line on the terminal while PEs start, and the table
-//! of `--timings`.
+//! The progress of a job, as oshrun prints it: a line on the terminal while PEs start, and the
+//! table of `--timings`.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,29 +10,33 @@ use tokio::time::{Instant, sleep_until};
 /// Delay before the line appears, and interval between updates.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The progress line.
+/// A line on the terminal that shows how many PEs have started, and for which host the others wait.
+///
+/// Appears only if stderr is a terminal that can erase a line, and the start takes longer than
+/// [`INTERVAL`]. Disappears when all PEs have started.
 #[derive(Debug)]
 pub struct ProgressLine {
-    /// The nodes of the job, which are its hosts.
+    /// The nodes of the job, one for each of `hosts`.
     nodes: NodeMap,
     hosts: Vec<HostStart>,
+    /// When the line was shown or erased last; at first, when it was created.
     shown: Instant,
     is_visible: bool,
     is_terminal: bool,
 }
 
-/// The start of one host.
+/// How far the start has come on one host.
 #[derive(Debug)]
 struct HostStart {
     name: String,
     n_pes: u32,
-    /// True if its daemon has started.
+    /// True if the daemon of the host has started.
     greeted: bool,
     started: u32,
 }
 
 impl ProgressLine {
-    /// Creates the line before anything has started. `names` are those of the hosts.
+    /// Creates the line before anything has started. `names` are the names of the hosts.
     pub fn new(nodes: NodeMap, names: &[String]) -> ProgressLine {
         let host = |(node, name): (u32, &String)| HostStart {
             name: name.clone(),
@@ -67,7 +71,8 @@ impl ProgressLine {
         self.hosts.iter().map(|host| host.started).sum()
     }
 
-    /// Waits until the line should be shown or updated; forever if it should not. Cancel safe.
+    /// Waits until the line should be shown or updated; forever if there is nothing to show. Cancel
+    /// safe.
     pub async fn due(&self) {
         match self.is_terminal && self.n_started() < self.nodes.n_pes() {
             true => sleep_until(self.shown + INTERVAL).await,
@@ -82,7 +87,8 @@ impl ProgressLine {
         self.is_visible = true;
     }
 
-    /// Returns how many PEs have started, and the first host that is farthest behind.
+    /// Returns the text: how many PEs have started, and the first of the hosts with the fewest
+    /// started PEs.
     fn text(&self) -> String {
         let counts = format!("{} of {} PEs have started", self.n_started(), self.nodes.n_pes());
         let behind = self.hosts.iter().filter(|host| host.started < host.n_pes);
@@ -106,24 +112,24 @@ impl ProgressLine {
 
     fn show(&mut self, text: &str) {
         self.shown = Instant::now();
-        // Errors of a closed terminal do not matter.
+        // The terminal may be closed.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
-/// A phase that each PE passes.
+/// A phase that each PE goes through.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// It is started.
+    /// Its process has been started.
     Started,
-    /// It enters `shmem_init`.
+    /// It has entered `shmem_init`.
     Initialized,
-    /// Its process ends.
+    /// Its process has ended.
     Ended,
 }
 
 impl Phase {
-    fn what(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Phase::Started => "PE started",
             Phase::Initialized => "shmem_init entered",
@@ -132,49 +138,52 @@ impl Phase {
     }
 }
 
-/// The phases so far.
+/// The times at which phases of the job were complete, in seconds since the start of oshrun. The
+/// number of entries depends neither on the number of PEs nor on that of hosts.
 #[derive(Debug)]
 pub struct Timings {
     since: std::time::Instant,
     marks: Vec<(String, Duration)>,
     n_pes: u32,
-    /// The number of PEs that have passed each phase.
+    /// The number of PEs that have completed each [`Phase`].
     counts: [u32; 3],
     n_exchanges: u32,
 }
 
 impl Timings {
-    /// Starts the clock.
+    /// Creates an empty table; times are relative to this call.
     pub fn new() -> Timings {
         let (since, marks) = (std::time::Instant::now(), Vec::new());
         Timings { since, marks, n_pes: 0, counts: [0; 3], n_exchanges: 0 }
     }
 
-    /// Sets the number of PEs.
+    /// Records that the job is planned, with this number of PEs.
     pub fn planned(&mut self, n_pes: u32) {
         self.n_pes = n_pes;
         self.mark("hosts and program found");
     }
 
-    /// Records the completion of a phase.
+    /// Adds an entry with the present time.
     pub fn mark(&mut self, phase: &str) {
         self.marks.push((phase.to_string(), self.since.elapsed()));
     }
 
-    /// Records that a PE of this host passes a phase: the first and the last one count.
+    /// Records that a PE on `host` has completed a phase. Only the first and the last PE get an
+    /// entry.
     pub fn passed(&mut self, phase: Phase, host: &str) {
         let count = &mut self.counts[phase as usize];
         *count += 1;
         let (is_first, is_last) = (*count == 1, *count == self.n_pes);
         if is_first {
-            self.mark(&format!("first {}", phase.what()));
+            self.mark(&format!("first {}", phase.name()));
         }
         if is_last {
-            self.mark(&format!("last {}, on host {host}", phase.what()));
+            self.mark(&format!("last {}, on host {host}", phase.name()));
         }
     }
 
-    /// Records the completion of an exchange among all PEs: the first and the last one count.
+    /// Records that an exchange among all PEs is complete. Only the first and the last exchange
+    /// keep their entries.
     pub fn exchanged(&mut self) {
         self.n_exchanges += 1;
         if self.n_exchanges > 2 {
@@ -186,8 +195,8 @@ impl Timings {
 
     /// Formats the table.
     pub fn table(&self) -> String {
-        let line = |(phase, at): &(String, Duration)| {
-            format!("oshrun: {:>9.3} s  {phase}", at.as_secs_f64())
+        let line = |(phase, time): &(String, Duration)| {
+            format!("oshrun: {:>9.3} s  {phase}", time.as_secs_f64())
         };
         self.marks.iter().map(line).collect::<Vec<_>>().join("\n")
     }

@@ -1,4 +1,5 @@
 //! Starts the process of a PE or of a launch agent, with its descriptors, limits and process group.
+//! Errors that this host can detect are found before the first process starts ([`prepare`]).
 #![allow(unsafe_code)]
 
 pub mod limits;
@@ -28,48 +29,41 @@ use crate::ends::mark;
 use crate::failure::{StartFailure, cannot, reason};
 use crate::output::Files;
 
+/// The variable with the directories that the loader searches for libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// A prepared start: what is the same for all PEs that this process starts.
+/// The preparations for the PEs of this host, which all of them share.
 #[derive(Debug)]
 pub struct PreparedStart {
     /// The file to run.
     pub file: PathBuf,
-    /// The program as the user named it.
+    /// The program, as the user wrote it.
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Environment variables to set.
     pub variables: Vec<(OsString, OsString)>,
-    /// The output files of PEs that do not use the streams of oshrun.
+    /// The files of `--output-files`; `None` if PEs use the streams of oshrun.
     pub files: Option<Files>,
-    /// PEs that run under a debugger, and whether there is a display.
+    /// PEs that run under a debugger, and true if there is a display for its windows.
     pub debugged: Option<(Debugged, bool)>,
     /// The PEs of this host.
     pub pes: Range<u32>,
     /// The shared memory of the node.
     pub memory: OwnedFd,
-    /// The placements of all PEs of the node.
+    /// The placement of each PE of the node.
     pub placements: Placements,
 }
 
 /// A started PE.
 #[derive(Debug)]
 pub struct StartedPe {
-    /// The process, and its process group.
+    /// The process, which leads a process group of its own.
     pub pid: Pid,
     /// The connection to oshrun.
     pub socket: UnixStream,
     /// Standard output and standard error.
     pub streams: [OwnedFd; 2],
-}
-
-/// Creates the node's memory; PEs set its size. It has no name, so it cannot remain after the job.
-fn node_memory() -> io::Result<OwnedFd> {
-    use rustix::fs::MemfdFlags;
-    let memory =
-        rustix::fs::memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    Ok(rustix::io::fcntl_dupfd_cloexec(&memory, INHERITED_FROM)?)
 }
 
 impl PreparedStart {
@@ -89,23 +83,24 @@ impl PreparedStart {
         let mut command = self.command(pe);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let local = pe - self.pes.start;
-        let place = self.placements.of(local);
-        command.envs(place.variables.iter().map(|(name, value)| (name, value)));
+        let placement = self.placements.placement(local);
+        command.envs(placement.variables.iter().map(|(name, value)| (name, value)));
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
         command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
-        let set: Vec<&OsStr> = place.variables.iter().map(|(name, _)| name.as_os_str()).collect();
+        let set: Vec<&OsStr> =
+            placement.variables.iter().map(|(name, _)| name.as_os_str()).collect();
         if !set.is_empty() {
             command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
         }
         command.env(mark::VARIABLE, end_mechanisms.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
-        let (guard, limit) = (raw(end_mechanisms.guard.pipe()), limits::inherited());
+        let (guard, limit) = (raw(end_mechanisms.guard.pipe()), limits::inherited_descriptors());
         // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
         // between fork and exec.
-        unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
+        unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &placement)) };
         let child = command.spawn()?;
         let streams = [stdout.into(), stderr.into()];
         Ok(StartedPe { pid: pid_of(child.id()), socket, streams })
@@ -137,6 +132,7 @@ pub fn prepare(
     pes: Range<u32>,
     n_daemons: u32,
 ) -> Result<PreparedStart, StartFailure> {
+    // PEs get the variables of oshrun, overridden by those that are forwarded or exported.
     let variable = |name: &str| {
         let set = spec.forwarded.iter().chain(&spec.exported);
         let last = set.rev().find(|(set, _)| set == name);
@@ -183,7 +179,17 @@ pub fn prepare(
     })
 }
 
-/// Disables ASLR for programs that this process executes from now on.
+/// Creates the shared memory of the node, whose size PEs set. It has no name, so that it cannot
+/// remain after the job.
+fn node_memory() -> io::Result<OwnedFd> {
+    use rustix::fs::MemfdFlags;
+    let memory =
+        rustix::fs::memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    Ok(rustix::io::fcntl_dupfd_cloexec(&memory, INHERITED_FROM)?)
+}
+
+/// Disables address space layout randomization (ASLR) for the programs that this process starts
+/// from now on.
 fn disable_aslr() -> Result<(), StartFailure> {
     const QUERY: libc::c_ulong = 0xffff_ffff;
     // SAFETY: the call only returns a value.
@@ -193,7 +199,6 @@ fn disable_aslr() -> Result<(), StartFailure> {
     if now != -1 && unsafe { libc::personality(wanted) } != -1 {
         return Ok(());
     }
-    // Cause: the container forbids `personality`.
     Err(StartFailure::general(format!(
         "--no-aslr is refused by the kernel, as in some containers ({}); start the job without it",
         reason(&io::Error::last_os_error())
@@ -207,10 +212,10 @@ pub fn daemon(
     guard: &GuardProcess,
 ) -> io::Result<Pid> {
     command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
-    let (guard, limit) = (raw(guard.pipe()), limits::inherited());
+    let (guard, limit) = (raw(guard.pipe()), limits::inherited_descriptors());
     let before_exec = move || {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        rustix::io::write(borrow(guard), &guard::agent_group(pid).to_ne_bytes())?;
+        rustix::io::write(borrow(guard), &(pid | guard::AGENT_FLAG).to_ne_bytes())?;
         if let Some(limit) = limit {
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
@@ -231,13 +236,13 @@ fn before_exec(
     guard: i32,
     inherited: [i32; 3],
     limit: Option<Rlimit>,
-    place: &Placement,
+    placement: &Placement,
 ) -> io::Result<()> {
-    // First, so that the guard knows every process that continues.
+    // This comes first, so that the guard knows every process that runs a program.
     let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
-    // In case the guard is killed. The signal is sent when the thread that forked exits; this is
-    // the main thread, which lives as long as oshrun.
+    // Ends the PE with oshrun even if the guard is killed. The kernel sends the signal when the
+    // thread that forked exits: the main thread, which lives as long as oshrun.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     for fd in inherited {
         rustix::io::fcntl_setfd(borrow(fd), FdFlags::empty())?;
@@ -245,10 +250,10 @@ fn before_exec(
     if let Some(limit) = limit {
         rustix::process::setrlimit(Resource::Nofile, limit)?;
     }
-    if let Some(cpus) = &place.cpus {
+    if let Some(cpus) = &placement.cpus {
         let bound = rustix::thread::sched_setaffinity(None, cpus);
-        // A sandbox may refuse the default binding; this is not an error.
-        if place.is_required {
+        // A sandbox may refuse to bind processes; for the default binding, this is not an error.
+        if placement.is_required {
             bound?;
         }
     }
@@ -256,6 +261,6 @@ fn before_exec(
 }
 
 fn borrow<'a>(fd: i32) -> BorrowedFd<'a> {
-    // SAFETY: oshrun keeps this descriptor open during the fork, so the child has it, too.
+    // SAFETY: oshrun keeps this descriptor open while it starts the child, which inherits it.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }

@@ -1,5 +1,6 @@
-//! The processes of a job that this process has started: the PEs of its host, and in oshrun the
-//! daemons of other hosts. Starts them, passes on signals, frames and input, and reports events.
+//! The processes of a job that this process has started: the PEs of its host, and in oshrun also
+//! the daemons of other hosts. Starts them, passes signals, frames and input on to them, and
+//! reports their events.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,12 +15,12 @@ use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::time::Interval;
 
-use crate::daemons::agent::DaemonCommand;
-use crate::daemons::connection::{self, DaemonOrder, HostEvent, HostPes, JobSpec};
+use crate::daemons::connection::{self, DaemonOrder, HostEvent};
 use crate::daemons::{DaemonEvent, Daemons};
 use crate::ends::processes::{Child, Processes};
 use crate::failure::{StartFailure, cannot};
 use crate::hang_report::survey::{Inquiry, Survey, SurveyResult, Watch};
+use crate::job::plan::JobPlan;
 use crate::output::Output;
 use crate::pes::LocalPes;
 use crate::spawn::{PreparedStart, limits};
@@ -27,8 +28,8 @@ use crate::spawn::{PreparedStart, limits};
 /// Maximum number of pieces of input in flight to PE 0.
 pub const MAX_INPUT_PIECES: usize = 16;
 
-/// Interval at which processes are reaped without SIGCHLD: a signal handler may fail to wake this
-/// process.
+/// Interval at which processes are reaped even without a SIGCHLD, since a notification of the
+/// signal may be lost.
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The processes of a job that this process has started.
@@ -41,21 +42,23 @@ pub struct Supervisor {
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, DaemonEvent)>,
-    /// Set if the input of PE 0 comes from [`Supervisor::send_input`].
+    /// Reports pieces of input that PE 0 has consumed; set if [`Supervisor::send_input`] provides
+    /// its input.
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
-    /// Sends snapshots of the PEs of this process.
+    /// For the threads that make snapshots of the PEs of this process.
     explain: mpsc::UnboundedSender<HostEvent>,
     explained: mpsc::UnboundedReceiver<HostEvent>,
-    /// Looks for long waits, if that was requested.
+    /// Searches for long waits, if that was requested.
     watch: Option<Watch>,
     heartbeat_ticks: Interval,
     reap_ticks: Interval,
 }
 
 impl Supervisor {
-    /// Creates a supervisor that has started nothing yet. `sends_input`: the input of PE 0 comes
-    /// from [`Supervisor::send_input`], even if PE 0 is here.
+    /// Creates a supervisor that has started nothing yet. With `sends_input`,
+    /// [`Supervisor::send_input`] provides the input of PE 0, also if PE 0 is on this host. `limit`
+    /// is the time for which another host may be silent.
     pub fn new(sends_input: bool, limit: Duration) -> io::Result<Supervisor> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
@@ -79,15 +82,14 @@ impl Supervisor {
         })
     }
 
-    /// Starts the daemons of these hosts.
+    /// Starts the daemons of the other hosts of a job.
     pub fn start_daemons(
         &mut self,
-        command: DaemonCommand,
-        spec: &JobSpec,
-        hosts: Vec<HostPes>,
+        plan: &JobPlan,
         output: &mut Output,
     ) -> Result<(), StartFailure> {
-        self.daemons.start(command, spec, hosts, &mut self.processes, output)
+        let (command, hosts) = (plan.command.clone(), plan.others.clone());
+        self.daemons.start(command, &plan.spec, hosts, &mut self.processes, output)
     }
 
     /// Starts the PEs of this host.
@@ -107,7 +109,9 @@ impl Supervisor {
 
     /// Returns true if all PEs have ended, and all events have been reported.
     pub fn is_idle(&self) -> bool {
-        self.processes.all_pes_exited() && self.daemons.are_idle() && self.events.is_empty()
+        self.processes.alive().next().is_none()
+            && self.daemons.busy().next().is_none()
+            && self.events.is_empty()
     }
 
     /// Waits for the next event. Cancel safe.
@@ -128,7 +132,11 @@ impl Supervisor {
                 }
                 Some(()) = self.inputs_consumed.recv() => return HostEvent::InputConsumed,
                 Some(reports) = self.explained.recv() => return reports,
-                () = Watch::tick(&mut self.watch) => self.look_for_long_waits(),
+                () = Watch::tick(&mut self.watch) => {
+                    let pes = self.running_pes();
+                    let found = self.watch.as_mut().map(|watch| watch.search(&pes));
+                    self.events.extend(found.into_iter().flatten().map(HostEvent::Overdue));
+                }
                 _ = self.reap_ticks.tick() => self.reap(),
                 _ = self.heartbeat_ticks.tick(), if !self.daemons.is_empty() => {
                     self.events.extend(self.daemons.tick(&self.processes));
@@ -137,7 +145,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes the pending events, including those that daemons have sent by now.
+    /// Takes the pending events, including those that have arrived from daemons.
     pub fn take_events(&mut self) -> VecDeque<HostEvent> {
         while let Ok((number, arrival)) = self.arrivals.try_recv() {
             self.events.extend(self.daemons.handle(number, arrival, &self.processes));
@@ -178,7 +186,7 @@ impl Supervisor {
         }
     }
 
-    /// Requests snapshots of all PEs, which follow as events.
+    /// Requests snapshots of all PEs, which are reported as events.
     pub fn explain(&mut self, inquiry: Inquiry) {
         self.daemons.broadcast(&DaemonOrder::Explain(inquiry));
         if inquiry.at_once {
@@ -190,7 +198,7 @@ impl Supervisor {
         let explain = self.explain.clone();
         // The receiver lives as long as this process.
         let send = move |result| drop(explain.send(HostEvent::Found(result)));
-        // Without a thread, the snapshots are missing.
+        // If no thread can be started, the explanation lacks these PEs.
         let _ = std::thread::Builder::new()
             .spawn(move || survey.results(&inquiry).into_iter().for_each(send));
     }
@@ -208,20 +216,14 @@ impl Supervisor {
         }
     }
 
-    /// Looks for waits that last longer than `limit`, once per second; each is an event.
+    /// Begins to search the statuses once per second for waits longer than `limit`; each is an
+    /// event.
     pub fn watch(&mut self, statuses: Statuses, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Watch { statuses, limit });
         self.watch = Some(Watch::new(self.local_pes.collector(Some(statuses)), limit));
     }
 
-    fn look_for_long_waits(&mut self) {
-        let pes = self.running_pes();
-        if let Some(watch) = &mut self.watch {
-            self.events.extend(watch.look(&pes).into_iter().map(HostEvent::Overdue));
-        }
-    }
-
-    /// Returns the PEs of this process that run.
+    /// Returns the PEs of this host that run.
     fn running_pes(&self) -> Vec<LocalPe> {
         let running = |(pe, pid): (u32, Pid)| LocalPe {
             pe,
@@ -240,11 +242,11 @@ impl Supervisor {
         }
     }
 
-    /// Sends a signal to all PEs, SIGUSR1 only to those that take it. SIGKILL also abandons daemons
-    /// that have not started yet.
+    /// Sends a signal to all PEs; SIGUSR1 only to processes that handle, block or await it. SIGKILL
+    /// also abandons daemons that have not started yet.
     pub fn signal(&mut self, signal: Signal) {
         match signal {
-            // Its default action would end PEs; oshrun itself prints an explanation.
+            // It requests an explanation of oshrun; its default action would end PEs.
             Signal::USR1 => self.processes.signal_takers(signal),
             _ => self.processes.signal(signal),
         }
@@ -271,7 +273,7 @@ impl Supervisor {
         self.daemons.broadcast(&DaemonOrder::Resume);
     }
 
-    /// Returns what has not ended: PEs of this host, and other hosts.
+    /// Returns the PEs of this host that have not ended, and the other hosts with such PEs.
     pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
         (
             self.processes.alive().map(|(pe, _)| pe).collect(),
@@ -279,7 +281,7 @@ impl Supervisor {
         )
     }
 
-    /// Kills the processes that PEs left on all hosts, after the end of all PEs.
+    /// Kills the processes that PEs have left on all hosts. Call this after the end of all PEs.
     pub async fn clear(&mut self, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Finish);
         let exits = self.processes.clear(limit).await;
@@ -292,10 +294,10 @@ impl Supervisor {
     }
 }
 
-/// Runs a future on this thread.
+/// Runs a future on this thread: the event loop of oshrun or of a daemon.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
-    limits::raise()?;
+    limits::raise_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
     let output = runtime.block_on(future);

@@ -12,15 +12,15 @@ use rustix::io::ioctl_fionread;
 use crate::error::Error;
 use crate::records::Records;
 
-/// The time for which a reader that has stopped reading may delay the end of the job.
+/// Maximum delay of the end of the job by a reader that has stopped reading.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A process's connection to the manager that started it.
+/// The connection of a process to the manager that has started it.
 ///
-/// Every process calls [`Manager::fence`] equally often; who puts and who gets is free.
+/// Every process calls [`Manager::fence`] the same number of times. Any process may put and get.
 pub(crate) trait Manager: Debug + Send {
     /// Returns the number of this process.
     fn pe(&self) -> u32;
@@ -28,61 +28,63 @@ pub(crate) trait Manager: Debug + Send {
     /// Returns the number of processes.
     fn n_pes(&self) -> u32;
 
-    /// Stores `value`, for everybody to get after the next fence.
+    /// Stores `value`, so that every process can get it after the next fence.
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error>;
 
-    /// Waits until every process has called it.
+    /// Waits until every process has called this function.
     fn fence(&mut self) -> Result<(), Error>;
 
-    /// Returns what process `from` has put under `key` before the last fence.
+    /// Returns the value that process `from` has put under `key` before the last fence.
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
 
-    /// Exchanges records with all processes, if the manager can do that itself; each calls it.
+    /// Exchanges records with all processes, each of which calls this function. Returns `None` if
+    /// the manager has no such exchange.
     fn exchange(&mut self, _record: &[u8]) -> Option<Result<Records, Error>> {
         None
     }
 
-    /// Reports that the last finalize is done, to a manager that watches it.
+    /// Reports that the last finalize is done, to a manager that checks for it.
     fn finalized(&self) {}
 
-    /// Reports that initialization is entered again, to a manager that watches it.
+    /// Reports that initialization is entered again, to a manager that checks for finalize.
     fn resumed(&self) {}
 
     /// Returns a handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
 
-    /// Reports that the process is about to exit in good order. The manager accepts no request any
-    /// more.
+    /// Reports that the process is about to exit without an error. The manager accepts no requests
+    /// afterwards.
     fn leave(&mut self);
 }
 
-/// Ends the job, from any thread at any time.
+/// Ends the job. Any thread may call it at any time.
 pub(crate) trait Ender: Debug + Send + Sync {
-    /// Requests the manager to kill all processes and to return `status` where it can. Returns
-    /// whether the request was sent.
+    /// Requests that the manager kill all processes and exit with `status`, if it can. Returns
+    /// false if the request could not be sent.
     fn ask(&self, status: i32) -> bool;
 
-    /// Returns the connection that ends with the manager, if a watch may look at it: whether it has
-    /// ended, not what arrives.
-    fn line(&self) -> Option<BorrowedFd<'_>> {
+    /// Returns the connection that ends with the manager, if the watch may poll it for its end.
+    /// Data on it are for others.
+    fn connection(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Returns true if this process has reported its end to the manager: then the connection may
-    /// end.
+    /// Returns true if this process has reported its exit to the manager, so that the connection
+    /// may end.
     fn has_left(&self) -> bool {
         false
     }
 
-    /// Works as [`Ender::ask`], once the manager has read what this process has printed.
+    /// Works as [`Ender::ask`], after the manager has read what this process has printed. Hydra's
+    /// proxies end without reading the rest of their pipes, so the message with the reason would be
+    /// lost.
     fn end(&self, status: i32) -> bool {
         wait_until_read();
         self.ask(status)
     }
 }
 
-/// Returns when nothing is left to read in the pipes that this process prints to, or after
-/// [`READ_LIMIT`].
+/// Waits until the pipes to which this process prints are empty, at most for [`READ_LIMIT`].
 fn wait_until_read() {
     let streams = [rustix::stdio::stdout(), rustix::stdio::stderr()];
     let end = Instant::now() + READ_LIMIT;
@@ -91,7 +93,7 @@ fn wait_until_read() {
     }
 }
 
-/// Returns true if this is a pipe that holds something; both of its ends can be queried.
+/// Returns true if this is a pipe with data. The write end can be asked for it, too.
 fn is_unread(stream: BorrowedFd<'_>) -> bool {
     let is_pipe =
         fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

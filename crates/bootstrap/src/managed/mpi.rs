@@ -1,8 +1,8 @@
 //! Determines whether the program's own MPI has opened the connection to the process manager that
 //! both use, and whether it still can.
 //!
-//! Nothing of MPI is linked: the program may contain it or not. The functions that are called have
-//! the same signature in every MPI.
+//! This crate does not link MPI; it looks its functions up in the program, which may not have them.
+//! The functions have the same signature in every implementation of MPI.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -10,21 +10,21 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// The state of MPI in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mpi {
-    /// None, or one that does not speak PMI over the socket.
+    /// The program has no MPI, or one that does not use the PMI socket.
     Absent,
-    /// It may call MPI_Init later.
+    /// The program may call MPI_Init later.
     Later,
     /// MPI_Init has been called.
     Open,
 }
 
-/// Longest text of `MPI_Get_library_version` in any MPI.
+/// Maximum length of the result of `MPI_Get_library_version` in any MPI.
 const TEXT: usize = 8192;
 
 /// Returns the state of MPI in this process now.
 pub(crate) fn present() -> Mpi {
     match version() {
-        // Open MPI has spoken nothing but PMIx on its own since version 4.
+        // Open MPI uses only PMIx, since version 4.
         Some(version) if !version.starts_with(OPEN_MPI) => match is_initialized() {
             true => Mpi::Open,
             false => Mpi::Later,
@@ -33,8 +33,9 @@ pub(crate) fn present() -> Mpi {
     }
 }
 
-/// Returns true if the MPI of this process has not started, and cannot once PMIx is initialized:
-/// from version 5 on, Open MPI does not ask PMIx who it is then, and MPI_Init fails.
+/// Returns true if the program's MPI has not started, and could not start after PMIx is
+/// initialized: since version 5, Open MPI does not ask PMIx for its rank in that case, and MPI_Init
+/// fails.
 pub(super) fn must_precede_pmix() -> bool {
     let version = version();
     let number = version.as_deref().and_then(|version| version.strip_prefix(OPEN_MPI));
@@ -45,7 +46,7 @@ pub(super) fn must_precede_pmix() -> bool {
 /// The start of the version of Open MPI.
 const OPEN_MPI: &str = "Open MPI v";
 
-/// Returns the version of MPI; `None` if the program has no MPI.
+/// Returns the version string of MPI; `None` if the program has no MPI.
 fn version() -> Option<String> {
     let version = find(c"MPI_Get_library_version")?;
     // SAFETY: a pointer to a function that every MPI defines as `int MPI_Get_library_version(char
@@ -54,8 +55,8 @@ fn version() -> Option<String> {
         unsafe { std::mem::transmute(version) };
     let mut text = [0; TEXT];
     let mut length = 0;
-    // SAFETY: both are writable, the text longer than any MPI's limit; MPI allows the call at any
-    // time.
+    // SAFETY: both are writable, and the text is as long as the limit of every MPI. MPI allows the
+    // call at any time.
     let failed = unsafe { version(text.as_mut_ptr().cast(), &mut length) } != 0;
     let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| !failed)?;
     Some(text.to_string_lossy().into_owned())
@@ -73,8 +74,9 @@ fn is_initialized() -> bool {
     !failed && flag != 0
 }
 
+/// Looks a function up in the program and the libraries that it has loaded.
 fn find(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a text that ends; the lookup goes through what the program has loaded.
+    // SAFETY: the name has a null character at its end.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }

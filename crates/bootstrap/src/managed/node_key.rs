@@ -1,9 +1,8 @@
 //! The key by which the PEs of a job find and recognize each other on one machine.
 //!
-//! PE 0 creates the job's secret and distributes it through the process manager, which serves only
-//! the processes of the job. The key consists of that secret and the identity of the machine. The
-//! name of a PE's socket reveals nothing about the name of another one, or about a name on another
-//! machine.
+//! PE 0 creates a secret and distributes it by the process manager, which serves only the processes
+//! of the job. The key is derived from that secret and the identity of the machine. From the name
+//! of a PE's socket, the name of another one, or of one on another machine, cannot be computed.
 
 use std::fmt;
 use std::io;
@@ -16,7 +15,7 @@ use sha2::Sha256;
 use super::manager::Manager;
 use crate::error::Error;
 
-/// Under which PE 0 puts the job's secret.
+/// The key under which PE 0 puts the secret of the job.
 pub(super) const SECRET: &str = "rushmem-secret";
 
 /// Bytes of a proof.
@@ -33,7 +32,7 @@ impl fmt::Debug for NodeKey {
 }
 
 impl NodeKey {
-    /// Makes all PEs of the job agree on a secret; each calls it. It is one fence.
+    /// Makes all PEs of the job agree on a secret, by one fence. Each PE calls this function.
     pub(super) fn agree(manager: &mut dyn Manager) -> Result<NodeKey, Error> {
         if manager.pe() == 0 {
             let mut secret = [0; 32];
@@ -43,7 +42,8 @@ impl NodeKey {
         }
         manager.fence()?;
         let secret = manager.get(0, SECRET)?;
-        // This value is the same for every process of the machine, where it can be read at all.
+        // This value is the same for all processes of the machine. If it cannot be read, the secret
+        // alone is the key.
         let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Ok(NodeKey::new(&secret, &machine))
     }
@@ -52,19 +52,19 @@ impl NodeKey {
         NodeKey(mac(secret, &[b"machine", machine]).finalize().into_bytes().into())
     }
 
-    /// Returns the name of the socket of PE `pe`.
+    /// Returns the address of the socket of PE `pe`.
     pub(super) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
         let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()]).finalize().into_bytes();
         let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
         SocketAddrUnix::new_abstract_name(format!("rushmem-{hex}-{pe}").as_bytes())
     }
 
-    /// Returns what PE `from` shows to PE `to`.
+    /// Returns the proof of PE `from` to PE `to` that it belongs to the job.
     pub(super) fn proof(&self, from: u32, to: u32) -> [u8; PROOF] {
         self.proves(from, to).finalize().into_bytes().into()
     }
 
-    /// Returns true if `proof` is what PE `from` sends to PE `to`.
+    /// Returns true if `proof` is the one of PE `from` to PE `to`.
     pub(super) fn is_proof(&self, from: u32, to: u32, proof: &[u8]) -> bool {
         self.proves(from, to).verify_slice(proof).is_ok()
     }

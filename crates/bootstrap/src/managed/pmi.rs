@@ -1,7 +1,7 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
-//! If the program has MPI, MPI uses the same socket. Only one request is ever in flight, and only
-//! between the calls of the program's own MPI, so both can use it in turn.
+//! If the program has MPI, MPI uses the same socket. Both can use it in turn, since only one
+//! request is in flight at a time, and none of ours while the program is inside MPI.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,27 +18,27 @@ use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
 use crate::time_limit::TimeLeft;
 
-/// Longest value that PMI-2 takes, which has no way to ask.
+/// Maximum length of a value in PMI-2, whose managers cannot be asked for it.
 const PMI_2_VALUE: usize = 1024;
 
-/// What the name of a job begins with under Hydra.
+/// The start of the name of a job under Hydra.
 const HYDRA_JOB: &str = "kvs_";
 
-/// Shortest longest value that makes sense.
+/// A manager whose values are shorter than this is not used.
 const LEAST_VALUE: usize = 64;
 
 /// The sending half, shared with the thread that ends the job.
 #[derive(Debug)]
 struct PmiSender {
     socket: OwnedFd,
-    /// Held while a request is on its way, so that requests stay whole.
-    turn: Mutex<()>,
-    /// PMI-2 requests have their own form.
+    /// Locked while a request is sent, so that requests of two threads are not mixed.
+    sending: Mutex<()>,
+    /// True if requests have the form of PMI-2.
     is_two: AtomicBool,
-    /// The form of the request that ends the job is that of PMI-1, whatever the others are: Hydra
-    /// reads the form of each request by itself, and in PMI-2 that of MPICH 4.0 knows no abort.
+    /// True if the request that ends the job has the form of PMI-1 in any case. Hydra detects the
+    /// form of each request, and that of MPICH 4.0 lacks the abort of PMI-2.
     aborts_by_one: AtomicBool,
-    /// The manager knows that this process leaves.
+    /// True once this process has reported its exit to the manager.
     left: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ impl PmiSender {
 
     fn send_as(&self, dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
         let bytes = wire::encode(dialect, command, pairs);
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
@@ -67,7 +67,7 @@ impl PmiSender {
 }
 
 impl Ender for PmiSender {
-    fn line(&self) -> Option<BorrowedFd<'_>> {
+    fn connection(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
 
@@ -91,26 +91,26 @@ impl Ender for PmiSender {
     }
 }
 
-/// The way by which a process learns its number and that of all processes.
+/// How a process gets its rank and the number of processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Identity {
-    /// It knows them.
+    /// From environment variables.
     Known { pe: u32, n_pes: u32 },
-    /// The manager says them to the process that it knows by this number.
+    /// From the manager, which identifies the process by this number.
     Of(u32),
 }
 
-/// The way to open a connection.
+/// The parameters with which a connection is opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) socket: OwnedFd,
     pub(crate) dialect: Dialect,
     pub(crate) identity: Identity,
-    /// `PMI_JOBID`, which PMI-2 wants back.
+    /// `PMI_JOBID`, which PMI-2 returns to the manager.
     pub(crate) job: Option<String>,
-    /// MPI has opened the session on this socket already.
+    /// True if MPI has already opened the session on this socket.
     pub(crate) is_open: bool,
-    /// The time for which the manager may take for an answer that needs no other process.
+    /// Maximum time for an answer that does not depend on other processes.
     pub(crate) limit: Duration,
 }
 
@@ -121,16 +121,20 @@ pub(crate) struct Pmi {
     decoder: PmiDecoder,
     pe: u32,
     n_pes: u32,
+    /// The name of the job, under which values are stored.
     job: String,
+    /// Maximum length of a value.
     longest: usize,
+    /// Maximum time for an answer that does not depend on other processes.
     limit: Duration,
 }
 
 impl Pmi {
-    pub(crate) fn open(with: Opening) -> Result<Pmi, Error> {
+    /// Opens the session, unless MPI has done so.
+    pub(crate) fn open(opening: Opening) -> Result<Pmi, Error> {
         let sender = PmiSender {
-            socket: with.socket,
-            turn: Mutex::new(()),
+            socket: opening.socket,
+            sending: Mutex::new(()),
             is_two: AtomicBool::new(false),
             aborts_by_one: AtomicBool::new(false),
             left: AtomicBool::new(false),
@@ -142,25 +146,25 @@ impl Pmi {
             n_pes: 0,
             job: String::new(),
             longest: PMI_2_VALUE - 1,
-            limit: with.limit,
+            limit: opening.limit,
         };
-        (pmi.pe, pmi.n_pes) = match with.identity {
+        (pmi.pe, pmi.n_pes) = match opening.identity {
             Identity::Known { pe, n_pes } => (pe, n_pes),
             Identity::Of(id) => pmi.identify(id)?,
         };
-        let version = match with.dialect {
+        let version = match opening.dialect {
             Dialect::One => [("pmi_version", "1"), ("pmi_subversion", "1")],
             Dialect::Two => [("pmi_version", "2"), ("pmi_subversion", "0")],
         };
-        if !with.is_open {
+        if !opening.is_open {
             let reply = pmi.ask("init", &version, "response_to_init")?;
             if reply.value("pmi_version") != Some(version[0].1) {
                 return Err(refused("init", &reply));
             }
         }
-        match with.dialect {
+        match opening.dialect {
             Dialect::One => pmi.open_one()?,
-            Dialect::Two => pmi.open_two(with.job, with.is_open)?,
+            Dialect::Two => pmi.open_two(opening.job, opening.is_open)?,
         }
         if pmi.pe < pmi.n_pes {
             Ok(pmi)
@@ -169,7 +173,8 @@ impl Pmi {
         }
     }
 
-    /// Has the manager say the number of the process that it knows by `id`, and that of all.
+    /// Asks the manager for the rank of the process that it identifies by `id`, and for the number
+    /// of processes.
     fn identify(&mut self, id: u32) -> Result<(u32, u32), Error> {
         self.ask("initack", &[("pmiid", &id.to_string())], "initack")?;
         let (mut pe, mut n_pes) = (None, None);
@@ -182,10 +187,11 @@ impl Pmi {
         pe.zip(n_pes).ok_or(Error::Unexpected("an opening without rank and size"))
     }
 
+    /// Completes the opening of PMI-1: asks for the length of values and the name of the job.
     fn open_one(&mut self) -> Result<(), Error> {
         let maxes = self.ask("get_maxes", &[], "maxes")?;
         let longest: Option<usize> = maxes.value("vallen_max").and_then(|text| text.parse().ok());
-        // The last character of C's is its end.
+        // The length includes the null character of C.
         self.longest =
             longest.filter(|&n| n > LEAST_VALUE).ok_or_else(|| refused("get_maxes", &maxes))? - 1;
         let name = self.ask("get_my_kvsname", &[], "my_kvsname")?;
@@ -194,6 +200,8 @@ impl Pmi {
         Ok(())
     }
 
+    /// Completes the opening of PMI-2: asks for the rank, unless MPI has done so, and for the name
+    /// of the job.
     fn open_two(&mut self, job: Option<String>, is_open: bool) -> Result<(), Error> {
         self.sender.is_two.store(true, Ordering::Release);
         self.decoder.switch(Dialect::Two);
@@ -201,7 +209,7 @@ impl Pmi {
             let pe = self.pe.to_string();
             let mut pairs = vec![("pmirank", pe.as_str()), ("threaded", "FALSE")];
             if let Some(job) = &job {
-                // An empty one ends the proxy of Hydra 5.
+                // With an empty one, the proxy of Hydra 5 would exit.
                 pairs.insert(0, ("pmijobid", job));
             }
             let reply = self.ask("fullinit", &pairs, "fullinit-response")?;
@@ -217,7 +225,7 @@ impl Pmi {
         Ok(())
     }
 
-    /// Sends a request and waits for its reply, which the manager has ready.
+    /// Sends a request and waits for its reply, which does not depend on other processes.
     fn ask(
         &mut self,
         command: &str,
@@ -229,7 +237,7 @@ impl Pmi {
         expect(command, answer, reply)
     }
 
-    /// Returns the manager's next message, which it has ready, in reply to `command`.
+    /// Waits for the reply to `command`, which does not depend on other processes.
     fn reply(&mut self, command: &str) -> Result<PmiMessage, Error> {
         let mut limit = TimeLeft::new(self.limit);
         self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
@@ -240,14 +248,14 @@ impl Pmi {
         })
     }
 
-    /// Works as [`Pmi::ask`], where the reply comes when all processes of the job have sent the
-    /// request, however late.
+    /// Works as [`Pmi::ask`] without a time limit, for a request whose reply follows when all
+    /// processes of the job have sent it.
     fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<PmiMessage, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
         self.receive(|_| Ok(()))
     }
 
-    /// Returns the next message; `wait` is called before each read.
+    /// Waits for the next message. `wait` is called before each read.
     fn receive(
         &mut self,
         mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,
@@ -269,7 +277,7 @@ impl Pmi {
         }
     }
 
-    /// Returns the text under one key.
+    /// Gets the text that is stored under a key.
     fn text(&mut self, key: &str) -> Result<String, Error> {
         let job = self.job.clone();
         let reply = match self.sender.dialect() {
@@ -287,6 +295,7 @@ impl Pmi {
     }
 }
 
+/// Returns the reply if it is the expected `answer` and reports success.
 fn expect(command: &str, answer: &str, reply: PmiMessage) -> Result<PmiMessage, Error> {
     let failed = reply.value("rc").is_some_and(|rc| rc != "0");
     if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
@@ -296,6 +305,7 @@ fn refused(request: &str, reply: &PmiMessage) -> Error {
     Error::Refused { request: request.to_owned(), reply: reply.to_string() }
 }
 
+/// Returns the key of one text of a value, which [`wire::split`] has split.
 fn part(key: &str, index: usize) -> String {
     format!("{key}-{index}")
 }
@@ -335,7 +345,8 @@ impl Manager for Pmi {
             Dialect::Two => {
                 let reply = self.ask_with_all("kvs-fence", &[])?;
                 expect("kvs-fence", "kvs-fence-response", reply)?;
-                // Hydra answers a fence at once, and the next get when all have come to it.
+                // Hydra replies to a fence at once, and to the next get when all processes have
+                // called the fence.
                 let job = self.job.clone();
                 let pairs = [("jobid", job.as_str()), ("srcid", "-1"), ("key", "rushmem-none")];
                 self.ask_with_all("kvs-get", &pairs)?
@@ -355,8 +366,8 @@ impl Manager for Pmi {
 
     fn leave(&mut self) {
         self.sender.left.store(true, Ordering::Release);
-        // MPI reports the end itself, at MPI_Finalize or at its own exit, and the manager closes
-        // the connection after the first report.
+        // MPI reports the exit itself, in MPI_Finalize or at the exit of the process, and the
+        // manager closes the connection after the first report.
         if mpi::present() == Mpi::Open {
             return;
         }
@@ -364,7 +375,7 @@ impl Manager for Pmi {
             Dialect::One => "finalize_ack",
             Dialect::Two => "finalize-response",
         };
-        // A manager that has ended need not know.
+        // The manager may have ended.
         let _ = self.ask("finalize", &[], answer);
     }
 }

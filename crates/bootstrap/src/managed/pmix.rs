@@ -1,8 +1,7 @@
-//! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's
-//! mpirun, Slurm.
+//! A process manager that speaks PMIx, by the library libpmix: PRRTE, Open MPI's mpirun, Slurm.
 //!
-//! The library is opened at run time and stays open. MPI may initialize it before or after, since
-//! it counts initializations.
+//! The library is opened at run time and stays open. It counts initializations, so MPI may
+//! initialize it, too, before or after.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -25,26 +24,26 @@ use super::watch::{end_without_manager, without_signals};
 use crate::error::Error;
 use crate::time_limit::TimeLeft;
 
-/// Returns the open library; never closed, since it runs threads of its own.
+/// Opens the library at the first call, and returns it. It is never closed, since it has threads of
+/// its own.
 fn library() -> Result<&'static Library, Error> {
     static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
     let open = OPEN.get_or_init(|| {
-        // SAFETY: PMIx's library, which may be loaded into any process; its initializers do nothing
-        // of note.
+        // SAFETY: the initializers of libpmix, which any process may load, have no preconditions.
         let library = unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))?;
-        complete(&library).map_err(reason)?;
+        check_functions(&library).map_err(reason)?;
         Ok(library)
     });
     open.as_ref().map_err(|cause| Error::PmixMissing { cause: cause.clone() })
 }
 
-/// Returns the message of the loader, which the error hides.
+/// Returns the message of the dynamic loader, which is the source of the error.
 fn reason(error: &pmix_sys::OpenError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Checks that the library has all functions that are called here.
-fn complete(library: &Library) -> Result<(), &pmix_sys::OpenError> {
+fn check_functions(library: &Library) -> Result<(), &pmix_sys::OpenError> {
     library.PMIx_Init.as_ref()?;
     library.PMIx_Finalize.as_ref()?;
     library.PMIx_Put.as_ref()?;
@@ -72,14 +71,14 @@ impl fmt::Debug for PmixConnection {
 }
 
 impl PmixConnection {
-    /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where
-    /// none does.
+    /// Connects to the server, which must answer within `limit`; otherwise `no_manager` returns the
+    /// error.
     pub(crate) fn open(
         limit: Duration,
-        nobody: impl FnOnce(String) -> Error,
+        no_manager: impl FnOnce(String) -> Error,
     ) -> Result<PmixConnection, Error> {
         let library = library()?;
-        let me = init(library, limit).map_err(|cause| nobody(format!("PMIx_Init: {cause}")))?;
+        let me = init(library, limit).map_err(|cause| no_manager(format!("PMIx_Init: {cause}")))?;
         let ender = Arc::new(Abort { library, left: AtomicBool::new(false) });
         end_with_server(library, me.rank, &ender);
         let mut pmix = PmixConnection { library, me, n_pes: 0, ender };
@@ -87,12 +86,12 @@ impl PmixConnection {
         if u32::from(size.0.type_) != PMIX_UINT32 {
             return Err(Error::Unexpected("a job size that is not a number"));
         }
-        // SAFETY: the type says which part of the union was written.
+        // SAFETY: the type of the value states that this field of the union was written.
         pmix.n_pes = unsafe { size.0.data.uint32 };
         Ok(pmix)
     }
 
-    /// Returns what process `rank` has put under `key`.
+    /// Returns the value that process `rank` has put under `key`.
     fn value(&self, rank: u32, key: &CStr) -> Result<Value, Error> {
         let from = pmix_proc_t { rank, ..self.me };
         let mut value: *mut pmix_value_t = null_mut();
@@ -102,14 +101,13 @@ impl PmixConnection {
         if value.is_null() {
             return Err(Error::Unexpected("a value that nobody put"));
         }
-        // SAFETY: the library's answer, which now belongs to the caller.
+        // SAFETY: the library has returned a value, which belongs to the caller.
         Ok(Value(unsafe { value.read() }, value))
     }
 }
 
-/// Initializes the library. It waits without a limit for the process that listens where its
-/// variables lead, so a thread of its own calls it; that thread is left behind where nobody
-/// answers.
+/// Initializes the library. PMIx_Init waits without a limit for the server that its variables name,
+/// so another thread calls it; if no server answers, that thread remains.
 fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
     let (answer, answers) = mpsc::channel();
     let call = move || {
@@ -134,29 +132,28 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
     }
 }
 
-/// This process and its ender, for [`server_lost`].
+/// The rank of this process and the handle that ends the job, for [`server_lost`].
 static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
 
-/// Returns true if this process has connected to a server.
+/// Returns true if this process is connected to a server.
 pub(super) fn is_initialized() -> bool {
     MEMBER.get().is_some()
 }
 
-/// The events of a lost server: that of PMIx 4 and later, and that of earlier versions.
+/// The events of a lost server: the one of PMIx 4 and later, and the one of earlier versions.
 static SERVER_LOST: [pmix_status_t; 2] =
     [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];
 
-/// Ends this process when its server is gone. A manager that is killed does not end its PEs, which
-/// would wait for each other or compute for nothing.
+/// Makes this process end when the connection to its server is lost. A manager that is killed does
+/// not end its PEs.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;
     }
     let (events, n_events) = (SERVER_LOST.as_ptr().cast_mut(), SERVER_LOST.len());
-    // SAFETY: the library only reads the events, which are static. It calls the handler, which
-    // stays, in its own thread. Without a callback it returns when the handler is registered. Where
-    // the server refuses, the process ends with its launcher only if the launcher ends it, as
-    // without a handler.
+    // If the server refuses the registration, only the launcher ends the process. SAFETY: the
+    // library only reads the events, which are static. It calls the handler, a static function, in
+    // its own thread. Without a callback the call returns when the handler is registered.
     let _ = unsafe {
         library.PMIx_Register_event_handler(
             events,
@@ -170,8 +167,8 @@ fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     };
 }
 
-/// Handles the library's notice that the server is gone. A handler that returns must call `done`:
-/// the library waits for it before it calls the handlers of others, such as MPI's.
+/// Handles the loss of the server. If it returns, it must call `done`: the library waits for that
+/// before it calls other handlers, such as those of MPI.
 unsafe extern "C" fn server_lost(
     _: usize,
     _: pmix_status_t,
@@ -187,8 +184,8 @@ unsafe extern "C" fn server_lost(
     let Some((rank, _)) = member else {
         if let Some(done) = done {
             let status = PMIX_SUCCESS as pmix_status_t;
-            // SAFETY: the library passes this function with its data, for one call, in which no
-            // results are allowed.
+            // SAFETY: the library passes this function with its data, for one call, which may pass
+            // no results.
             unsafe { done(status, null_mut(), 0, None, null_mut(), data) };
         }
         return;
@@ -199,18 +196,20 @@ unsafe extern "C" fn server_lost(
     )
 }
 
-/// A value that the library has made, with the memory that it is in.
+/// A copy of a value of the library, and the allocation that it was read from, which is freed with
+/// it.
 struct Value(pmix_value_t, *mut pmix_value_t);
 
 impl Drop for Value {
     fn drop(&mut self) {
         if u32::from(self.0.type_) == PMIX_BYTE_OBJECT {
-            // SAFETY: the type says which part of the union was written.
+            // SAFETY: the type of the value states that this field of the union was written.
             let bytes = unsafe { self.0.data.bo.bytes };
-            // SAFETY: the library took it from malloc for the caller to free, as its macros do.
+            // SAFETY: the library has allocated it with malloc for the caller to free; the macros
+            // of its header do the same.
             unsafe { libc::free(bytes.cast()) };
         }
-        // SAFETY: the library took it from malloc for the caller to free.
+        // SAFETY: the library has allocated it with malloc for the caller to free.
         unsafe { libc::free(self.1.cast()) };
     }
 }
@@ -224,18 +223,19 @@ fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
     if status == PMIX_SUCCESS as pmix_status_t {
         return Ok(());
     }
-    // SAFETY: any number is allowed; the answer is a constant text.
+    // SAFETY: any number is allowed; the result is a constant string or null.
     let text = unsafe { library.PMIx_Error_string(status) };
     let name = if text.is_null() {
         String::new()
     } else {
-        // SAFETY: a text that ends and stays.
+        // SAFETY: a constant string with a null character at its end.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
     Err(format!("{name} ({status})"))
 }
 
-fn named(key: &str) -> CString {
+/// Converts a key to a string of C.
+fn c_key(key: &str) -> CString {
     CString::new(key).expect("keys are plain words")
 }
 
@@ -254,39 +254,41 @@ impl Manager for PmixConnection {
         object.type_ = PMIX_BYTE_OBJECT as u16;
         let bytes = value.as_ptr().cast_mut().cast::<c_char>();
         object.data.bo = pmix_byte_object { bytes, size: value.len() };
-        let key = named(key);
+        let key = c_key(key);
         // SAFETY: key and bytes live through the call, which copies them.
         let status = unsafe { self.library.PMIx_Put(PMIX_GLOBAL as u8, key.as_ptr(), &mut object) };
         check(self.library, "PMIx_Put", status)
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        // SAFETY: takes nothing.
+        // SAFETY: the function has no arguments, and the library is initialized.
         let status = unsafe { self.library.PMIx_Commit() };
         check(self.library, "PMIx_Commit", status)?;
         // SAFETY: plain numbers and pointers, all of which may be zero.
         let mut collect: pmix_info_t = unsafe { std::mem::zeroed() };
-        for (place, byte) in collect.key.iter_mut().zip(PMIX_COLLECT_DATA.to_bytes()) {
-            *place = *byte as c_char;
+        for (character, byte) in collect.key.iter_mut().zip(PMIX_COLLECT_DATA.to_bytes()) {
+            *character = *byte as c_char;
         }
         collect.value.type_ = PMIX_BOOL as u16;
         collect.value.data.flag = true;
-        // SAFETY: no processes means all of the job; the information lives through the call.
+        // SAFETY: a null list of processes denotes all of the job; `collect` lives through the
+        // call.
         let status = unsafe { self.library.PMIx_Fence(null(), 0, &collect, 1) };
         check(self.library, "PMIx_Fence", status)
     }
 
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
-        let value = self.value(from, &named(key))?;
+        let value = self.value(from, &c_key(key))?;
         if u32::from(value.0.type_) != PMIX_BYTE_OBJECT {
             return Err(Error::Unexpected("a value that nobody put"));
         }
-        // SAFETY: the type says which part of the union was written.
+        // SAFETY: the type of the value states that this field of the union was written.
         let object = unsafe { value.0.data.bo };
         if object.bytes.is_null() {
             return Ok(Vec::new());
         }
-        // SAFETY: as many bytes as the library says, alive until `value` is dropped.
+        // SAFETY: the library has returned that many bytes, which are valid until `value` is
+        // dropped.
         Ok(unsafe { std::slice::from_raw_parts(object.bytes.cast::<u8>(), object.size) }.to_vec())
     }
 
@@ -301,7 +303,7 @@ impl Manager for PmixConnection {
     }
 }
 
-/// Ends the job through the library, which any thread may call.
+/// Ends the job by the library, which any thread may call.
 struct Abort {
     library: &'static Library,
     left: AtomicBool,
@@ -319,7 +321,7 @@ impl Ender for Abort {
             return false;
         }
         let message = c"ended by OpenSHMEM";
-        // SAFETY: the message is constant; no processes means all of the job.
+        // SAFETY: the message is constant; a null list of processes denotes all of the job.
         let status = unsafe { self.library.PMIx_Abort(status, message.as_ptr(), null_mut(), 0) };
         status == PMIX_SUCCESS as pmix_status_t
     }

@@ -1,16 +1,16 @@
 //! Lets the PEs of one node find each other if they were not started by `oshrun`.
 //!
-//! Each PE has a datagram socket with a name that only the PEs of the job can compute. Once all PEs
-//! have theirs, the lowest PE that has one on this node is the first PE of the node. Every other PE
-//! sends it a hello with the end of a stream for exchanges. When all have come, the first PE
-//! answers on the streams with the node's memory, the files of all PEs, and the end of another
-//! stream, a liveness connection, by which the two watch each other.
+//! Each PE opens a datagram socket with a name that only the PEs of the job can compute. Once all
+//! PEs have done so, the lowest PE with a socket on this node is the first PE of the node. Every
+//! other PE sends it a hello with one end of a stream for exchanges. When all hellos have arrived,
+//! the first PE answers on the streams with the node's memory, the files of all PEs, and one end of
+//! a second stream, the liveness connection, by which the two PEs watch each other.
 //!
-//! The names are in the kernel's abstract namespace, which belongs to the network namespace:
-//! nothing is left behind, and a descriptor can be passed to every process that can send to the
-//! name. Every process can list the names and send to them. So a datagram without the proof that
-//! its sender belongs to the job is dropped before its descriptors are opened, the end of a stream
-//! must be one that this user has made, and every step has a time limit.
+//! The names are in the abstract namespace of Unix sockets, which belongs to the network namespace:
+//! no file remains, and descriptors can be passed to every process that can send to the name. But
+//! every process can list the names and send to them. Therefore a datagram without the proof that
+//! its sender belongs to the job is dropped before its descriptors are opened, a stream must have
+//! been created by a process of this user, and every step has a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -36,15 +36,16 @@ use crate::records::Records;
 use crate::time_limit::{self, SLICE, TimeLeft};
 use crate::unix_socket::{self, PeerProcess};
 
-/// Bytes of a greeting.
+/// Number of bytes of a [`Handshake`].
 const HANDSHAKE: usize = 4 + 4 + PROOF;
 
-/// A hello to the first PE of a node, or its answer.
+/// A hello to the first PE of a node, or the answer of that PE.
 #[derive(Debug)]
 struct Handshake {
     /// The PE that sends it.
     pe: u32,
-    /// Number of files: one or none with a hello, one for each PE of the node after the answer.
+    /// Number of files that accompany it: one or none with a hello; after the answer, one for each
+    /// PE of the node.
     n_files: u32,
 }
 
@@ -55,11 +56,10 @@ impl Handshake {
         [numbers.as_flattened(), &key.proof(self.pe, to)].concat()
     }
 
-    /// Returns the greeting of these bytes; `None` if they do not prove that they are one to PE
-    /// `to`.
+    /// Decodes a handshake to PE `to`; `None` if its proof is wrong.
     fn decode(bytes: &[u8; HANDSHAKE], key: &NodeKey, to: u32) -> Option<Handshake> {
-        let (pe, rest) = bytes.split_first_chunk().expect("a greeting is longer");
-        let (n_files, proof) = rest.split_first_chunk().expect("a greeting is longer");
+        let (pe, rest) = bytes.split_first_chunk().expect("a handshake is longer");
+        let (n_files, proof) = rest.split_first_chunk().expect("a handshake is longer");
         let (pe, n_files) = (u32::from_le_bytes(*pe), u32::from_le_bytes(*n_files));
         key.is_proof(pe, to, proof).then_some(Handshake { pe, n_files })
     }
@@ -69,11 +69,12 @@ impl Handshake {
 #[derive(Debug)]
 pub(super) struct NodeConnections {
     pub(super) peers: NodeLinks,
-    /// To all other PEs of the node if this is the first of them, else to the first.
+    /// The liveness connections: to all other PEs of the node if this PE is the first one,
+    /// otherwise to the first one.
     pub(super) liveness: Vec<LivenessConnection>,
-    /// The node's memory; none where a PE is alone.
+    /// The node's memory; `None` if the PE is alone on its node.
     pub(super) memory: Option<OwnedFd>,
-    /// The files of the node's PEs, in their order.
+    /// The files of the node's PEs, in the order of the PEs.
     pub(super) files: Vec<Option<OwnedFd>>,
 }
 
@@ -89,7 +90,7 @@ struct JoinedPe {
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     socket: OwnedFd,
-    /// Looks for others' names, and sends the hello.
+    /// The socket that checks whether other PEs have theirs, and sends the hello.
     probe: OwnedFd,
     key: NodeKey,
     pe: u32,
@@ -98,7 +99,7 @@ pub(super) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Makes PE `pe` known to its node. Every PE of the job must do so before one calls
+    /// Opens the socket of PE `pe`. Every PE of the job must have done so before one calls
     /// [`Rendezvous::connect_node`].
     pub(super) fn open(key: NodeKey, pe: u32, limit: Duration) -> Result<Rendezvous, Error> {
         let open = || -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -112,7 +113,8 @@ impl Rendezvous {
         Ok(Rendezvous { socket, probe, key, pe, limit })
     }
 
-    /// Connects this PE to those of its node, of `n_pes` in the job, and sends them `file`.
+    /// Connects this PE to those of its node, and sends them `file`. `n_pes` is the number of PEs
+    /// of the job.
     pub(super) fn connect_node(
         self,
         n_pes: u32,
@@ -132,9 +134,9 @@ impl Rendezvous {
         n_pes: u32,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<NodeConnections, Error> {
-        // If this fails, they stay open as long as the process runs: to the others their end is the
-        // end of this PE, which each of them would report, while this one still says what is wrong
-        // and has the job ended.
+        // If this fails, the connections stay open until the process ends. Otherwise each of the
+        // other PEs would report the end of this one, while it still reports the error and ends the
+        // job.
         let rendezvous = ManuallyDrop::new(self);
         let mut joined = ManuallyDrop::new(BTreeMap::new());
         let me = rendezvous.pe;
@@ -160,7 +162,7 @@ impl Rendezvous {
         Ok(NodeConnections { peers, liveness: ManuallyDrop::into_inner(liveness), memory, files })
     }
 
-    /// Returns the PEs behind this one that are on this node.
+    /// Returns the higher PEs that are on this node.
     fn awaited(&self, n_pes: u32) -> Result<BTreeSet<u32>, Error> {
         let mut awaited = BTreeSet::new();
         for pe in self.pe + 1..n_pes {
@@ -190,7 +192,7 @@ impl Rendezvous {
             }
             if looked.elapsed() > SLICE {
                 for &pe in &awaited {
-                    // A PE that has ended will not come.
+                    // A PE without a socket has ended, and sends no hello.
                     if !self.has_socket(pe)? {
                         return Err(Error::NodePeer {
                             pe,
@@ -204,24 +206,25 @@ impl Rendezvous {
         Ok(())
     }
 
-    /// Waits for at most `wait` for a datagram; returns the PE that has sent it if it is a hello.
+    /// Waits for at most `wait` for a datagram. If it is a hello, returns the PE that has sent it.
     fn next_hello(&self, wait: Duration) -> io::Result<Option<(u32, JoinedPe)>> {
         if !time_limit::is_readable(&self.socket, wait)? {
             return Ok(None);
         }
         let mut bytes = [0; HANDSHAKE];
-        // Closing a descriptor of an unknown sender may block, so none is opened before the proof.
+        // Closing a descriptor of an unknown sender may block, so none is opened before the proof
+        // has been checked.
         rustix::net::recv(&self.socket, &mut bytes, RecvFlags::PEEK)?;
         let Some(hello) = Handshake::decode(&bytes, &self.key, self.pe) else {
             rustix::net::recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             return Ok(None);
         };
         let mut fds = unix_socket::receive(&self.socket, &mut bytes)?.into_iter();
-        // The kernel drops those for which there is no room.
+        // The kernel drops descriptors that exceed the limit of this process.
         let mut next = || fds.next().ok_or(Errno::MFILE);
         let stream: UnixStream = next()?.into();
         let file = (hello.n_files > 0).then(next).transpose()?;
-        let joined = maker_of_this_user(&stream).map(|PeerProcess { pid, .. }| JoinedPe {
+        let joined = creator_of_this_user(&stream).map(|PeerProcess { pid, .. }| JoinedPe {
             pid,
             stream,
             file,
@@ -260,7 +263,8 @@ impl Rendezvous {
         first: u32,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<NodeConnections, Error> {
-        // The first PE waits for others too, and says whom it has missed.
+        // Twice the limit: the first PE waits for the others, too, and reports which one is
+        // missing.
         let whole = 2 * self.limit;
         self.greet(first, file, TimeLeft::new(whole)).map_err(|cause| match cause.kind() {
             ErrorKind::TimedOut => self.silent(whole, first, "to answer"),
@@ -268,6 +272,7 @@ impl Rendezvous {
         })
     }
 
+    /// Sends the hello, and receives the answer with the node's memory and files.
     fn greet(
         &self,
         first: u32,
@@ -277,19 +282,20 @@ impl Rendezvous {
         let (stream, theirs) = UnixStream::pair()?;
         let fds: Vec<_> = std::iter::once(theirs.as_fd()).chain(file).collect();
         let hello = Handshake { pe: self.pe, n_files: u32::from(file.is_some()) };
-        // The probe is connected to the first PE, which it has found last.
+        // `has_socket` has connected the probe to the first PE.
         unix_socket::send(&self.probe, &hello.encode(&self.key, first), &fds, &mut limit)?;
         drop(theirs);
         limit.readable(&stream)?;
         let mut bytes = [0; HANDSHAKE];
         let fds = unix_socket::receive(&stream, &mut bytes)?;
-        let answer = Handshake::decode(&bytes, &self.key, self.pe).filter(|by| by.pe == first);
+        let answer =
+            Handshake::decode(&bytes, &self.key, self.pe).filter(|answer| answer.pe == first);
         let answer =
             answer.ok_or_else(|| io::Error::other("it does not know the secret of this job"))?;
-        // The kernel drops those for which there is no room.
+        // The kernel drops descriptors that exceed the limit of this process.
         let [memory, liveness] = fds.try_into().map_err(|_| Errno::MFILE)?;
         let liveness = UnixStream::from(liveness);
-        let PeerProcess { pid, .. } = maker_of_this_user(&liveness)
+        let PeerProcess { pid, .. } = creator_of_this_user(&liveness)
             .ok_or_else(|| io::Error::other("it is a process of another user"))?;
         unix_socket::make_room(answer.n_files as usize);
         let files = unix_socket::receive_files(&stream, answer.n_files as usize)?;
@@ -298,8 +304,8 @@ impl Rendezvous {
         Ok(NodeConnections { peers, liveness, memory: Some(memory), files })
     }
 
-    /// Returns true if PE `pe` has its socket on this node. Does not block, and leaves the probe
-    /// connected.
+    /// Returns true if PE `pe` has its socket on this node. The probe is connected to that socket
+    /// afterwards. Does not block.
     fn has_socket(&self, pe: u32) -> Result<bool, Error> {
         let connect = || rustix::net::connect(&self.probe, &self.key.name(pe)?);
         match connect() {
@@ -309,16 +315,16 @@ impl Rendezvous {
         }
     }
 
-    /// Returns the error of a PE that has waited for all of `limit`.
+    /// Returns the error that `other` has not done `what` within `limit`.
     fn silent(&self, limit: Duration, other: u32, what: &'static str) -> Error {
         Error::SilentNodePeer { pe: self.pe, limit, other, what }
     }
 }
 
-/// The connections of this PE to others of its node.
+/// The connections for exchanges between this PE and others of its node.
 #[derive(Debug)]
 pub(super) enum NodeLinks {
-    /// The links of the node's first PE to all others, in their order.
+    /// The links of the node's first PE to all others, in the order of the PEs.
     First { pe: u32, others: Vec<(u32, Link)> },
     /// The link of another PE to the first.
     Other { first: u32, link: Link },
@@ -335,7 +341,8 @@ impl NodeLinks {
         }
     }
 
-    /// Gathers the parts of all PEs, in their order, at the first PE. The others get `None`.
+    /// Gathers the parts of all PEs at the first PE, in the order of the PEs. The others get
+    /// `None`.
     pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match self {
             NodeLinks::First { others, .. } => {
@@ -372,7 +379,7 @@ impl NodeLinks {
     }
 }
 
-/// Returns the error of a connection, said of a PE instead of oshrun.
+/// Converts an error of a link to `oshrun` to that of a link to a PE.
 fn of_node_peer(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },
@@ -386,10 +393,10 @@ fn socket() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// Returns the process that has made the pair of streams to which this one belongs, if it is one of
-/// this user's.
-fn maker_of_this_user(stream: &UnixStream) -> Option<PeerProcess> {
-    PeerProcess::of(stream).ok().filter(|maker| maker.user == rustix::process::geteuid())
+/// Returns the process that has created the pair to which this stream belongs, if it is one of this
+/// user.
+fn creator_of_this_user(stream: &UnixStream) -> Option<PeerProcess> {
+    PeerProcess::of(stream).ok().filter(|creator| creator.user == rustix::process::geteuid())
 }
 
 fn new_memory() -> io::Result<OwnedFd> {

@@ -1,17 +1,17 @@
-//! A thread of this PE watches the processes without which its job would hang: the process manager
-//! of its node, and other PEs.
+//! Threads that watch the processes without which the job would hang: the process manager of the
+//! node, and other PEs.
 //!
 //! Not every process manager ends a job when one of its processes dies: Slurm does so only on
-//! request. So each PE has a liveness connection, on which it reports its phases, a byte each, to
-//! one that watches it: the first PE of a node watches all others, and the second one watches the
-//! first. If a liveness connection ends before the last finalize, a PE has died.
+//! request. Therefore the first PE of a node watches all others, and the second one watches the
+//! first. A PE reports its phases, one byte each, on the liveness connection to the PE that watches
+//! it. If the connection ends before the last finalize, the PE has died.
 //!
-//! A manager that is killed does not end its PEs, so each of them ends itself. PMIx's library
-//! reports that by itself; for managers that speak over a socket, the thread waits for its end.
+//! A manager that is killed does not end its PEs, so each of them ends itself. The library of PMIx
+//! reports the loss; if the manager is connected by a socket, the thread polls it for its end.
 //!
-//! The fence of a process manager may take as long as its slowest process, and not every manager
-//! ends a job in which a process has ended before the fence. Therefore nothing times out, but a PE
-//! prints what it waits for ([`Notice`]).
+//! The fence of a process manager takes as long as the slowest process, and not every manager ends
+//! a job in which a process has ended before the fence. Therefore the fence has no time limit, but
+//! a PE prints what it waits for ([`Notice`]).
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -31,17 +31,17 @@ use super::manager::Ender;
 use super::mpi::{self, Mpi};
 use crate::time_limit::TimeLeft;
 
-/// The time for which the process manager may take to end the job, or this PE, by itself.
+/// Time for the process manager to end the job, or this PE, before the watch does.
 const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
 const FINALIZED: u8 = b'f';
 const RESUMED: u8 = b'r';
 
-/// A connection to a PE of this node whose end shows that the PE has ended.
+/// A connection to a PE of this node. It ends when the PE ends.
 #[derive(Clone, Debug)]
 pub(super) struct LivenessConnection {
     pub(super) pe: u32,
-    /// `None` if it is in another PID namespace.
+    /// `None` if the PE is in another PID namespace.
     pub(super) pid: Option<Pid>,
     pub(super) stream: Arc<UnixStream>,
 }
@@ -49,30 +49,30 @@ pub(super) struct LivenessConnection {
 /// The liveness connections of this PE. They end when the process ends.
 #[derive(Debug)]
 pub(super) struct LivenessConnections {
-    lines: Vec<LivenessConnection>,
+    connections: Vec<LivenessConnection>,
 }
 
 impl LivenessConnections {
-    /// Has PE `me` watched over `lines`, watch the PEs at their other ends if `watches`, and watch
-    /// the process manager.
+    /// Starts a thread that watches the process manager and, if `watches`, the PEs at the other
+    /// ends of the connections. `me` is the number of this PE.
     pub(super) fn start(
         me: u32,
-        lines: Vec<LivenessConnection>,
+        connections: Vec<LivenessConnection>,
         watches: bool,
         manager: Arc<dyn Ender>,
     ) -> LivenessConnections {
-        let watched = if watches { lines.clone() } else { Vec::new() };
-        if !watched.is_empty() || manager.line().is_some() {
+        let watched = if watches { connections.clone() } else { Vec::new() };
+        if !watched.is_empty() || manager.connection().is_some() {
             let watch = move || watch(me, watched, &*manager);
-            // Without memory for a thread the process manager is alone in watching.
+            // If no thread can be started, only the process manager notices the death of PEs.
             let _ = without_signals(|| {
                 thread::Builder::new().name("rushmem-watch".into()).spawn(watch)
             });
         }
-        LivenessConnections { lines }
+        LivenessConnections { connections }
     }
 
-    /// Reports that the last finalize is done, so that this PE may end.
+    /// Reports that the last finalize is done, so that the end of this PE is not an error.
     pub(super) fn finalized(&self) {
         self.report(FINALIZED);
     }
@@ -83,10 +83,10 @@ impl LivenessConnections {
     }
 
     fn report(&self, phase: u8) {
-        for line in &self.lines {
-            // A PE that is gone need not know, and one that does not watch never reads.
+        for connection in &self.connections {
+            // The PE may have ended; one that does not watch never reads.
             let _ = rustix::net::send(
-                &*line.stream,
+                &*connection.stream,
                 &[phase],
                 SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
             );
@@ -94,27 +94,28 @@ impl LivenessConnections {
     }
 }
 
-/// The events to wait for on the connection to the manager. What arrives there is for others.
+/// The event to wait for on the connection to the manager: its end. Data on it are for others.
 const END: PollFlags = PollFlags::RDHUP;
 
-/// Watches until all are gone.
-fn watch(me: u32, lines: Vec<LivenessConnection>, ender: &dyn Ender) {
-    let mut lines: Vec<(LivenessConnection, bool)> =
-        lines.into_iter().map(|line| (line, false)).collect();
-    let mut manager = ender.line();
-    while !lines.is_empty() || manager.is_some() {
+/// Watches until all watched PEs have ended or finalized and the manager has ended.
+fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
+    // Each with true once the PE has finalized.
+    let mut watched: Vec<(LivenessConnection, bool)> =
+        watched.into_iter().map(|connection| (connection, false)).collect();
+    let mut manager = ender.connection();
+    while !watched.is_empty() || manager.is_some() {
         let mut fds: Vec<_> =
-            lines.iter().map(|(line, _)| PollFd::new(&*line.stream, PollFlags::IN)).collect();
-        fds.extend(manager.as_ref().map(|line| PollFd::new(line, END)));
+            watched.iter().map(|(pe, _)| PollFd::new(&*pe.stream, PollFlags::IN)).collect();
+        fds.extend(manager.as_ref().map(|socket| PollFd::new(socket, END)));
         match poll(&mut fds, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            // A process that the kernel does not watch is left to the process manager.
+            // Without poll, only the process manager notices the death of PEs.
             Err(_) => return,
         }
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
-        if manager.is_some() && !events[lines.len()].is_empty() {
-            if has_ended(events[lines.len()]) && is_needed(ender) {
+        if manager.is_some() && !events[watched.len()].is_empty() {
+            if has_ended(events[watched.len()]) && is_needed(ender) {
                 end_without_manager(
                     me,
                     "the process manager of this host is gone; all of its PEs end",
@@ -123,19 +124,19 @@ fn watch(me: u32, lines: Vec<LivenessConnection>, ender: &dyn Ender) {
             manager = None;
         }
         let mut events = events.into_iter();
-        lines.retain_mut(|(line, finalized)| {
+        watched.retain_mut(|(pe, has_finalized)| {
             if events.next().is_none_or(|event| event.is_empty()) {
                 return true;
             }
             let mut phases = [0; 16];
-            match (&*line.stream).read(&mut phases) {
+            match (&*pe.stream).read(&mut phases) {
                 Ok(nbytes @ 1..) => {
-                    *finalized = phases[nbytes - 1] == FINALIZED;
+                    *has_finalized = phases[nbytes - 1] == FINALIZED;
                     true
                 }
-                _ if *finalized => false,
+                _ if *has_finalized => false,
                 _ => {
-                    report_death(line, ender);
+                    report_death(pe, ender);
                     false
                 }
             }
@@ -143,41 +144,43 @@ fn watch(me: u32, lines: Vec<LivenessConnection>, ender: &dyn Ender) {
     }
 }
 
-fn report_death(line: &LivenessConnection, ender: &dyn Ender) {
+/// Prints that a PE has died, and ends the job, unless the process manager does so before.
+fn report_death(dead: &LivenessConnection, ender: &dyn Ender) {
     thread::sleep(MANAGER_GRACE);
-    let pid = line.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let pid = dead.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     // A PE may have no stderr.
-    let _ = writeln!(std::io::stderr(), "PE {}{pid} ended without shmem_finalize", line.pe);
+    let _ = writeln!(std::io::stderr(), "PE {}{pid} ended without shmem_finalize", dead.pe);
     ender.end(1);
 }
 
-/// Returns true if this is the end of a connection, which a number that is no open file does not
-/// have.
+/// Returns true if these events include the end of the connection. For a descriptor that is not
+/// open they do not.
 fn has_ended(events: PollFlags) -> bool {
     events.intersects(END | PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Returns true if this process still needs its manager soon after the end of their connection.
+/// Returns true if this process still needs its manager a short time after their connection has
+/// ended.
 fn is_needed(manager: &dyn Ender) -> bool {
     thread::sleep(MANAGER_GRACE);
-    // The program's MPI shares the connection, and its end of MPI may have closed it.
+    // The program's MPI shares the connection, and MPI_Finalize may have closed it.
     !manager.has_left() && mpi::present() == Mpi::Absent
 }
 
-/// Ends this PE, whose manager is gone.
+/// Ends this PE after the loss of its manager. PE 0 prints `what`, the reason.
 pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
-    // One line is enough for the job: a manager that has lost only one of its hosts reports that
+    // One line is enough for the job. A manager that has lost only one of its hosts reports that
     // itself.
     if me == 0 {
-        // The standard error may have gone with the manager.
+        // The standard error may have been a pipe to the manager.
         let _ = writeln!(std::io::stderr(), "PE 0: {what}");
     }
-    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait
-    // for other PEs.
+    // It runs no exit handlers, which could wait for other PEs.
+    // SAFETY: the call ends the process immediately; other threads may be in any state.
     unsafe { libc::_exit(1) }
 }
 
-/// Something that is waited for until this is dropped.
+/// A wait that lasts until this is dropped; if it takes long, a thread prints a line for the user.
 #[derive(Debug)]
 pub(super) struct Notice {
     over: Option<Sender<()>>,
@@ -185,8 +188,8 @@ pub(super) struct Notice {
 }
 
 impl Notice {
-    /// Says that PE `pe` waits for all others, when it has for that long. The first and the last PE
-    /// of a job do, so that one of them is left to say it.
+    /// Prints after the time `wait` that PE `pe` waits for all others. Only the first and the last
+    /// PE of a job print it: if one of them has ended, the other one does.
     pub(super) fn after(wait: Duration, pe: u32, n_pes: u32) -> Notice {
         if n_pes == 1 || (pe != 0 && pe != n_pes - 1) {
             return Notice { over: None, thread: None };
@@ -214,7 +217,7 @@ impl Notice {
             }
             report();
         };
-        // Without memory for a thread nothing is said.
+        // If no thread can be started, nothing is printed.
         let thread =
             without_signals(|| thread::Builder::new().name("rushmem-notice".into()).spawn(watch))
                 .ok();
@@ -226,13 +229,14 @@ impl Drop for Notice {
     fn drop(&mut self) {
         self.over = None;
         if let Some(thread) = self.thread.take() {
-            // It has nothing to return.
+            // The thread returns nothing.
             let _ = thread.join();
         }
     }
 }
 
-/// Blocks all signals in the threads that `start` starts, since signals are for the program.
+/// Calls `start` with all signals blocked, so that they are blocked in the threads that it starts:
+/// signals are for the threads of the program.
 pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: writes a set, which every bit pattern of its size is.
@@ -274,7 +278,7 @@ mod tests {
             false
         }
 
-        fn line(&self) -> Option<BorrowedFd<'_>> {
+        fn connection(&self) -> Option<BorrowedFd<'_>> {
             Some(self.stream.as_fd())
         }
 
@@ -313,7 +317,11 @@ mod tests {
     fn a_pe_that_ends_after_finalize_does_not() {
         let (here, ends) = watched();
         let watch = LivenessConnections {
-            lines: vec![LivenessConnection { pe: 0, pid: Some(Pid::INIT), stream: Arc::new(here) }],
+            connections: vec![LivenessConnection {
+                pe: 0,
+                pid: Some(Pid::INIT),
+                stream: Arc::new(here),
+            }],
         };
         watch.finalized();
         watch.resumed();

@@ -1,24 +1,24 @@
 //! The wire format of PMI: requests to a process manager and its replies, as bytes, and
 //! values as texts of limited length.
 //!
-//! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2
-//! bodies after a length of six digits. Both are read as pairs of key and value, since managers
-//! differ in the order of pairs and in which ones they omit.
+//! It does no I/O and does not interpret commands. A message of PMI-1 is a line of words, one of
+//! PMI-2 a body after a length of six digits. Both are parsed as pairs of key and value, since
+//! managers differ in the order of pairs and in which ones they omit.
 
 use std::fmt;
 
 use crate::base64;
 
-/// Largest reply that is read.
+/// Maximum size of a reply.
 const LIMIT: usize = 64 * 1024;
 
-/// Digits of PMI-2's length.
+/// Number of digits of the length in PMI-2.
 const LENGTH: usize = 6;
 
 /// The separator between the number of texts and the data in the first one.
 const MARK: char = '.';
 
-/// Which of the two formats.
+/// The version of PMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// PMI-1: `cmd=get key=a` and a newline.
@@ -37,7 +37,7 @@ impl PmiMessage {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// Returns what it is.
+    /// Returns the command: the value of the key `cmd`.
     pub(crate) fn command(&self) -> &str {
         self.value("cmd").unwrap_or_default()
     }
@@ -51,12 +51,11 @@ impl fmt::Display for PmiMessage {
     }
 }
 
-/// A stream that is no PMI.
+/// The error of bytes that are not messages of PMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// Returns the bytes of a request. PMI-1 has no way to write a space or a newline into a value;
-/// callers send none.
+/// Encodes a request. In PMI-1, values must not contain spaces or newlines.
 pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
     let all = [("cmd", command)].into_iter().chain(pairs.iter().copied());
     match dialect {
@@ -72,7 +71,7 @@ pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) ->
     }
 }
 
-/// Cuts a stream of bytes, arriving in any slices, into replies.
+/// Splits a stream of bytes, which is received in any pieces, into replies.
 #[derive(Debug)]
 pub(crate) struct PmiDecoder {
     dialect: Dialect,
@@ -84,7 +83,8 @@ impl PmiDecoder {
         PmiDecoder { dialect, buffer: Vec::new() }
     }
 
-    /// Switches to the format of the following messages: a PMI-2 session opens with a line.
+    /// Changes the format of the following messages: a session of PMI-2 begins with a line of
+    /// PMI-1.
     pub(crate) fn switch(&mut self, dialect: Dialect) {
         self.dialect = dialect;
     }
@@ -93,10 +93,10 @@ impl PmiDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole reply, `None` when more bytes are needed.
+    /// Returns the next whole reply; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes cannot become a reply.
+    /// If the bytes cannot be a reply.
     pub(crate) fn take(&mut self) -> Result<Option<PmiMessage>, Malformed> {
         let (body, used) = match self.dialect {
             Dialect::One => match self.buffer.iter().position(|&byte| byte == b'\n') {
@@ -119,8 +119,8 @@ impl PmiDecoder {
         };
         let text = std::str::from_utf8(&self.buffer[body]).map_err(|_| Malformed)?;
         let message = match self.dialect {
-            Dialect::One => of_words(text),
-            Dialect::Two => of_body(text),
+            Dialect::One => PmiMessage(text.split_whitespace().filter_map(pair).collect()),
+            Dialect::Two => parse_body(text),
         };
         self.buffer.drain(..used);
         Ok(Some(message))
@@ -131,12 +131,9 @@ fn pair(text: &str) -> Option<(String, String)> {
     text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
 }
 
-fn of_words(line: &str) -> PmiMessage {
-    PmiMessage(line.split_whitespace().filter_map(pair).collect())
-}
-
-/// Parses the pairs of a message. A semicolon ends a pair; two are one within a value.
-fn of_body(body: &str) -> PmiMessage {
+/// Parses the pairs of a body of PMI-2. A semicolon ends a pair; two semicolons are one within a
+/// value.
+fn parse_body(body: &str) -> PmiMessage {
     let mut pairs = Vec::new();
     let mut current = String::new();
     let mut characters = body.chars().peekable();
@@ -151,15 +148,15 @@ fn of_body(body: &str) -> PmiMessage {
     PmiMessage(pairs)
 }
 
-/// Texts of at most `limit` characters that hold `bytes`; at least one. The first says how many
-/// there are.
+/// Encodes `bytes` as one or more texts of at most `limit` characters, since a process manager
+/// stores only short texts. The first one begins with the number of texts.
 ///
 /// # Panics
-/// When `limit` is below 16.
+/// If `limit` is below 16.
 pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
     assert!(limit >= 16, "a manager's values have room for more than {limit} characters");
     let text = base64::encode(bytes);
-    // Room for the number, which has at most as many digits as the length of the whole.
+    // Leaves room for the number, which has at most as many digits as the length of the whole text.
     let data = limit - text.len().to_string().len().min(limit - 2) - 1;
     let parts: Vec<&str> = text
         .as_bytes()
@@ -170,8 +167,8 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
     std::iter::once(first).chain(parts.iter().skip(1).map(|part| (*part).to_owned())).collect()
 }
 
-/// Returns the bytes that [`split`] was given; `part(i)` is the `i`-th text. `None` when the texts
-/// hold none.
+/// Decodes the texts of [`split`]; `part(i)` returns the `i`-th one. Returns `None` if they are
+/// invalid.
 ///
 /// # Errors
 /// Those of `part`.
@@ -284,7 +281,7 @@ mod tests {
         }
 
         #[test]
-        fn invalid_input_never_panics(text in "[ -~]{0,40}") {
+        fn invalid_texts_never_panic(text in "[ -~]{0,40}") {
             let _ = join(|index| if index < 9 { Ok(text.clone()) } else { Err(()) });
         }
     }

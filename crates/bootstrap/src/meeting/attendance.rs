@@ -1,8 +1,8 @@
-//! What a process knows of the meeting that it attends: its place and its secret, which the unique id
-//! of a job holds as text, and limits of time.
+//! The parameters with which a process attends a meeting: its address, the secret of the job, and
+//! time limits. The unique id of a job contains the address and the secret.
 //!
-//! It is pure. The id is a printable text of less than 128 bytes, so that programs can hand it on
-//! by whatever they have: a file, a message, a variable.
+//! The id is a printable text of less than 128 bytes, so that programs can pass it on in a file, a
+//! message or a variable.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,30 +12,30 @@ use std::time::Duration;
 use crate::base64;
 use crate::time_limit;
 
-/// How long PEs wait for each other: the setting, its environment variable.
+/// The setting of the time for which PEs wait for each other.
 pub const LIMIT_VARIABLE: &str = "SHMEM_JOIN_LIMIT";
 
-/// Its value where the variable is not set.
+/// The default of [`LIMIT_VARIABLE`].
 pub const LIMIT_DEFAULT: &str = "2m";
 
-/// Bytes of an id for C: the text, and at least one null byte.
+/// Number of bytes of an id in C: the text, and at least one null byte.
 const NBYTES: usize = 128;
 
-/// Bytes of its secret.
+/// Number of bytes of the secret in an id.
 pub(super) const SECRET: usize = 16;
 
-/// What an id begins with: the version of its form is part of it.
+/// The start of an id, with the version of its format.
 const PREFIX: &str = "rushmem1-";
 
-/// Most bytes of what follows, before they become text.
+/// Maximum number of bytes that are encoded after the prefix.
 const ROOM: usize = (NBYTES - 1 - PREFIX.len()) / 4 * 3;
 
-/// Limits of time that a meeting observes.
+/// Time limits of a meeting.
 #[derive(Clone, Copy, Debug)]
 pub struct MeetingLimits {
-    /// The time for which PEs that have come wait for the others.
+    /// The time within which all PEs must have joined after the first one.
     pub join: Duration,
-    /// The time for which the host of a PE, or of the meeting, may be silent.
+    /// The time after which a silent host of a PE, or of the meeting, counts as lost.
     pub silence: Duration,
 }
 
@@ -46,12 +46,12 @@ impl Default for MeetingLimits {
     }
 }
 
-/// A secret of a job: what its PEs know, and nobody else.
+/// The secret of a job, which only its PEs know.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JobSecret(Vec<u8>);
 
 impl JobSecret {
-    /// Returns these bytes as a secret.
+    /// Creates a secret of these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> JobSecret {
         JobSecret(bytes.into())
     }
@@ -67,21 +67,21 @@ impl fmt::Debug for JobSecret {
     }
 }
 
-/// The place of a meeting.
+/// The address of a meeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeetingPlace {
     /// The addresses of the process that made a unique id.
     Addresses(Vec<SocketAddr>),
-    /// The host and the port at which PE 0 serves it.
+    /// The host and the port at which PE 0 serves the meeting.
     Named(String),
 }
 
-/// One process's part in a meeting.
+/// The parameters of one process in a meeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attendance {
-    /// Where.
+    /// The address of the meeting.
     pub place: MeetingPlace,
-    /// The proof of membership.
+    /// The secret that proves the membership.
     pub secret: JobSecret,
     /// The number of this PE.
     pub pe: u32,
@@ -89,7 +89,7 @@ pub struct Attendance {
     pub n_pes: u32,
 }
 
-/// What made the meeting, for messages.
+/// How the processes have found the meeting, for messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Speaker {
     UniqueId,
@@ -105,11 +105,11 @@ pub struct UniqueId {
 }
 
 impl UniqueId {
-    /// Returns the id with as many of the addresses `at` as it has room for, the first ones.
-    pub(super) fn new(secret: &[u8; SECRET], at: &[SocketAddr]) -> UniqueId {
+    /// Creates an id with as many of the first `addresses` as it has room for.
+    pub(super) fn new(secret: &[u8; SECRET], addresses: &[SocketAddr]) -> UniqueId {
         let mut bytes = secret.to_vec();
         let mut held = Vec::new();
-        for address in at {
+        for address in addresses {
             let octets = match address.ip() {
                 IpAddr::V4(ip) => [&[4][..], &ip.octets()].concat(),
                 IpAddr::V6(ip) => [&[6][..], &ip.octets()].concat(),
@@ -124,30 +124,29 @@ impl UniqueId {
         UniqueId { text, at: held, secret: JobSecret::new(*secret) }
     }
 
-    /// Returns the id as C has it: its text, and null bytes.
+    /// Returns the id as in C: its text, followed by null bytes.
     pub fn to_bytes(&self) -> [u8; NBYTES] {
         let mut bytes = [0; NBYTES];
         bytes[..self.text.len()].copy_from_slice(self.text.as_bytes());
         bytes
     }
 
-    /// Returns the id in the bytes of C; blanks at its end, as Fortran writes them, are no part of
-    /// it. `None` if they hold none.
+    /// Parses an id in the form of C. Spaces at the end, which Fortran adds, are ignored. Returns
+    /// `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8; NBYTES]) -> Option<UniqueId> {
         let text = bytes.split(|&byte| byte == 0).next()?;
         std::str::from_utf8(text).ok()?.trim().parse().ok()
     }
 
-    /// Returns the part of PE `pe` of `n_pes` in the meeting of its job.
+    /// Returns the parameters of PE `pe` of `n_pes` in the meeting of the job.
     pub fn attendance(&self, pe: u32, n_pes: u32) -> Attendance {
         let place = MeetingPlace::Addresses(self.at.clone());
         Attendance { place, secret: self.secret.clone(), pe, n_pes }
     }
 }
 
-/// A text that is no unique id.
+/// The error of a text that is not a unique id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-/// Remedy: pass on the whole id.
 #[error("this is no unique id of a job")]
 pub struct NoUniqueId;
 
@@ -184,7 +183,7 @@ impl fmt::Display for UniqueId {
     }
 }
 
-/// Without the secret.
+/// Does not show the secret.
 impl fmt::Debug for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("UniqueId").field(&self.at).finish()

@@ -1,7 +1,7 @@
-//! The thread that serves a meeting: sockets, and the order in which members come. Once all have
-//! come, [`Server`] decides, as for `oshrun`.
+//! The thread that serves a meeting. It accepts connections until all PEs have joined. From then
+//! on, [`Server`] decides what is sent and when the job ends, as for `oshrun`.
 //!
-//! Nothing here blocks but the wait for the next event, so that one member cannot delay the others.
+//! The thread blocks only to wait for the next event, so that one member cannot delay the others.
 #![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,20 +26,21 @@ use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe};
 use crate::server::{Decision, Server};
 
-/// Who speaks in messages of a meeting.
+/// The name at the start of messages of a meeting.
 const SPEAKER: &str = "rushmem";
 
-/// The time for which a connection may take to say who it is.
+/// Time within which a connection must have joined.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most connections that have not said who they are; the oldest is dropped for a new one.
+/// Maximum number of connections that have not proved to know the secret; the oldest one is closed
+/// for a new one.
 const MAX_STRANGERS: usize = 256;
 
-/// The time for which members may take to read that the job ends.
+/// Maximum time for sending the end of the job to the members.
 const END_LIMIT: Duration = Duration::from_secs(1);
 
-/// Longest single wait while a limit runs. A longer one, of a process that was stopped, counts as
-/// this.
+/// Maximum duration of a single wait while a time limit runs. A longer one, in a process that was
+/// stopped, counts as this.
 const SLICE: Duration = Duration::from_millis(250);
 
 /// A meeting that this process serves.
@@ -47,12 +48,12 @@ const SLICE: Duration = Duration::from_millis(250);
 pub(crate) struct Gathering {
     secret: JobSecret,
     listeners: Arc<Vec<TcpListener>>,
-    /// Set when all members but the one in this process have finalized or ended.
+    /// True when all members except the one in this process have finalized or ended.
     others_are_done: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Gathering {
-    /// Starts the thread.
+    /// Starts the thread that serves a meeting at these sockets.
     pub(super) fn start(
         listeners: Vec<TcpListener>,
         secret: JobSecret,
@@ -65,7 +66,7 @@ impl Gathering {
             listeners: Arc::new(listeners),
             others_are_done: Arc::new((Mutex::new(false), Condvar::new())),
         };
-        let mut serving = Serving {
+        let mut server = MeetingServer {
             gathering: gathering.clone(),
             limits,
             speaker,
@@ -77,8 +78,8 @@ impl Gathering {
             over: None,
         };
         let run = move || {
-            serving.run();
-            serving.gathering.refuse();
+            server.run();
+            server.gathering.refuse();
         };
         without_signals(|| thread::Builder::new().name("rushmem-meeting".into()).spawn(run))?;
         Ok(gathering)
@@ -91,22 +92,22 @@ impl Gathering {
     /// Refuses connections from now on.
     fn refuse(&self) {
         for listener in &*self.listeners {
-            // A listener that cannot be closed leaves who comes without an answer.
+            // If this fails, a process that connects gets no answer.
             let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
         }
     }
 
-    /// Closes the listeners in a process that was forked from the one that serves.
+    /// Closes the listeners in a child of the process that serves the meeting.
     pub(super) fn forget(self) {
         for listener in &*self.listeners {
-            // SAFETY: the descriptor is open, and nobody closes it again: the thread that has the
-            // other reference is not in this process, and the one here is never dropped.
+            // SAFETY: the descriptor is open and is closed only here: the thread with the other
+            // reference does not exist in this process, and this reference is never dropped.
             unsafe { libc::close(listener.as_raw_fd()) };
         }
         std::mem::forget(self);
     }
 
-    /// Waits until the other members need the meeting no longer, for `limit` at most.
+    /// Waits until the other members have finalized or ended, at most for `limit`.
     pub(super) fn wait_for_others(&self, limit: Duration) {
         let (done, change) = &*self.others_are_done;
         let done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,62 +116,64 @@ impl Gathering {
     }
 }
 
-/// A connection.
+/// A connection of a process to the meeting.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
     stage: ConnectionStage,
+    /// When it was accepted or refused.
     since: Instant,
-    /// What was not sent yet.
+    /// Bytes that have not been sent.
     unsent: VecDeque<u8>,
 }
 
 #[derive(Debug)]
 enum ConnectionStage {
-    /// It has to prove that it knows the secret.
+    /// The claim is received, which proves that the process knows the secret.
     Claims(Handshake, Vec<u8>),
-    /// It has to say who it is.
+    /// The claim was right; the number of the PE is received.
     Proven(Decoder),
-    /// It is this PE.
+    /// The process is this PE.
     Member(u32),
-    /// It has been refused, and reads why.
+    /// The process has been refused, and reads the reason.
     Refused,
-    /// It is to be removed.
+    /// The connection will be removed.
     Closed,
 }
 
-/// A process that has come.
+/// A process that has joined.
 #[derive(Clone, Debug)]
-struct Guest {
+struct Attendee {
     pid: u32,
     host: String,
+    /// True if it is this process.
     serves: bool,
 }
 
-impl Guest {
+impl Attendee {
     fn name(&self, pe: u32) -> String {
         format!("PE {pe} (pid {}, host {})", self.pid, self.host)
     }
 }
 
 /// The state of the thread.
-struct Serving {
+struct MeetingServer {
     gathering: Gathering,
     limits: MeetingLimits,
     speaker: Speaker,
     connections: Vec<Connection>,
-    members: BTreeMap<u32, Guest>,
-    /// The number of PEs, as the first one that came has said.
+    members: BTreeMap<u32, Attendee>,
+    /// The number of PEs, which the first one has reported.
     n_pes: u32,
-    /// How long the first of them has waited.
+    /// The time for which the first PE has waited.
     waited: Duration,
-    /// The job, once all have come.
+    /// The job, once all PEs have joined.
     job: Option<Server>,
-    /// Why nobody can join any more.
+    /// Why no process can join any more, if so.
     over: Option<String>,
 }
 
-impl Serving {
+impl MeetingServer {
     fn run(&mut self) {
         while self.is_needed() {
             let timed = self.is_timed();
@@ -188,27 +191,27 @@ impl Serving {
                 self.accept(listener);
             }
             if timed {
-                self.pass(begin.elapsed().min(SLICE));
+                self.check_limits(begin.elapsed().min(SLICE));
             }
             self.connections.retain(|one| !matches!(one.stage, ConnectionStage::Closed));
-            self.note_progress();
+            self.report_progress();
         }
     }
 
-    /// Returns false once all members have ended.
+    /// Returns false once the job has begun and all members have ended.
     fn is_needed(&self) -> bool {
         self.job.is_none() || !self.connections.is_empty()
     }
 
-    /// Returns true while a limit of time runs.
+    /// Returns true while a time limit runs: that of all PEs, or that of a connection.
     fn is_timed(&self) -> bool {
         let awaits = self.job.is_none() && self.over.is_none() && !self.members.is_empty();
         awaits
             || self.connections.iter().any(|one| !matches!(one.stage, ConnectionStage::Member(_)))
     }
 
-    /// Waits for events; returns the listeners that have connections, and the events of
-    /// connections.
+    /// Waits for events. Returns the indices of listeners with new connections, and the events of
+    /// each connection.
     fn wait(&self, slice: Option<Duration>) -> Option<(Vec<usize>, Vec<PollFlags>)> {
         let listeners = &*self.gathering.listeners;
         let mut fds: Vec<PollFd<'_>> =
@@ -249,7 +252,7 @@ impl Serving {
         }
     }
 
-    /// Reads what has arrived on a connection.
+    /// Reads and handles the bytes that have arrived on a connection.
     fn read(&mut self, index: usize) {
         let mut bytes = [0; 16 * 1024];
         loop {
@@ -288,7 +291,7 @@ impl Serving {
                 match decoder.take() {
                     Ok(None) => {}
                     Ok(Some(FromPe::Join { pe, n_pes, pid, host, serves })) => {
-                        self.join(index, pe, n_pes, Guest { pid, host, serves });
+                        self.join(index, pe, n_pes, Attendee { pid, host, serves });
                     }
                     Ok(Some(_)) | Err(_) => one.stage = ConnectionStage::Closed,
                 }
@@ -297,16 +300,16 @@ impl Serving {
                 let pe = *pe;
                 if let Some(job) = &mut self.job {
                     let decisions = job.received(pe, bytes);
-                    self.carry_out(decisions);
+                    self.execute(decisions);
                 }
             }
             ConnectionStage::Refused | ConnectionStage::Closed => {}
         }
     }
 
-    /// A process says which PE it is.
-    fn join(&mut self, index: usize, pe: u32, n_pes: u32, guest: Guest) {
-        let known = self.members.first_key_value().map(|(pe, guest)| guest.name(*pe));
+    /// Handles the request of a process to join as PE `pe`.
+    fn join(&mut self, index: usize, pe: u32, n_pes: u32, attendee: Attendee) {
+        let known = self.members.first_key_value().map(|(pe, attendee)| attendee.name(*pe));
         let refusal = match (&self.over, self.members.get(&pe), known) {
             (Some(why), ..) => Some(why.clone()),
             (None, Some(other), _) if self.job.is_some() => Some(format!(
@@ -316,11 +319,11 @@ impl Serving {
             (None, Some(other), _) => Some(format!(
                 "two processes are PE {pe}: pid {} on host {} and pid {} on host {}; give each \
                  process a rank of its own",
-                other.pid, other.host, guest.pid, guest.host
+                other.pid, other.host, attendee.pid, attendee.host
             )),
             (None, None, Some(known)) if n_pes != self.n_pes => Some(format!(
                 "{} expects {n_pes} PEs, but {known} expects {}; give all processes the same number",
-                guest.name(pe),
+                attendee.name(pe),
                 self.n_pes
             )),
             (None, None, _) if pe >= n_pes => {
@@ -329,7 +332,7 @@ impl Serving {
             _ => None,
         };
         if let Some(why) = refusal {
-            // The process says why, and those that come later say the same.
+            // The process prints the reason, as those that connect later do.
             self.send(index, &FromLauncher::Refused { why: why.clone() });
             self.connections[index].stage = ConnectionStage::Refused;
             self.connections[index].since = Instant::now();
@@ -338,18 +341,18 @@ impl Serving {
             }
             return;
         }
-        rushmem_log::debug!(pe, n_pes, pid = guest.pid, host = %guest.host, "a PE has come");
+        rushmem_log::debug!(pe, n_pes, pid = attendee.pid, host = %attendee.host, "a PE has joined");
         self.n_pes = n_pes;
-        self.members.insert(pe, guest);
+        self.members.insert(pe, attendee);
         self.connections[index].stage = ConnectionStage::Member(pe);
         if self.members.len() == n_pes as usize {
             self.begin();
         }
     }
 
-    /// All have come.
+    /// Begins the job, since all PEs have joined.
     fn begin(&mut self) {
-        let hosts = || self.members.values().map(|guest| guest.host.clone());
+        let hosts = || self.members.values().map(|attendee| attendee.host.clone());
         let nodes = NodeMap::from_marks(hosts()).expect("a job has PEs");
         let mut names: Vec<String> = Vec::new();
         for host in hosts() {
@@ -357,17 +360,18 @@ impl Serving {
                 names.push(host);
             }
         }
-        let mut job = Server::new(nodes, names).speaking_as(SPEAKER);
+        let mut job = Server::new(nodes, names).with_speaker(SPEAKER);
         let mut decisions = Vec::new();
-        for (&pe, guest) in &self.members {
-            job.started(pe, guest.pid);
-            decisions.extend(job.received(pe, &proto::encode(&FromPe::Hello { pid: guest.pid })));
+        for (&pe, attendee) in &self.members {
+            job.started(pe, attendee.pid);
+            decisions
+                .extend(job.received(pe, &proto::encode(&FromPe::Hello { pid: attendee.pid })));
         }
         self.job = Some(job);
-        self.carry_out(decisions);
+        self.execute(decisions);
     }
 
-    fn carry_out(&mut self, decisions: Vec<Decision>) {
+    fn execute(&mut self, decisions: Vec<Decision>) {
         for decision in decisions {
             match decision {
                 Decision::Send { pe, frame } => {
@@ -393,14 +397,14 @@ impl Serving {
         }
     }
 
-    /// Returns the connection of a PE.
+    /// Returns the index of the connection of a PE.
     fn connection(&self, pe: u32) -> Option<usize> {
         let is_of = |one: &Connection| matches!(one.stage, ConnectionStage::Member(of) if of == pe);
         self.connections.iter().position(is_of)
     }
 
-    /// Ends the processes of all members, the one in this process last, since this thread ends with
-    /// it. Those who come later learn why.
+    /// Ends the processes of all members: this process last, since this thread ends with it.
+    /// Processes that connect later are refused with the reason `why`.
     fn end(&mut self, status: i32, message: Option<String>, why: String) {
         self.over = Some(why);
         if let Some(message) = message {
@@ -418,7 +422,7 @@ impl Serving {
         }
     }
 
-    /// Sends what has not been sent, for [`END_LIMIT`] at most.
+    /// Sends all pending bytes, at most for [`END_LIMIT`].
     fn flush_all(&mut self) {
         let end = Instant::now() + END_LIMIT;
         while Instant::now() < end {
@@ -443,7 +447,8 @@ impl Serving {
         self.flush(index);
     }
 
-    /// Sends as much as the connection takes. Its end is found when it is read.
+    /// Sends as many pending bytes as the connection accepts. If it has failed, reading it detects
+    /// that.
     fn flush(&mut self, index: usize) {
         let one = &mut self.connections[index];
         while !one.unsent.is_empty() {
@@ -456,7 +461,7 @@ impl Serving {
         }
     }
 
-    /// A connection has ended.
+    /// Handles the end of a connection.
     fn ended(&mut self, index: usize) {
         let stage = std::mem::replace(&mut self.connections[index].stage, ConnectionStage::Closed);
         let ConnectionStage::Member(pe) = stage else { return };
@@ -467,7 +472,7 @@ impl Serving {
                     _ => Exit::Unknown,
                 };
                 let decision = job.exited(pe, exit);
-                self.carry_out(decision.into_iter().collect());
+                self.execute(decision.into_iter().collect());
             }
             None if self.over.is_none() => {
                 let name = self.members[&pe].name(pe);
@@ -478,9 +483,9 @@ impl Serving {
         }
     }
 
-    /// Time has passed: closes connections that do not say who they are, and ends the meeting if
-    /// PEs are missing for too long.
-    fn pass(&mut self, time: Duration) {
+    /// Closes connections that have not joined within [`HANDSHAKE_LIMIT`], and ends the meeting if
+    /// PEs are missing for longer than the limit. `time` has passed since the last call.
+    fn check_limits(&mut self, time: Duration) {
         for one in &mut self.connections {
             let is_late = one.since.elapsed() > HANDSHAKE_LIMIT;
             if is_late && !matches!(one.stage, ConnectionStage::Member(_)) {
@@ -510,8 +515,8 @@ impl Serving {
         self.end(1, Some(format!("{SPEAKER}: {why}")), why);
     }
 
-    /// Tells the member in this process when the others need the meeting no longer.
-    fn note_progress(&mut self) {
+    /// Reports to the member in this process whether the others have finalized or ended.
+    fn report_progress(&mut self) {
         let Some(job) = &self.job else { return };
         let is_done = |one: &Connection| match one.stage {
             ConnectionStage::Member(pe) => {

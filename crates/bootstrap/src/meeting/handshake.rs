@@ -1,9 +1,9 @@
-//! Both ends of a connection to a meeting prove that they know the job's secret, before anything
-//! else is read.
+//! The handshake by which both ends of a connection to a meeting prove that they know the secret of
+//! the job, before any other data are read; and the options of their sockets.
 //!
-//! The meeting sends a greeting with a nonce. The member answers with a nonce of its own and an
-//! HMAC-SHA256 over both; the meeting answers a right one with an HMAC of its own, and ends the
-//! connection of a wrong one. Messages have fixed sizes.
+//! The meeting sends a greeting with a nonce. The member answers with a claim: a nonce of its own
+//! and an HMAC-SHA256 over both nonces. If it is right, the meeting answers with an HMAC of its
+//! own; otherwise it closes the connection. Messages have fixed sizes.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use super::attendance::JobSecret;
 const NONCE: usize = 32;
 const PROOF: usize = 32;
 
-/// Bytes of the greeting: magic, version, nonce.
+/// Number of bytes of the greeting: magic, version, nonce.
 pub(super) const GREETING: usize = MAGIC.len() + 1 + NONCE;
-/// Bytes of the claim of a member: nonce and proof.
+/// Number of bytes of the claim of a member: nonce and proof.
 pub(super) const CLAIM: usize = NONCE + PROOF;
-/// Bytes of the answer to a right claim.
+/// Number of bytes of the answer to a right claim.
 pub(super) const ANSWER: usize = PROOF;
 
 const MAGIC: [u8; 7] = *b"rushjob";
@@ -33,9 +33,9 @@ const MEETING: &[u8] = b"meeting";
 /// Why a greeting is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoGreeting {
-    /// It is none of a meeting.
+    /// It is not the greeting of a meeting.
     Foreign,
-    /// The meeting speaks this version of the job protocol.
+    /// The meeting has this version of the job protocol.
     Version(u8),
 }
 
@@ -48,12 +48,12 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins one with a random nonce, on either side.
+    /// Begins a handshake on either side, with a random nonce.
     pub(super) fn new(secret: &JobSecret, nonce: [u8; NONCE]) -> Handshake {
         Handshake { secret: secret.clone(), meeting: nonce, member: nonce }
     }
 
-    /// Returns what the meeting sends first.
+    /// Returns the greeting, the first message of the meeting.
     pub(super) fn greeting(&self) -> [u8; GREETING] {
         let mut greeting = [0; GREETING];
         greeting[..MAGIC.len()].copy_from_slice(&MAGIC);
@@ -62,7 +62,7 @@ impl Handshake {
         greeting
     }
 
-    /// Returns what a member answers to a greeting.
+    /// Returns the claim with which a member answers a greeting.
     pub(super) fn claim(&mut self, greeting: &[u8; GREETING]) -> Result<[u8; CLAIM], NoGreeting> {
         if greeting[..MAGIC.len()] != MAGIC {
             return Err(NoGreeting::Foreign);
@@ -77,7 +77,7 @@ impl Handshake {
         Ok(claim)
     }
 
-    /// Returns what the meeting answers to a right claim; `None` to another.
+    /// Returns the answer of the meeting to a right claim; `None` if the claim is wrong.
     pub(super) fn answer(&mut self, claim: &[u8; CLAIM]) -> Option<[u8; ANSWER]> {
         self.member.copy_from_slice(&claim[..NONCE]);
         self.proof(MEMBER).verify_slice(&claim[NONCE..]).ok()?;
@@ -99,11 +99,12 @@ impl Handshake {
     }
 }
 
-/// Sets how fast small messages leave, and how soon a host that is gone is noticed: its kernel
-/// answers also for a process that is stopped.
+/// Sets the options of a connection: small messages are sent immediately, and a host that is silent
+/// for `silence` is detected. The kernel of the other host answers even if the process there is
+/// stopped.
 pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
     let interval = (silence / 4).max(Duration::from_secs(1));
-    // Without one of these options the end is only found later.
+    // If an option cannot be set, a lost host is detected later.
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, interval);

@@ -1,7 +1,8 @@
 //! A PE's connection to the meeting of its job.
 //!
-//! A thread receives what the meeting sends. It passes on what the PE waits for, and ends the
-//! process when the meeting says so, or is gone before the last finalize.
+//! A thread receives the messages of the meeting. It passes on those that the PE waits for. It ends
+//! the process when the meeting requests that, or when the connection ends before the last
+//! finalize.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -21,22 +22,23 @@ use crate::managed::{Ender, Manager, without_signals};
 use crate::proto::{FromLauncher, FromPe, Receivers};
 use crate::records::Records;
 
-/// The time for which one attempt to connect, and each step of the handshake, may take.
+/// Maximum time for one attempt to connect, and for each step of the handshake.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Pause between attempts at a place where nobody listens yet.
+/// Pause between attempts to connect to an address at which no process listens yet.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How much longer than the meeting a member waits for the others: the meeting says who is missing.
+/// Additional time for which a member waits, so that the meeting can report first which PEs are
+/// missing.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// The time for which this process waits to be ended by the meeting that it serves.
+/// Maximum time for which this process waits for the meeting that it serves to end it.
 const END: Duration = Duration::from_secs(5);
 
-/// No process of the job serves the meeting, as far as is known.
+/// The value for a meeting whose process is not known to be a PE.
 const NOBODY: u32 = u32::MAX;
 
-/// One PE's connection.
+/// The connection of this PE.
 #[derive(Debug)]
 pub(crate) struct Member {
     pe: u32,
@@ -44,40 +46,41 @@ pub(crate) struct Member {
     line: Arc<Line>,
     messages: mpsc::Receiver<FromLauncher>,
     round: u32,
-    /// What this PE puts at the next fence.
+    /// The values that this PE has put since the last fence.
     puts: Vec<(String, Vec<u8>)>,
-    /// What all have put at the last one, by PE and key.
+    /// The values that all PEs had put before the last fence, by PE and key.
     values: HashMap<(u32, String), Vec<u8>>,
     /// The meeting, if this process serves it.
     gathering: Option<Gathering>,
     silence: Duration,
 }
 
-/// What the PE and its thread share.
+/// The state that the PE shares with the thread that receives.
 #[derive(Debug)]
 struct Line {
     sender: Arc<Sender>,
     pe: u32,
-    /// This process serves the meeting.
+    /// True if this process serves the meeting.
     serves: bool,
-    /// The PE whose process serves the meeting.
+    /// The PE whose process serves the meeting, or [`NOBODY`].
     server: AtomicU32,
-    /// The last finalize is done: the meeting may end.
+    /// True once the last finalize is done, so that the meeting may end.
     finalized: AtomicBool,
 }
 
 /// Why an attempt at an address failed.
 enum NoConnection {
     Socket(io::Error),
-    /// A process answers that serves no meeting.
+    /// Another program listens at the address.
     Foreign,
+    /// The meeting has this version of the protocol.
     Version(u8),
-    /// The meeting does not take the claim, or does not prove itself: it is of another job.
+    /// The meeting refuses the claim or does not know the secret: it is that of another job.
     Secret,
 }
 
 impl NoConnection {
-    /// Returns true if another attempt may have another result.
+    /// Returns true if another attempt may succeed.
     fn may_pass(&self) -> bool {
         match self {
             NoConnection::Socket(error) => error.kind() != ErrorKind::ConnectionRefused,
@@ -108,7 +111,7 @@ impl From<io::Error> for NoConnection {
 }
 
 impl Member {
-    /// Joins as PE `pe` of `n_pes`: returns when all have come.
+    /// Joins as PE `pe` of `n_pes`. Returns when all PEs have joined.
     pub(super) fn join(
         place: &MeetingPlace,
         secret: &JobSecret,
@@ -216,7 +219,7 @@ impl Manager for Member {
 
     fn finalized(&self) {
         self.line.finalized.store(true, Ordering::Release);
-        // A meeting that is gone need not know.
+        // The meeting may have ended.
         let _ = self.line.sender.send(&FromPe::Finalized);
     }
 
@@ -227,7 +230,7 @@ impl Manager for Member {
 
     fn leave(&mut self) {
         if let Some(gathering) = &self.gathering {
-            // They have come to the end of their last finalize, or soon do.
+            // The others have left their last finalize, or soon do.
             gathering.wait_for_others(self.silence);
         }
     }
@@ -237,14 +240,14 @@ impl Ender for Line {
     fn ask(&self, status: i32) -> bool {
         let is_sent = self.sender.send(&FromPe::GlobalExit { status }).is_ok();
         if is_sent && self.serves {
-            // The meeting ends this process when it has told the others; it ends with it.
+            // The meeting ends with this process, so it first ends the others and then this one.
             thread::sleep(END);
         }
         is_sent
     }
 }
 
-/// Receives messages until the meeting is gone.
+/// Receives messages until the connection ends.
 fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
     let mut is_member = false;
     loop {
@@ -262,7 +265,7 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
     if !is_member || line.finalized.load(Ordering::Acquire) {
         return;
     }
-    // One line is enough for the job: it is of the first PE that is left.
+    // One line is enough for the job: that of the lowest PE outside the process that has ended.
     let server = line.server.load(Ordering::Relaxed);
     if line.pe == u32::from(server == 0) {
         let who = match server {
@@ -281,12 +284,13 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
 
 /// Ends this process.
 fn end(status: i32) -> ! {
-    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait
-    // for other PEs.
+    // It runs no exit handlers, which could wait for other PEs.
+    // SAFETY: the call ends the process immediately; other threads may be in any state.
     unsafe { libc::_exit(status) }
 }
 
-/// Returns a connection to the meeting of the job with this secret.
+/// Connects to the meeting of the job with this secret. Repeats attempts that may succeed later,
+/// until `end`.
 fn connect(
     place: &MeetingPlace,
     secret: &JobSecret,
@@ -308,7 +312,7 @@ fn connect(
                     }
                 }
             }
-            // The name of a host that is about to start may not be known yet.
+            // The name of a host that is starting may not be resolvable yet.
             (Err(error), MeetingPlace::Named(at)) => {
                 tried.push((at.clone(), NoConnection::Socket(error)));
             }
@@ -329,7 +333,7 @@ fn connect(
     }
 }
 
-/// Returns a connection to the meeting at an address.
+/// Connects to the meeting at an address, and does the handshake.
 fn reach(address: SocketAddr, secret: &JobSecret) -> Result<TcpStream, NoConnection> {
     let mut stream = TcpStream::connect_timeout(&address, ATTEMPT)?;
     stream.set_read_timeout(Some(ATTEMPT))?;

@@ -1,7 +1,7 @@
-//! The variables by which processes that nothing has prepared form a job: `SHMEM_JOB`, which names
-//! the meeting, and the rank and the number of processes, ours or those of a scheduler.
+//! The variables by which processes form a job without a launcher: `SHMEM_JOB`, which names the
+//! meeting, and the rank and the number of processes, from our variables or those of a scheduler.
 //!
-//! It is pure: it decides from a lookup function.
+//! A lookup function provides the variables.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ use super::attendance::{Attendance, JobSecret, MeetingPlace, UniqueId};
 use crate::env;
 use crate::error::Error;
 
-/// Where a rank and a number of processes come from: a name, and the variables with the rank, the
-/// number of processes if there is one, and one that only this scheduler sets if others have the
-/// same names.
+/// A scheduler, with its variables for the rank of a process and for the number of processes, if it
+/// has one.
 struct RankSource {
     scheduler: &'static str,
     rank: &'static str,
     size: Option<&'static str>,
 }
 
-/// The sources, in the order of precedence: the one that is nearest to the process first.
+/// The schedulers in the order of precedence. One that may run inside a job of another one precedes
+/// it.
 const SOURCES: [RankSource; 4] = [
     RankSource { scheduler: "torchrun", rank: "RANK", size: Some("WORLD_SIZE") },
     RankSource { scheduler: "Flux", rank: "FLUX_TASK_RANK", size: Some("FLUX_JOB_SIZE") },
@@ -32,21 +32,21 @@ const SOURCES: [RankSource; 4] = [
 
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A variable that says something about this process's place in a job.
+/// A variable with the rank or the number of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenVariable {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its value.
     pub value: String,
-    /// The scheduler that sets it; `None` for our own.
+    /// The scheduler that sets it; `None` if it is one of ours.
     pub scheduler: Option<&'static str>,
 }
 
-/// The variables of a job that processes form by them.
+/// The variables by which a process finds its rank and the number of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedJob {
-    /// The rank of this process, and the number of processes.
+    /// The rank of this process.
     pub rank: Option<GivenVariable>,
     /// The number of processes.
     pub size: Option<GivenVariable>,
@@ -65,8 +65,8 @@ pub fn given(lookup: Lookup<'_>) -> NamedJob {
     NamedJob { rank, size }
 }
 
-/// Returns a hint if this process takes itself for a job of its own although variables speak of
-/// several processes.
+/// Returns a hint for a process that runs as a job of one PE although variables show several
+/// processes: `SHMEM_JOB` may have been forgotten.
 pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
     if lookup(env::JOB).is_some() {
         return None;
@@ -75,7 +75,7 @@ pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
     let is_own = |variable: &Option<GivenVariable>| {
         variable.as_ref().is_some_and(|variable| variable.scheduler.is_none())
     };
-    // Such short names as torchrun's may mean something else where both are not there.
+    // Short names such as those of torchrun may have another meaning unless both are set.
     let of_several = given.rank.is_some()
         && given
             .size
@@ -95,10 +95,10 @@ pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
     ))
 }
 
-/// Returns the meeting that the environment names; `None` where it names none.
+/// Returns the meeting that the variables name; `None` if `SHMEM_JOB` is not set.
 ///
 /// # Errors
-/// When a variable is missing or has another form.
+/// If a variable is missing or invalid.
 pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error> {
     let Some(job) = lookup(env::JOB) else { return Ok(None) };
     let given = given(lookup);
@@ -136,7 +136,7 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
     Ok(Some(Attendance { place: MeetingPlace::Named(job), secret, pe, n_pes }))
 }
 
-/// Returns the secret that the variable holds, or the file that it names.
+/// Returns the secret in the variable, or in the file that the variable names.
 fn secret(lookup: Lookup<'_>) -> Result<JobSecret, Error> {
     let text = match lookup(env::JOB_SECRET) {
         Some(value) => match value.strip_prefix('@') {

@@ -1,8 +1,8 @@
-//! Messages of PEs to the user: equal ones are printed once, with all PEs that have sent them.
+//! Messages of PEs to the user. Equal ones are printed once, with the PEs that have sent them.
 
 use rushmem_explain::ranges;
 
-/// Maximum number of different warnings that are kept; further ones are printed at once.
+/// Maximum number of different warnings that are kept; further ones are printed immediately.
 const MAX_WARNINGS: usize = 64;
 
 /// The messages of a job.
@@ -19,7 +19,7 @@ pub(super) struct Messages {
 struct JoinedMessage {
     text: String,
     pes: Vec<u32>,
-    /// The number of these PEs with which it was printed.
+    /// The number of these PEs that were printed with it: the first ones.
     printed: usize,
 }
 
@@ -32,21 +32,21 @@ impl Messages {
         self.aborting.is_some()
     }
 
-    /// Returns true if a message waits for other PEs that may send the same one.
+    /// Returns true if a message is held back for other PEs that may send the same one.
     pub(super) fn has_pending(&self) -> bool {
         self.is_aborting() || self.warnings.iter().any(|joined| joined.printed == 0)
     }
 
-    /// Returns the warnings to print: those that were not printed yet, or at the end of the job
-    /// those that further PEs have sent since.
+    /// Returns the warnings that have not been printed; at the end of the job, also those that
+    /// further PEs have sent since they were printed.
     pub(super) fn warnings(&mut self, at_end: bool) -> Vec<String> {
         let most = |joined: &JoinedMessage| if at_end { joined.pes.len() } else { 1 };
         let pending = self.warnings.iter_mut().filter(|joined| joined.printed < most(joined));
         pending.map(|joined| joined.warning(self.n_pes)).collect()
     }
 
-    /// Records a PE's warning. Returns the text to print once all PEs have given the same one, or
-    /// if there is no room for it.
+    /// Records a warning of a PE. Returns the text to print if now all PEs have sent the same one,
+    /// or if too many warnings are kept.
     pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
         let known = self.warnings.iter_mut().position(|joined| joined.joins(pe, message));
         let known = known.unwrap_or(self.warnings.len());
@@ -69,7 +69,7 @@ impl Messages {
         joined.pes.len() as u32 == self.n_pes
     }
 
-    /// Returns the status and the message of PEs that end the job.
+    /// Takes the status and the message of the PEs that end the job.
     pub(super) fn take_abort(&mut self) -> Option<(i32, String)> {
         let (status, mut joined) = self.aborting.take()?;
         Some((status, joined.line(self.n_pes)))
@@ -94,7 +94,8 @@ impl JoinedMessage {
         format!("warning: {}", self.line(n_pes))
     }
 
-    /// Returns the message with those of its `n_pes` PEs with which it was not printed.
+    /// Returns the message with the PEs that were not printed with it. `n_pes` is the number of PEs
+    /// of the job.
     fn line(&mut self, n_pes: u32) -> String {
         let pes = ranges::sorted(&self.pes[self.printed..]);
         self.printed = self.pes.len();
@@ -105,7 +106,7 @@ impl JoinedMessage {
     }
 }
 
-/// Returns the message without the PE in front of it.
+/// Returns the message without the name of the PE at its start.
 fn text(pe: u32, message: &str) -> &str {
     message.strip_prefix(&format!("PE {pe}: ")).unwrap_or(message)
 }

@@ -293,7 +293,7 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
     assert_eq!(say(&mut server, 0, &abort("PE 0: me too", 1)), []);
     assert!(server.has_pending());
     assert_ends(&server.exited(1, Exit::Status(6)), 6, Some("PE 1: no heap"));
-    assert!(!server.has_pending() && server.say().is_empty());
+    assert!(!server.has_pending() && server.take_messages().is_empty());
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
     let message = Some("PE 0: no status");
@@ -310,7 +310,7 @@ fn equal_messages_are_printed_once_with_their_pes() {
     let mut some = running(3);
     assert_eq!(say(&mut some, 2, &abort(2)), []);
     assert_eq!(say(&mut some, 0, &abort(0)), []);
-    assert_ends(&some.say(), 3, Some("PEs 0 and 2: no heap"));
+    assert_ends(&some.take_messages(), 3, Some("PEs 0 and 2: no heap"));
 }
 
 #[test]
@@ -320,18 +320,18 @@ fn equal_warnings_are_printed_at_most_twice() {
     let mut all = running(2);
     assert_eq!(say(&mut all, 1, &warning(1)), []);
     assert_eq!(say(&mut all, 0, &warning(0)), [warn("warning: all 2 PEs: late")]);
-    assert!(!all.has_pending() && all.say_rest().is_empty());
+    assert!(!all.has_pending() && all.take_all_warnings().is_empty());
 
     let mut apart = running(4);
     assert_eq!(say(&mut apart, 1, &warning(1)), []);
     assert!(apart.has_pending());
-    assert_eq!(apart.say(), [warn("warning: PE 1: late")]);
+    assert_eq!(apart.take_messages(), [warn("warning: PE 1: late")]);
     for pe in [0, 3] {
         assert_eq!(say(&mut apart, pe, &warning(pe)), []);
     }
-    assert!(!apart.has_pending() && apart.say().is_empty());
-    assert_eq!(apart.say_rest(), [warn("warning: PEs 0 and 3: late")]);
-    assert_eq!(apart.say_rest(), []);
+    assert!(!apart.has_pending() && apart.take_messages().is_empty());
+    assert_eq!(apart.take_all_warnings(), [warn("warning: PEs 0 and 3: late")]);
+    assert_eq!(apart.take_all_warnings(), []);
     assert_eq!(apart.status(), 0);
 }
 

@@ -35,7 +35,7 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
         let mut end = None;
         for (pe, bytes) in records {
             let mut decisions = server.received(pe, &bytes);
-            decisions.extend(server.say());
+            decisions.extend(server.take_messages());
             for decision in decisions {
                 match decision {
                     Decision::Send { pe, frame } => {

@@ -341,7 +341,7 @@ mod hydra {
             has("the environment shows PMI over descriptor ", &format!("for PE {pe} of 2"));
             for words in [
                 "the process manager answers",
-                "all processes of the job have come",
+                "all processes of the job have called shmem_init",
                 "the PEs of the node have met",
                 "has the records of all PEs",
             ] {

@@ -1,7 +1,5 @@
-//! The commands that start a daemon on another host: through ssh, srun or a command that the user
-//! names.
-//!
-//! It constructs commands, and runs none.
+//! The commands that start a daemon on another host: by ssh, by srun, or by a command that the user
+//! names. They are only composed here.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -46,7 +44,9 @@ impl Agent {
             Agent::Remote(words) => {
                 let mut words = words.iter();
                 let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
-                command.args(words).arg(host).arg(line(oshrun));
+                // A line that every shell understands, also csh.
+                let line = [OsStr::new("exec"), &quoted(oshrun.as_os_str()), OsStr::new(ROLE)];
+                command.args(words).arg(host).arg(line.join(OsStr::new(" ")));
                 command.env(mark::VARIABLE, mark::of_agent());
                 command
             }
@@ -54,7 +54,7 @@ impl Agent {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
                 command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::of_agent());
-                // Options of the user for the program would apply to the daemon.
+                // The user's options for the tasks of the allocation would apply to the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_task_option(&name) {
                         command.env_remove(name);
@@ -73,15 +73,6 @@ pub struct DaemonCommand {
     pub agent: Agent,
     /// The file of oshrun on other hosts.
     pub oshrun: PathBuf,
-}
-
-/// Returns the command line for the shell of the host, portable across shells.
-fn line(oshrun: &Path) -> OsString {
-    let mut line = OsString::from("exec ");
-    line.push(quoted(oshrun.as_os_str()));
-    line.push(" ");
-    line.push(ROLE);
-    line
 }
 
 /// Quotes a word for a shell.

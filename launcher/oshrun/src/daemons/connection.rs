@@ -33,26 +33,26 @@ pub const MAX_EVENT: usize = 512 * 1024;
 /// Maximum size of a message to a daemon: the records of all PEs, and a header.
 pub const MAX_ORDER: usize = proto::MAX_FROM_LAUNCHER + 64;
 
-/// The start of the greeting of a daemon; the version of oshrun follows.
+/// The start of the greeting of a daemon, before the version of its oshrun.
 const GREETING: &str = "oshrun-daemon ";
 
 /// Maximum number of bytes of one output stream in flight from a daemon to oshrun.
 pub const WINDOW: u32 = 256 * 1024;
 
-/// Ticks in the limit within which a job must have ended.
+/// Ticks in the limit of `--host-limit`, within which the job must have ended.
 const TICKS: u32 = 20;
 
-/// Ticks without a message until the other side is lost. The rest of the limit is for ending the
-/// job.
+/// Ticks without a message after which the other side counts as lost. The remaining ones are for
+/// ending the job.
 const MAX_MISSED: u32 = 12;
 
-/// Returns the greeting of a daemon. It starts a new line, since login scripts may have printed
-/// before.
+/// Returns the first output of a daemon. It starts a new line, since login scripts may have printed
+/// an unfinished one.
 pub fn greeting() -> String {
     format!("\n{GREETING}{}\n", version())
 }
 
-/// Returns the version, which must be equal on both sides.
+/// Returns the versions of oshrun and of the job protocol, which must be equal on both sides.
 pub fn version() -> String {
     format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
 }
@@ -74,13 +74,13 @@ pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
 /// A stream of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StdStream {
-    /// Its standard output.
+    /// Standard output.
     Out,
-    /// Its standard error.
+    /// Standard error.
     Err,
 }
 
-/// Text of a PE: whole lines, or a piece of a line.
+/// Output of a PE: whole lines, or a piece of a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Printed {
     /// The PE.
@@ -93,7 +93,8 @@ pub struct Printed {
     pub continues: bool,
 }
 
-/// An event of a job: a message of a daemon to oshrun, which also has those of its own PEs.
+/// An event on a host of the job. A daemon sends its events to oshrun as messages; oshrun handles
+/// those of its own host in the same way.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum HostEvent {
     /// The daemon of a host has started.
@@ -115,11 +116,11 @@ pub enum HostEvent {
         /// Bytes, not necessarily whole frames.
         bytes: Vec<u8>,
     },
-    /// The process of a PE has ended. Follows all that the PE has sent.
+    /// The process of a PE has ended. All events of what the PE has sent precede this one.
     Exited {
         /// The PE.
         pe: u32,
-        /// The way in which it ended.
+        /// Its exit status or signal.
         exit: Exit,
     },
     /// A PE has printed something.
@@ -135,21 +136,21 @@ pub enum HostEvent {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
-    /// The state of some PEs, in reply to [`DaemonOrder::Explain`].
+    /// Snapshots of some PEs, in reply to [`DaemonOrder::Explain`].
     Found(SurveyResult),
     /// A wait has lasted longer than [`DaemonOrder::Watch`] allows.
     Overdue(WaitId),
     /// All PEs of this daemon have ended.
     Idle,
-    /// Reply to [`DaemonOrder::Finish`], and the last message: all output has been sent, and no
-    /// process is left.
+    /// The reply to [`DaemonOrder::Finish`] and the last message of a daemon: all output has been
+    /// sent, and no process is left.
     Done,
     /// Reply to [`DaemonOrder::Ping`].
     Pong,
 }
 
 impl HostEvent {
-    /// Returns a failure of oshrun or of a daemon.
+    /// Returns a failure of oshrun or of a daemon, with exit status 1.
     pub fn failed(sentence: String) -> HostEvent {
         HostEvent::Failed { status: 1, sentence }
     }
@@ -158,7 +159,7 @@ impl HostEvent {
 /// A message of oshrun to a daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum DaemonOrder {
-    /// Start these PEs; only the first message.
+    /// Start the PEs of this host. Always the first message.
     Start(Box<HostJob>),
     /// A frame for a PE.
     Frame {
@@ -169,7 +170,7 @@ pub enum DaemonOrder {
     },
     /// A frame for many PEs.
     FrameToAll {
-        /// For which.
+        /// All PEs, or the first of each node.
         to: Receivers,
         /// The frame.
         frame: Vec<u8>,
@@ -178,7 +179,7 @@ pub enum DaemonOrder {
     Signal(i32),
     /// Report on all PEs that run.
     Explain(Inquiry),
-    /// Look for long waits once per second.
+    /// Search for long waits once per second.
     Watch {
         /// The position of the statuses of the PEs.
         statuses: Statuses,
@@ -191,31 +192,32 @@ pub enum DaemonOrder {
     Resume,
     /// A piece of input of PE 0; an empty piece ends the input.
     Input(Vec<u8>),
-    /// Output was written, so more of this stream may be sent.
+    /// oshrun has written output, so the daemon may send more of this stream.
     OutputConsumed {
         /// The stream.
         stream: StdStream,
         /// The number of bytes.
         nbytes: u32,
     },
-    /// This stream has no reader any more.
+    /// The reader of this stream has closed it.
     OutputClosed {
         /// The stream.
         stream: StdStream,
     },
     /// A heartbeat.
     Ping,
-    /// All PEs of the job have ended: end what they left, send the last output, and exit.
+    /// All PEs of the job have ended: kill the processes that they left, send the last output, and
+    /// exit.
     Finish,
 }
 
-/// Encodes a message to oshrun. The frame ends with a newline, since srun holds back an
+/// Encodes a message to oshrun. The frame ends with a newline, since srun does not forward an
 /// unfinished line.
 pub fn encode_event(message: &HostEvent) -> Vec<u8> {
     proto::encode(&(message, b'\n'))
 }
 
-/// The input of [`encode_event`].
+/// The content of a frame of [`encode_event`].
 pub type EventFrame = (HostEvent, u8);
 
 /// The program to start: the same on all hosts of a job.
@@ -233,7 +235,7 @@ pub struct JobSpec {
     pub dir: Option<PathBuf>,
     /// The requested placement.
     pub placement: PlacementRequest,
-    /// True if to start the program without ASLR.
+    /// True if the program is started without ASLR.
     pub no_aslr: bool,
     /// The directory for the output files of PEs; `None` if oshrun prints the output.
     pub output_files: Option<PathBuf>,
@@ -245,12 +247,12 @@ pub struct JobSpec {
     pub host_limit: Duration,
 }
 
-/// The PEs of a host.
+/// A host and its PEs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPes {
-    /// The host, as the user named it.
+    /// Its name, as the user wrote it.
     pub host: String,
-    /// Its PEs.
+    /// The PEs.
     pub pes: Range<u32>,
 }
 
@@ -268,9 +270,9 @@ pub struct HostJob {
 pub struct EventSender(mpsc::UnboundedSender<Vec<u8>>);
 
 impl EventSender {
-    /// Starts a thread that writes the greeting and then the queued messages to standard output. It
-    /// ends when all senders are dropped. If it cannot write, the process exits immediately, and
-    /// the guard ends the rest: oshrun would wait for what is missing.
+    /// Starts a thread that writes the greeting and then the queued messages to standard output.
+    /// The thread ends when all senders are dropped. If it cannot write, the process exits
+    /// immediately and its guard ends the PEs, since oshrun would wait for the missing messages.
     pub fn to_stdout() -> io::Result<(EventSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().spawn(move || {
@@ -282,7 +284,7 @@ impl EventSender {
             {
                 written = write(&frame);
             }
-            // If oshrun is gone, the end of the input shows it.
+            // If oshrun is gone, the daemon ends when its input does.
             if let Err(error) = written
                 && error.kind() != io::ErrorKind::BrokenPipe
             {
@@ -314,7 +316,7 @@ pub enum Queued {
 }
 
 impl OrderSender {
-    /// Returns the sender, and the queue for [`write()`].
+    /// Returns the sender, and the queue to pass to [`write()`].
     pub fn new() -> (OrderSender, mpsc::UnboundedReceiver<Queued>) {
         let (sender, queue) = mpsc::unbounded_channel();
         (OrderSender(sender), queue)
@@ -366,12 +368,13 @@ pub fn period(limit: Duration) -> Duration {
     (limit / TICKS).max(Duration::from_millis(1))
 }
 
-/// Returns the time without a message after which the other side is lost.
+/// Returns the time without a message after which the other side counts as lost.
 pub fn silence(limit: Duration) -> Duration {
     period(limit) * MAX_MISSED
 }
 
-/// Counts ticks since the last message.
+/// Counts ticks since the last message of the other side. Ticks are counted instead of time, so
+/// that only one is missed while this process is stopped or the machine is suspended.
 #[derive(Debug, Default)]
 pub struct HostHeartbeat {
     missed: u32,
@@ -383,7 +386,7 @@ impl HostHeartbeat {
         self.missed = 0;
     }
 
-    /// Records a tick. Returns whether the other side is lost.
+    /// Records a tick. Returns true if the other side is lost.
     pub fn tick(&mut self) -> bool {
         self.missed += 1;
         self.missed >= MAX_MISSED

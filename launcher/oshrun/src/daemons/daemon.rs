@@ -1,12 +1,11 @@
 //! The daemon: oshrun on another host.
 //!
 //! It reads orders of oshrun from standard input and writes events to standard output. When its
-//! input ends, or heartbeats stop, it exits, and its guard ends what it started.
+//! input ends or no heartbeats arrive, it exits, and its guard ends the processes that it started.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::proto::{Decoder, FrameError};
@@ -23,7 +22,7 @@ use crate::output::Output;
 use crate::spawn::prepare;
 use crate::supervisor::{Supervisor, block_on};
 
-/// Time for killed processes to disappear; less than the parent waits for this daemon.
+/// Time for killed processes to disappear; shorter than the time that oshrun waits for this daemon.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Returns true if this process was started as a daemon.
@@ -33,30 +32,28 @@ pub fn is_daemon() -> bool {
 
 /// Runs the daemon.
 pub fn serve() -> ExitCode {
-    match start_and_run() {
+    let no_thread = |error| cannot("start a thread", &error).sentence;
+    let ran = || {
+        let (up, writer) = EventSender::to_stdout().map_err(no_thread)?;
+        let orders = orders_from_stdin().map_err(no_thread)?;
+        block_on(run(orders, up)).map_err(|failure| failure.sentence)??;
+        Ok::<_, String>(writer)
+    };
+    match ran() {
         Ok(writer) => {
             // Waits until the last messages have been sent.
             let _ = writer.join();
             ExitCode::SUCCESS
         }
-        Err(why) => {
-            complain(&format!("oshrun: {why}"));
-            // Exits immediately; the guard ends the rest.
+        Err(sentence) => {
+            complain(&format!("oshrun: {sentence}"));
+            // Exits immediately; the guard ends the PEs.
             std::process::exit(1)
         }
     }
 }
 
-/// Returns the thread that writes to oshrun.
-fn start_and_run() -> Result<JoinHandle<()>, String> {
-    let no_thread = |error| cannot("start a thread", &error).sentence;
-    let (up, writer) = EventSender::to_stdout().map_err(no_thread)?;
-    let parent = orders_from_stdin().map_err(no_thread)?;
-    block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
-    Ok(writer)
-}
-
-/// Starts a thread that reads the messages of oshrun. The channel closes when the input ends.
+/// Starts a thread that reads the orders of oshrun. The channel closes when the input ends.
 fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>> {
     let (sender, parent) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
@@ -118,13 +115,15 @@ async fn run(
             supervisor.dismiss(KILL_LIMIT).await;
             daemon.up.send(&HostEvent::Done);
         }
-        // The guard does this too, but finds processes outside their groups only by their mark.
+        // The guard would do this too, but finds processes outside their groups only by the mark in
+        // their environment, which they may have changed.
         Err(_) => supervisor.clear(KILL_LIMIT).await,
     }
     served
 }
 
-/// Unwraps a received message. Errors go to standard error, which the launch agent forwards.
+/// Unwraps a received order. The caller prints the error on standard error, which the launch agent
+/// forwards to oshrun.
 fn received(order: Option<Result<DaemonOrder, FrameError>>) -> Result<DaemonOrder, String> {
     match order {
         Some(Ok(order)) => Ok(order),
@@ -160,16 +159,17 @@ struct Daemon {
     heartbeat: HostHeartbeat,
     windows: [Arc<Semaphore>; 2],
     up: EventSender,
-    /// True if oshrun may send no heartbeats.
+    /// True while oshrun is stopped, so that it sends no heartbeats.
     is_suspended: bool,
+    /// True once all PEs of the job have ended.
     is_finishing: bool,
 }
 
 impl Daemon {
-    /// Runs until the PEs have ended and their output has been sent.
+    /// Handles events and orders until the PEs have ended and their output has been sent.
     ///
     /// # Errors
-    /// If oshrun is lost.
+    /// If the connection to oshrun is lost.
     async fn work(
         &mut self,
         supervisor: &mut Supervisor,
@@ -199,10 +199,10 @@ impl Daemon {
         }
     }
 
-    /// Waits for one event and handles it. Cancel safe.
+    /// Waits for one event or order, and handles it. Cancel safe.
     ///
     /// # Errors
-    /// If oshrun is lost.
+    /// If the connection to oshrun is lost.
     async fn serve(&mut self, supervisor: &mut Supervisor) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {
@@ -252,7 +252,7 @@ impl Daemon {
             DaemonOrder::OutputClosed { stream } => self.window(stream).close(),
             DaemonOrder::Ping => self.up.send(&HostEvent::Pong),
             DaemonOrder::Finish => self.is_finishing = true,
-            // Only the first message starts PEs.
+            // `run` has handled the first one; there is no second one.
             DaemonOrder::Start(_) => {}
         }
     }

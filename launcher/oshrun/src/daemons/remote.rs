@@ -1,6 +1,7 @@
-//! The daemon of another host: its launch agent, and the messages to and from it.
+//! oshrun's side of the connection to the daemon of another host, and to the launch agent that
+//! started it.
 //!
-//! Tasks transfer bytes and report events as [`DaemonEvent`]s, which `Daemons` handles.
+//! Tasks read and write the streams, and report [`DaemonEvent`]s, which `Daemons` handles.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -38,7 +39,7 @@ pub enum DaemonEvent {
     Invalid(String),
     /// The output of the daemon has ended.
     Closed,
-    /// Only one of agent and output has ended, although the other should have followed.
+    /// A second has passed since either the agent or the output has ended.
     Overdue,
 }
 
@@ -63,21 +64,20 @@ pub enum DaemonStage {
 /// The daemon of another host.
 #[derive(Debug)]
 pub struct RemoteDaemon {
-    /// Its host.
+    /// The name of its host.
     pub host: String,
-    /// Its PEs.
+    /// The PEs of its host.
     pub pes: Range<u32>,
-    /// Its stage.
+    /// How far the daemon has come.
     pub stage: DaemonStage,
-    /// Its heartbeat.
+    /// Counts the time without a message of the daemon.
     pub heartbeat: HostHeartbeat,
-    /// Sends messages to it.
+    /// Sends orders to the daemon.
     pub down: OrderSender,
-    /// True if its output has ended.
+    /// True if the output of the daemon has ended.
     pub closed: bool,
-    /// The exit of its agent.
+    /// The exit of the agent, if it has exited.
     pub exit: Option<Exit>,
-    /// The standard error of its agent.
     agent_stderr: File,
     tasks: [AbortHandle; 2],
 }
@@ -111,7 +111,7 @@ impl RemoteDaemon {
         })
     }
 
-    /// Abandons the daemon: closes the connection and expects no more events.
+    /// Abandons the daemon: closes the connection, so that no more events follow.
     pub fn give_up(&mut self) {
         self.stage = DaemonStage::Lost;
         self.tasks.iter().for_each(AbortHandle::abort);
@@ -133,7 +133,8 @@ impl RemoteDaemon {
         Some(line.to_string())
     }
 
-    /// Reports [`DaemonEvent::Overdue`] in a second: the agent and the output should end together.
+    /// Reports [`DaemonEvent::Overdue`] in a second. The agent and the output should end together,
+    /// so by then the daemon counts as lost.
     pub fn start_end_timer(&self, number: usize, arrivals: &DaemonEvents) {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
@@ -147,15 +148,17 @@ impl RemoteDaemon {
 /// oshrun's ends of an agent's streams.
 #[derive(Debug)]
 pub struct AgentStreams {
-    /// To the daemon.
+    /// The pipe to the daemon.
     pub stdin: PipeWriter,
-    /// From the daemon.
+    /// The pipe from the daemon.
     pub stdout: PipeReader,
-    /// An unnamed file that receives the standard error, so that no thread needs to read it.
+    /// An unnamed file to which the agent writes its standard error, so that no thread needs to
+    /// read it.
     pub stderr: File,
 }
 
-/// Reads the messages of the daemon: output goes to `output`, everything else to `arrivals`.
+/// Reads the messages of the daemon. Passes output of PEs to `output`, and all other messages to
+/// `arrivals`.
 async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals: DaemonEvents) {
     let report = |arrival| arrivals.send((number, arrival)).is_ok();
     let error = match greeting(&mut stdout).await {
@@ -196,7 +199,8 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     Ok(None)
 }
 
-/// Reads messages until the last one or the end of the stream. Returns an error in them.
+/// Reads messages until the last one or the end of the stream. Returns an error message if one is
+/// invalid.
 async fn messages(
     stdout: &mut Receiver,
     first: Vec<u8>,
@@ -210,7 +214,7 @@ async fn messages(
         loop {
             match decoder.take::<EventFrame>() {
                 Ok(Some((HostEvent::Printed(printed), _))) => {
-                    // If the reader is gone, the daemon has been informed.
+                    // If the destination is closed, the daemon has been informed.
                     let _ = output[printed.stream as usize].send(printed);
                 }
                 Ok(Some((HostEvent::Done, _))) => {

@@ -1,8 +1,8 @@
 //! Ends processes of a job that left the process group of their PE, by setsid or by daemonizing.
 //!
 //! Scans all processes of this host in /proc. The caller selects those of the job. A process is
-//! stopped when it is found, and killed after a scan that finds no more: a stopped process neither
-//! forks nor exits, which would change the parent of its children.
+//! stopped when it is found, and killed after a scan that finds no new one: a stopped process
+//! cannot fork, and cannot exit, which would change the parent of its children.
 
 use std::collections::HashSet;
 use std::fs;
@@ -30,7 +30,7 @@ pub struct Descendant {
     pub group: Option<Pid>,
 }
 
-/// Kills the processes that `is_root` selects, and all their descendants. Returns whether there
+/// Kills the processes that `is_root` selects, and all their descendants. Returns true if there
 /// were any. Repeated scans also find chains of processes that each live for less than one scan.
 pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     let mut stopped = HashSet::new();
@@ -89,24 +89,25 @@ pub fn children(parent: Pid) -> HashSet<Pid> {
     running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
 }
 
-/// Returns true if this process has this child and no other, as far as the kernel lists children of
-/// threads (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child meanwhile.
+/// Returns true if `pid` is the only child of this process. Returns false if the kernel does not
+/// list children (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child
+/// meanwhile.
 pub fn is_only_child(pid: Pid) -> bool {
     let threads: Vec<_> = fs::read_dir("/proc/self/task").into_iter().flatten().flatten().collect();
-    // This fails if a thread has ended meanwhile, whose children then belong to another one.
+    // This fails if a thread has ended meanwhile; its children then belong to another thread.
     let read = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("children"));
     let children: io::Result<String> = threads.iter().map(read).collect();
     children.is_ok_and(|children| children.trim_end() == pid.as_raw_nonzero().to_string())
 }
 
-/// Returns true if /proc shows the processes of this PID namespace. It does not in some sandboxes,
-/// where its numbers mean other processes.
+/// Returns true if /proc shows the processes of this PID namespace. In some sandboxes, it shows
+/// those of another one, in which the same numbers denote other processes.
 pub fn are_shown() -> bool {
     pid_namespace().is_some()
 }
 
-/// Returns all running processes, none where they are not shown. Each is read when the iterator
-/// reaches it.
+/// Returns all running processes; none if /proc does not show them. Each one is read when the
+/// iterator reaches it.
 pub fn running() -> impl Iterator<Item = Descendant> {
     let proc = are_shown().then(|| fs::read_dir("/proc"));
     let entries = proc.into_iter().flatten().flatten().flatten();
@@ -126,8 +127,8 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     // A process without memory is a kernel thread or has ended, unless other threads still run.
     let has_memory = fields.get(20).is_some_and(|size| *size != "0");
     let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
-    let of = |index| number(index).and_then(Pid::from_raw);
-    (has_memory || has_threads).then_some(Descendant { pid, parent: of(1), group: of(2) })
+    let process = |index| number(index).and_then(Pid::from_raw);
+    (has_memory || has_threads).then_some(Descendant { pid, parent: process(1), group: process(2) })
 }
 
 /// Returns the initial environment of a process; empty if this user may not read it.

@@ -1,13 +1,13 @@
 //! The guard: a process that kills the process groups of the job if oshrun is killed.
 //!
-//! The guard reads numbers of process groups from a pipe. Only oshrun, and each child between fork
-//! and exec, holds the write end. A child writes its number before it executes its program, so the
+//! The guard reads numbers of process groups from a pipe. Only oshrun holds the write end, and each
+//! child between fork and exec. A child writes its number before it executes its program, so the
 //! guard knows all running programs. oshrun writes the negated number of a group that has ended,
 //! and 0 when the job has ended.
 //!
 //! End of file without a 0 means that oshrun was killed. Then the guard kills the groups of PEs at
-//! once, and those of launch agents after a delay in which they end what they started on other
-//! hosts. It finds processes outside their groups by the mark of the job.
+//! once. It kills those of launch agents after a delay, in which the daemons on other hosts end
+//! their PEs. It finds processes outside their groups by the mark of the job.
 //!
 //! The guard ignores all signals that can be ignored, and has its own session, so that no terminal
 //! signals it.
@@ -28,8 +28,8 @@ use crate::spawn::program;
 /// The program name that selects the role of a guard.
 const NAME: &str = "oshrun-guard";
 
-/// Marks the number of a launch agent's group; above all process IDs.
-const AGENT_FLAG: i32 = 1 << 30;
+/// The bit that a launch agent sets in the number of its group; larger than all process IDs.
+pub const AGENT_FLAG: i32 = 1 << 30;
 
 /// The last number that oshrun writes, when the job has ended.
 const DISMISSED: i32 = 0;
@@ -101,11 +101,6 @@ impl GuardProcess {
     }
 }
 
-/// Returns the number that a launch agent writes.
-pub fn agent_group(pid: i32) -> i32 {
-    pid | AGENT_FLAG
-}
-
 /// Converts the ID of a child process.
 pub fn pid_of(id: u32) -> Pid {
     i32::try_from(id)
@@ -157,7 +152,8 @@ fn kill(groups: &[Pid]) {
     }
 }
 
-/// Ends the processes of the job that left these groups, and all their descendants.
+/// Ends the processes of these groups and all that have the mark of the job, with their
+/// descendants.
 fn end_marked(groups: &[Pid]) {
     let Some(mark) = JobMark::inherited() else { return };
     let own = rustix::process::getpid();
@@ -174,7 +170,8 @@ fn end_marked(groups: &[Pid]) {
     }
 }
 
-/// Adds a group, with whether it is that of a launch agent, or removes it.
+/// Handles a number from the pipe: adds a group, with true if it is that of a launch agent, or
+/// removes one.
 fn record(groups: &mut BTreeMap<i32, bool>, number: i32) {
     // Signaling group 1 would signal all processes.
     if number > 1 {

@@ -1,8 +1,7 @@
 //! Removes the shared memory files that libfabric leaves in /dev/shm if a process is killed. They
 //! are named `<pid>:<uid>:<number>`, and libfabric fails in a later process with the same ID.
 //!
-//! Files are removed before the process is reaped or while its ID is unused, so that they cannot
-//! belong to another process.
+//! Files are removed before the process is reaped, while no other process can have its ID.
 #![allow(unsafe_code)]
 
 use std::fs;

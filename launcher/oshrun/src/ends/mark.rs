@@ -12,8 +12,8 @@ use rustix::time::ClockId;
 /// The variable that holds the marks.
 pub const VARIABLE: &str = "OSHRUN_JOB";
 
-/// The last mark of a launch agent. An agent may leave a process behind on purpose, as ssh does
-/// with `ControlPersist`, and other connections of the user may depend on it.
+/// The mark of launch agents. An agent may leave a process behind on purpose, as ssh does with
+/// `ControlPersist`, and other connections of the user may depend on it, so it is not killed.
 const AGENT: &str = "agent";
 
 /// The value of the variable for the PEs of this process.
@@ -49,8 +49,8 @@ pub fn of_agent() -> OsString {
     appended(AGENT)
 }
 
-/// Returns true if this is the environment of a launch agent, or of a process that it started on
-/// this host.
+/// Returns true if a process with this environment is a launch agent, or was started by one on this
+/// host.
 pub fn is_of_agent(environment: &[u8]) -> bool {
     marks(environment).and_then(Iterator::last) == Some(AGENT.as_bytes())
 }

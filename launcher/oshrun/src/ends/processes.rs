@@ -127,11 +127,6 @@ impl Processes {
         self.list.iter().all(|process| process.is_gone)
     }
 
-    /// Returns true if the processes of all PEs have exited.
-    pub fn all_pes_exited(&self) -> bool {
-        self.list.iter().all(|process| !process.is_pe() || process.exit.is_some())
-    }
-
     /// Returns the PEs that have not exited, with their processes.
     pub fn alive(&self) -> impl Iterator<Item = (u32, Pid)> {
         self.list.iter().filter_map(|process| match process.child {
@@ -148,7 +143,7 @@ impl Processes {
         }
     }
 
-    /// Sends a signal to those processes of the PEs' groups that take it.
+    /// Sends a signal to those processes of the PEs' groups that handle, block or await it.
     pub fn signal_takers(&self, signal: Signal) {
         let groups: HashSet<Pid> = self
             .list
@@ -172,9 +167,9 @@ impl Processes {
         }
     }
 
-    /// Kills the rest of the PEs' groups after the end of all PEs, and waits for it, at most until
-    /// `limit`. Returns the children that ended meanwhile. If all groups are empty, also kills the
-    /// processes that left theirs.
+    /// Kills the processes left in the PEs' groups after the end of all PEs, and waits until they
+    /// have ended or `limit` has passed. If all groups are empty, also kills the processes that
+    /// left their group. Returns the children that ended meanwhile.
     pub async fn clear(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
         let deadline = Instant::now() + limit;
         self.signal(Signal::KILL);
@@ -196,16 +191,15 @@ impl Processes {
     /// Kills processes that left their group, and waits for them until the deadline. Dismisses the
     /// guard when none is left; otherwise the guard ends them if this process ends first.
     async fn end_descendants(&mut self, deadline: Instant) {
-        if self.have_ended(deadline).await {
+        if self.kill_descendants(deadline).await {
             self.guard.take().into_iter().for_each(GuardProcess::dismiss);
         }
     }
 
-    /// Kills processes that left their group until none is left that is shown. Returns false at the
-    /// deadline.
-    async fn have_ended(&self, deadline: Instant) -> bool {
+    /// Kills processes that left their group until /proc shows none. Returns false at the deadline.
+    async fn kill_descendants(&self, deadline: Instant) -> bool {
         let me = rustix::process::getpid();
-        // If some children must stay, having children does not show that others are left.
+        // If some children must stay, the existence of children does not show that others are left.
         let some_stay = Cell::new(false);
         let is_left = |process: &descendants::Descendant| {
             let pid = process.pid;
@@ -223,7 +217,12 @@ impl Processes {
             is_child && !must_stay
         };
         // A subreaper without children has no descendants.
-        while descendants::are_shown() && has_children() && !self.guard_is_alone() {
+        while descendants::are_shown() && has_children() {
+            // After most jobs, the guard is the only child.
+            let mut guard = self.guard.iter().map(GuardProcess::pid);
+            if guard.any(descendants::is_only_child) {
+                break;
+            }
             if Instant::now() >= deadline {
                 return false;
             }
@@ -235,18 +234,14 @@ impl Processes {
         true
     }
 
-    /// Returns true if the guard is the only child, as after most jobs.
-    fn guard_is_alone(&self) -> bool {
-        self.guard.as_ref().is_some_and(|guard| descendants::is_only_child(guard.pid()))
-    }
-
     /// Returns the children that have not exited.
     fn running(&self) -> impl Iterator<Item = Pid> {
         self.list.iter().filter(|process| process.exit.is_none()).map(|process| process.pid)
     }
 
     /// Waits until all groups are empty, including those of launch agents, which end with their
-    /// daemons. Kills what is left after `limit`, and all processes that left their group.
+    /// daemons. After `limit` kills the remaining processes. Then kills processes that left their
+    /// group.
     pub async fn dismiss(&mut self, limit: Duration) {
         for _ in 0..2 {
             let deadline = Instant::now() + limit;
@@ -260,7 +255,7 @@ impl Processes {
     }
 }
 
-/// Returns true if a process has a handler for a signal, waits for it, or blocks it, as for
+/// Returns true if a process has a handler for a signal, awaits it in sigwait, or blocks it, as for
 /// signalfd.
 fn takes(pid: Pid, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
@@ -283,10 +278,11 @@ fn awaited(pid: Pid) -> Option<u64> {
     Some(u64::from_ne_bytes(mask))
 }
 
-/// Returns true if it does, by its /proc/PID/status. All signals are blocked only for a time, as
-/// when libraries start threads; a signal sent then kills the process at the end of that time.
+/// Returns true if `status`, of /proc/PID/status, shows that the process handles or blocks a
+/// signal. A process that blocks all signals does so for a short time only, for example while a
+/// library starts threads; a pending signal would kill it afterwards.
 fn takes_by(status: &str, signal: Signal) -> bool {
-    /// The signals that nobody can block, by their bits: SIGKILL, SIGSTOP and two of the C library.
+    /// The bits of the signals that cannot be blocked: SIGKILL, SIGSTOP and two of the C library.
     const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
     let mask = |name| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name));
@@ -296,7 +292,7 @@ fn takes_by(status: &str, signal: Signal) -> bool {
     (mask("SigCgt:") | blocked.unwrap_or(0)) >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// Reaps all processes that have ended. Returns whether any child is left.
+/// Reaps all processes that have ended. Returns true if a child is left.
 fn has_children() -> bool {
     loop {
         match leftovers::wait() {

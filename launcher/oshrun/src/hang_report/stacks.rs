@@ -10,10 +10,10 @@ use rustix::process::{Pid, Signal};
 
 use crate::ends::mark;
 
-/// Maximum number of PEs of this process.
+/// Maximum number of PEs of this host to which gdb is attached.
 pub const MAX_PES: usize = 4;
 
-/// Time for gdb to look at all of these PEs, on a machine that is busy.
+/// Time for gdb to print the stacks of these PEs on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
 /// Maximum number of bytes that are read from gdb.
@@ -22,17 +22,17 @@ const MAX_TEXT: u64 = 256 * 1024;
 /// Maximum number of threads whose functions are shown.
 const MAX_THREADS: usize = 8;
 
-/// Maximum length of the functions of a thread.
+/// Maximum number of characters for the functions of a thread.
 const MAX_LINE: usize = 400;
 
-/// Functions of a thread.
+/// Number of innermost functions that are shown of a thread.
 const FRAMES: &str = "6";
 
-/// The beginning of a name of a library thread in gdb's output.
+/// The start of the name of each thread of the library, in gdb's output.
 const LIBRARY: &str = "\"rushmem";
 
-/// Adds the functions of the threads of these processes, where gdb may look at them. `mark` is the
-/// mark of the job, so that gdb ends with it.
+/// Stores the functions of the threads of these processes; none for a process to which gdb may not
+/// attach. gdb gets the mark of the job, so that it ends with the job.
 pub fn add(processes: Vec<(u32, &mut Vec<String>)>, mark: &OsStr) {
     std::thread::scope(|scope| {
         for (pid, stacks) in processes {
@@ -41,23 +41,23 @@ pub fn add(processes: Vec<(u32, &mut Vec<String>)>, mark: &OsStr) {
     });
 }
 
-/// Returns what gdb prints.
+/// Runs gdb on a process. Returns its output.
 fn text(pid: u32, mark: &OsStr) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");
-    // By any other signal gdb may end the PE: it passes SIGINT to the one that it waits for.
+    // Any other signal could end the PE: gdb would pass SIGINT to the process that it waits for.
     command.args(["-s", "KILL", &LIMIT.as_secs().to_string(), "gdb", "-batch", "-nx"]);
     command.args(["-iex", "set debuginfod enabled off", "-iex", "set print address off"]);
     command.args(["-iex", "set print frame-arguments none", "-p", &pid.to_string()]);
     command.args(["-ex", &format!("thread apply all bt {FRAMES}")]);
     command.env(mark::VARIABLE, mark).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // The event loop reaps it, as all children.
+    // The event loop reaps gdb, as all children.
     let stdout = command.spawn().ok()?.stdout.take()?;
     let mut text = Vec::new();
     let _ = stdout.take(MAX_TEXT).read_to_end(&mut text);
-    // To attach, gdb has stopped the process, which stays stopped if gdb ends too early. A PE that
-    // was stopped before is not looked at.
+    // gdb stops the process to attach, and leaves it stopped if gdb is killed. PEs that were
+    // stopped before are not examined.
     let is_whole = (text.len() as u64) < MAX_TEXT && start.elapsed() < LIMIT;
     if let Some(pid) = Pid::from_raw(pid as i32).filter(|_| !is_whole) {
         let _ = rustix::process::kill_process(pid, Signal::CONT);

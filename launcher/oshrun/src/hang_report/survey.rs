@@ -1,4 +1,4 @@
-//! What this process finds out about its PEs: their snapshots, and waits that have lasted longer than
+//! Snapshots of the PEs of this host, and the search for waits that last longer than
 //! `--explain-after`.
 
 use std::ffi::OsString;
@@ -19,19 +19,19 @@ use super::stacks;
 /// Maximum number of snapshots in a message, far below the limit of messages.
 const BATCH: usize = 8;
 
-/// Time between two looks for long waits.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two searches for long waits.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A request for snapshots of all PEs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Inquiry {
-    /// Its number, which the results repeat.
+    /// The number of the explanation, which the results repeat.
     pub number: u32,
-    /// The position of the statuses, if that is known.
+    /// The position of the PEs' statuses, if PE 0 has reported it.
     pub statuses: Option<Statuses>,
-    /// True if the PEs are about to be ended, so that there is no time.
+    /// True if the PEs are about to be signaled, so that the snapshots must be made immediately.
     pub at_once: bool,
-    /// True if gdb may be attached, which ends some system calls of a PE with EINTR.
+    /// True if gdb may be attached. That makes some system calls of a PE fail with EINTR.
     pub with_stacks: bool,
 }
 
@@ -44,32 +44,33 @@ pub struct SurveyResult {
     pub snapshots: Vec<PeSnapshot>,
 }
 
-/// The memory of this node. Nothing can be read before it is known where statuses are.
+/// The shared memory of this node; `None` until the position of the statuses in it is known.
 #[derive(Clone, Debug)]
 pub struct NodeMemfd(pub Option<Arc<OwnedFd>>);
 
-/// Makes snapshots from it.
+/// Makes snapshots from the memory of this node.
 pub type NodeCollector = Collector<NodeMemfd>;
 
 impl SharedMemory for NodeMemfd {
-    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
-        let memory = self.0.as_ref();
-        memory.is_some_and(|memory| rustix::io::pread(memory, &mut *bytes, at) == Ok(bytes.len()))
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let read = |memory| rustix::io::pread(memory, &mut *bytes, offset) == Ok(bytes.len());
+        self.0.as_ref().is_some_and(read)
     }
 
-    /// All static data that oshrun's PEs share are in the memory of the node.
+    /// PEs that oshrun has started share their static data in the memory of the node, so there is
+    /// no other source.
     fn read_static(&self, _: u32, _: u64, _: &mut [u8]) -> bool {
         false
     }
 }
 
-/// Returns the name of a variable as a program in Rust or C++ has it.
+/// Demangles the name of a variable of Rust or C++.
 pub fn demangled(name: &str) -> Option<String> {
-    let of_rust = rustc_demangle::try_demangle(name).map(|name| format!("{name:#}")).ok();
-    of_rust.or_else(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok())
+    let rust = rustc_demangle::try_demangle(name).map(|name| format!("{name:#}")).ok();
+    rust.or_else(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok())
 }
 
-/// The data that snapshots need.
+/// The data from which a thread makes the snapshots of this host.
 #[derive(Debug)]
 pub struct Survey {
     /// The PEs that run.
@@ -81,16 +82,17 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Makes the snapshots, with the functions in which PEs are that are outside the library, if
-    /// that is wanted.
+    /// Makes the snapshots. If the inquiry asks for stacks, those of PEs outside the library
+    /// include the functions that gdb shows.
     pub fn results(&self, inquiry: &Inquiry) -> Vec<SurveyResult> {
         let pause = (!inquiry.at_once).then_some(PAUSE);
         let mut snapshots = self.collector.snapshots(&self.pes, pause);
         if inquiry.with_stacks {
-            let outside = snapshots.iter_mut().zip(&self.pes).filter(|(of, _)| is_outside(of));
-            let outside = outside.filter_map(|(of, pe)| {
-                let pid = pe.process(of.status.as_ref()).filter(|pid| !is_traced(*pid))?;
-                Some((pid, &mut of.stacks))
+            let pairs = snapshots.iter_mut().zip(&self.pes);
+            let outside = pairs.filter(|(snapshot, _)| is_outside(snapshot));
+            let outside = outside.filter_map(|(snapshot, pe)| {
+                let pid = pe.process(snapshot.status.as_ref()).filter(|pid| !is_traced(*pid))?;
+                Some((pid, &mut snapshot.stacks))
             });
             stacks::add(outside.take(stacks::MAX_PES).collect(), &self.mark);
         }
@@ -100,47 +102,48 @@ impl Survey {
     }
 }
 
-/// Returns true if the PE runs and waits for nothing in the library, as far as is known.
-pub fn is_outside(of: &PeSnapshot) -> bool {
-    let runs = matches!(of.process, ProcessState::Runs { .. } | ProcessState::Sleeps);
+/// Returns true if the PE runs, and its status shows no wait in the library.
+pub fn is_outside(snapshot: &PeSnapshot) -> bool {
+    let runs = matches!(snapshot.process, ProcessState::Runs { .. } | ProcessState::Sleeps);
     let waits_not = |status: &Status| status.waits.is_empty() && status.stage != Stage::Finalized;
-    runs && of.status.as_ref().is_none_or(waits_not)
+    runs && snapshot.status.as_ref().is_none_or(waits_not)
 }
 
-/// Returns true if a debugger is attached.
+/// Returns true if a debugger is attached to the process: there can be only one.
 fn is_traced(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
 }
 
-/// Looks at the statuses of the PEs of this process.
+/// Searches the statuses of the PEs of this host for waits that last longer than a limit.
 #[derive(Debug)]
 pub struct Watch {
     collector: NodeCollector,
     limit: Duration,
-    looks: Interval,
-    /// The long waits that were found before and have not ended.
+    ticks: Interval,
+    /// The long waits that the last search has found.
     known: Vec<WaitId>,
 }
 
 impl Watch {
-    /// Returns a search for waits that are older than `limit`.
+    /// Creates a search for waits longer than `limit`.
     pub fn new(collector: NodeCollector, limit: Duration) -> Watch {
-        let mut looks = tokio::time::interval(INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Watch { collector, limit, looks, known: Vec::new() }
+        let mut ticks = tokio::time::interval(SEARCH_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Watch { collector, limit, ticks, known: Vec::new() }
     }
 
-    /// Waits until it is time for a look. Cancel safe.
+    /// Waits until the next search is due; forever if there is no watch. Cancel safe.
     pub async fn tick(watch: &mut Option<Watch>) {
         match watch {
-            Some(watch) => drop(watch.looks.tick().await),
+            Some(watch) => drop(watch.ticks.tick().await),
             None => std::future::pending().await,
         }
     }
 
-    /// Returns the waits of these PEs that have become too old.
-    pub fn look(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
+    /// Searches the statuses of these PEs. Returns the long waits that the last search did not
+    /// find.
+    pub fn search(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
         let waits = self.collector.long_waits(pes, self.limit);
         let known = std::mem::replace(&mut self.known, waits);
         self.known.iter().filter(|wait| !known.contains(wait)).copied().collect()

@@ -1,5 +1,5 @@
-//! The hosts of an allocation in which oshrun runs: that of Slurm, with srun as the launch agent, or
-//! that of PBS, LSF or Grid Engine, as these systems name them in variables and files.
+//! The hosts of the allocation in which oshrun runs, as Slurm, PBS, LSF and Grid Engine name them
+//! in variables and files, and srun as the launch agent for an allocation of Slurm.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -8,8 +8,8 @@ use super::list::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::failure::{StartFailure, cannot, reason};
 
-/// Returns the nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm
-/// assigns to each.
+/// Returns the nodes of the allocation of Slurm, with the number of tasks that Slurm assigns to
+/// each; `None` if oshrun does not run in one.
 pub fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
@@ -22,10 +22,10 @@ pub fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| HostSlots { name, slots }).collect()))
 }
 
-/// Expands a Slurm node list.
+/// Expands a node list of Slurm, such as `node[1-3]`.
 fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
     let output = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
-    let why = match output {
+    let error = match output {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             return Ok(text.split_whitespace().map(str::to_string).collect());
@@ -33,13 +33,12 @@ fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
         Err(error) => reason(&error),
     };
-    // Cause: Slurm's tool is not installed here or fails.
     Err(StartFailure::general(format!(
-        "scontrol does not list the nodes of this Slurm allocation ({why}); name the hosts with -H or --hostfile"
+        "scontrol does not list the nodes of this Slurm allocation ({error}); name the hosts with -H or --hostfile"
     )))
 }
 
-/// Expands a Slurm list of numbers: `2(x3),1` is 2, 2, 2, 1.
+/// Expands a list of numbers of Slurm: `2(x3),1` is 2, 2, 2, 1.
 fn per_node(text: &str) -> Vec<u32> {
     let one = |part: &str| {
         let (number, times) = match part.strip_suffix(')').and_then(|part| part.split_once("(x")) {
@@ -51,7 +50,7 @@ fn per_node(text: &str) -> Vec<u32> {
     text.split(',').filter_map(one).flatten().collect()
 }
 
-/// Returns the srun command for one node. It uses those options that this version of srun supports.
+/// Returns srun as the launch agent, with those options that this version of srun supports.
 pub fn srun() -> Agent {
     let help = Command::new("srun").arg("--help").output();
     let help = help.map(|output| output.stdout).unwrap_or_default();
@@ -63,21 +62,20 @@ pub fn srun() -> Agent {
     Agent::Slurm(options.map(OsString::from).collect())
 }
 
-/// The way in which a batch system lists hosts.
+/// The form of a list of hosts.
 #[derive(Clone, Copy)]
 enum HostList {
     /// A file with a line for each slot: the host.
     LinePerSlot,
-    /// A file with a line for each host: the host, its slots, and more.
+    /// A file with a line for each host: the host, its slots, and other fields.
     LinePerHost,
-    /// Words: a host and its slots, in turn.
+    /// Words in the variable itself: a host and its slots, in turn.
     Pairs,
-    /// Words: a host for each slot.
+    /// Words in the variable itself: a host for each slot.
     WordPerSlot,
 }
 
-/// The variables with such lists, in the order in which they count, and those that a job of the
-/// same system has besides.
+/// The variables of batch systems that hold or name a list of hosts, in the order of precedence.
 const LISTS: [(&str, HostList); 5] = [
     ("PBS_NODEFILE", HostList::LinePerSlot),
     ("LSB_DJOB_HOSTFILE", HostList::LinePerSlot),
@@ -86,8 +84,8 @@ const LISTS: [(&str, HostList); 5] = [
     ("PE_HOSTFILE", HostList::LinePerHost),
 ];
 
-/// Returns the hosts of the allocation with the slots of each; `None` outside of one. A host may be
-/// listed several times.
+/// Returns the hosts of the allocation of PBS, LSF or Grid Engine, with the slots of each; `None`
+/// if oshrun does not run in one. A host may be listed several times.
 pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     for (name, list) in LISTS {
         let Some(value) = std::env::var(name).ok().filter(|value| !value.trim().is_empty()) else {
@@ -102,7 +100,6 @@ pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
         };
         return match hosts(list, &text) {
             Some(hosts) if !hosts.is_empty() => Ok(Some(hosts)),
-            // Cause: the variable is left from another job, or of another program.
             _ => Err(StartFailure::general(format!(
                 "the list of hosts that {name} gives is not understood; name the hosts with -H or --hostfile, or unset it"
             ))),
@@ -111,7 +108,7 @@ pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     Ok(None)
 }
 
-/// Returns the hosts of a list; `None` if it has another form.
+/// Parses a list of hosts; `None` if it does not have this form.
 fn hosts(list: HostList, text: &str) -> Option<Vec<HostSlots>> {
     let host = |name: &str, slots| HostSlots { name: name.to_owned(), slots: Some(slots) };
     let number = |text: &str| text.parse().ok().filter(|&slots: &u32| slots > 0);

@@ -13,7 +13,7 @@ pub struct HostSlots {
 /// Returns the hosts of an option, whose name appears in errors.
 pub fn of_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
-    hosts.map_err(|why| format!("{option} {text}: {why}"))
+    hosts.map_err(|error| format!("{option} {text}: {error}"))
 }
 
 /// Returns the hosts of a file, whose name appears in errors.
@@ -22,13 +22,13 @@ pub fn of_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim();
         if !line.is_empty() {
-            hosts.push(line_of(line).map_err(|why| format!("{file}, line {number}: {why}"))?);
+            hosts.push(host_line(line).map_err(|error| format!("{file}, line {number}: {error}"))?);
         }
     }
     if hosts.is_empty() { Err(format!("{file} lists no host")) } else { Ok(hosts) }
 }
 
-fn line_of(line: &str) -> Result<HostSlots, String> {
+fn host_line(line: &str) -> Result<HostSlots, String> {
     let mut words = line.split_whitespace();
     let mut host = host(words.next().unwrap_or_default())?;
     for word in words {

@@ -1,86 +1,124 @@
-//! The plan of a job: the program that it runs on each host, and its description for `--dry-run`.
+//! The plan of a job: its hosts and their PEs, the program that they run, and the command that
+//! starts daemons on other hosts. Nothing has been started yet.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
-use std::process::Command;
+
+use rushmem_bootstrap::NodeMap;
 
 use crate::daemons::agent::{DaemonCommand, quoted};
 use crate::daemons::connection::{HostPes, JobSpec};
 use crate::failure::{StartFailure, cannot};
+use crate::hosts;
 use crate::options::Options;
-use crate::spawn::{PreparedStart, program};
+use crate::spawn::{PreparedStart, limits, prepare, program};
 
-/// Describes the program to start. PEs on other hosts get the environment that local PEs inherit.
-pub fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
-    let dir = has_other_hosts.then(program::working_dir).transpose();
-    let dir = dir.map_err(|error| cannot("find the working directory", &error))?;
-    Ok(JobSpec {
-        program: options.program.clone(),
-        arguments: options.arguments.clone(),
-        exported: options.exported.clone(),
-        forwarded: if has_other_hosts { program::forwarded_variables() } else { Vec::new() },
-        dir,
-        placement: options.placement(),
-        no_aslr: options.no_aslr,
-        // A dry run does not create the directory.
-        output_files: options.output_files.clone().filter(|_| !options.dry_run),
-        debugged: options.gdb.clone(),
-        prompts: rustix::termios::isatty(rustix::stdio::stdin()),
-        host_limit: options.silence,
-    })
+/// A job that is ready to start.
+pub struct JobPlan {
+    /// The nodes of the job: one for each host.
+    pub nodes: NodeMap,
+    /// The name of each host.
+    pub names: Vec<String>,
+    /// The program, which is the same on all hosts.
+    pub spec: JobSpec,
+    /// The command that starts daemons.
+    pub command: DaemonCommand,
+    /// The PEs of this host and the preparations for them; `None` if it has no PEs.
+    pub local: Option<(HostPes, PreparedStart)>,
+    /// The PEs of other hosts.
+    pub others: Vec<HostPes>,
 }
 
-/// Returns the file of oshrun on other hosts.
-pub fn oshrun_elsewhere(options: &Options) -> Result<PathBuf, StartFailure> {
-    match &options.prefix {
-        Some(prefix) => Ok(prefix.join("bin/oshrun")),
-        None => std::env::current_exe().map_err(|error| cannot("find its own file", &error)),
+impl JobPlan {
+    /// Finds the hosts of a job, and prepares the start of the PEs of this one.
+    pub fn new(options: &Options) -> Result<JobPlan, StartFailure> {
+        let hosts = hosts::find(options)?;
+        let runs = (0..).zip(&hosts.parts).map(|(node, part)| (node, part.pes.len() as u32));
+        let nodes =
+            NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))?;
+        let names = hosts.parts.iter().map(|part| part.host.clone()).collect();
+        let mut others = hosts.parts;
+        let local = hosts.own.map(|own| others.remove(own));
+        let n_daemons = others.len() as u32;
+        // PEs on other hosts get the environment that those on this host inherit.
+        let (dir, forwarded) = match n_daemons {
+            0 => (None, Vec::new()),
+            _ => {
+                let dir = program::working_dir();
+                let dir = dir.map_err(|error| cannot("find the working directory", &error))?;
+                (Some(dir), program::forwarded_variables())
+            }
+        };
+        let spec = JobSpec {
+            program: options.program.clone(),
+            arguments: options.arguments.clone(),
+            exported: options.exported.clone(),
+            forwarded,
+            dir,
+            placement: options.placement(),
+            no_aslr: options.no_aslr,
+            // A dry run does not create the directory.
+            output_files: options.output_files.clone().filter(|_| !options.dry_run),
+            debugged: options.gdb.clone(),
+            prompts: rustix::termios::isatty(rustix::stdio::stdin()),
+            host_limit: options.silence,
+        };
+        let oshrun = match &options.prefix {
+            Some(prefix) => prefix.join("bin/oshrun"),
+            None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
+        };
+        let command = DaemonCommand { agent: hosts.agent, oshrun };
+        let local = match local {
+            Some(own) => {
+                let start = prepare(&spec, own.pes.clone(), n_daemons)?;
+                Some((own, start))
+            }
+            None => limits::check_descriptors(0, n_daemons, false).map(|()| None)?,
+        };
+        Ok(JobPlan { nodes, names, spec, command, local, others })
+    }
+
+    /// Returns true if this host starts PE 0.
+    pub fn has_pe_0(&self) -> bool {
+        self.local.as_ref().is_some_and(|(own, _)| own.pes.contains(&0))
+    }
+
+    /// Returns the text of `--dry-run`: what would be started, in a line for each variable and each
+    /// host.
+    pub fn describe(&self) -> Vec<u8> {
+        let mut lines = Vec::new();
+        let mut add = |label: &str, words: &OsStr| {
+            lines.extend(label.as_bytes());
+            lines.extend(words.as_bytes());
+            lines.push(b'\n');
+        };
+        let pes = |HostPes { pes, .. }: &HostPes| match pes.len() {
+            1 => format!("PE {}", pes.start),
+            n => format!("PE {} to {} ({n} PEs)", pes.start, pes.end - 1),
+        };
+        let JobSpec { program, arguments, exported, .. } = &self.spec;
+        let file = self.local.as_ref().map_or(&**program, |(_, start)| start.file.as_os_str());
+        add("program: ", &joined([file].into_iter().chain(arguments.iter().map(|word| &**word))));
+        for (name, value) in exported {
+            add("variable: ", &[name.as_os_str(), &quoted(value)].join(OsStr::new("=")));
+        }
+        if let Some((own, start)) = &self.local {
+            add(
+                &format!("host {}: {}, started by this oshrun", own.host, pes(own)),
+                OsStr::new(""),
+            );
+            start.placements.notices.iter().for_each(|notice| add("  ", OsStr::new(notice)));
+        }
+        for part in &self.others {
+            let agent = self.command.agent.command(&part.host, &self.command.oshrun);
+            let words = joined([agent.get_program()].into_iter().chain(agent.get_args()));
+            add(&format!("host {}: {}, started by ", part.host, pes(part)), &words);
+        }
+        lines
     }
 }
 
-/// Describes the start of a job: the PEs of this host, if it has any, and those of others.
-pub fn describe(
-    spec: &JobSpec,
-    own: Option<(&HostPes, &PreparedStart)>,
-    command: &DaemonCommand,
-    others: &[HostPes],
-) -> Vec<u8> {
-    let mut lines = Vec::new();
-    let mut add = |label: &str, words: &OsStr| {
-        lines.extend(label.as_bytes());
-        lines.extend(words.as_bytes());
-        lines.push(b'\n');
-    };
-    let file = own.map_or(spec.program.as_os_str(), |(_, launch)| launch.file.as_os_str());
-    add("program: ", &joined([file].into_iter().chain(spec.arguments.iter().map(|word| &**word))));
-    for (name, value) in &spec.exported {
-        let set = [name.as_os_str(), &quoted(value)].join(OsStr::new("="));
-        add("variable: ", &set);
-    }
-    if let Some((part, launch)) = own {
-        add(&format!("host {}: {}, started by this oshrun", part.host, pes(part)), OsStr::new(""));
-        launch.placements.notices.iter().for_each(|notice| add("  ", OsStr::new(notice)));
-    }
-    for part in others {
-        let label = format!("host {}: {}, started by ", part.host, pes(part));
-        add(&label, &words_of(&command.agent.command(&part.host, &command.oshrun)));
-    }
-    lines
-}
-
-fn pes(HostPes { pes, .. }: &HostPes) -> String {
-    match pes.len() {
-        1 => format!("PE {}", pes.start),
-        n => format!("PE {} to {} ({n} PEs)", pes.start, pes.end - 1),
-    }
-}
-
-fn words_of(command: &Command) -> OsString {
-    joined([command.get_program()].into_iter().chain(command.get_args()))
-}
-
-/// Returns words quoted for a shell.
+/// Joins words with spaces, each quoted for a shell.
 fn joined<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
     let words: Vec<Vec<u8>> = words.map(|word| quoted(word).into_vec()).collect();
     OsString::from_vec(words.join(&b' '))

@@ -8,7 +8,7 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The request of a signal.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalRequest {
     /// Forward this signal to the PEs.
@@ -38,10 +38,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers. Signals that oshrun inherited as ignored, for example from nohup,
-    /// stay ignored, also in PEs.
+    /// Unblocks the signals and installs the handlers. Signals that oshrun inherited as ignored,
+    /// for example from nohup, stay ignored, also in PEs.
     pub fn listen() -> std::io::Result<Signals> {
-        unblock();
+        // The process that started oshrun may have blocked them.
+        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: the pointer is valid for writes of a set.
+        unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+        // SAFETY: the set was initialized above, and the pointer for the previous set may be null.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
         let (sender, requests) = mpsc::unbounded_channel();
         let others = [
             (libc::SIGTSTP, SignalRequest::Stop),
@@ -73,15 +78,6 @@ impl Signals {
             None => std::future::pending().await,
         }
     }
-}
-
-/// Unblocks the signals, since the process that started oshrun may have blocked them.
-fn unblock() {
-    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the pointer is valid for writes of a set.
-    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
-    // SAFETY: the set was initialized above, and the pointer for the previous set may be null.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
 }
 
 fn is_ignored(number: i32) -> bool {

@@ -1,20 +1,20 @@
-//! Options of Open MPI's and MPICH's launchers. Those that `oshrun` has under another name are
-//! aliases in [`Options`](super::Options); the others are here: some are carried out, some need no
-//! action, and those that would mean something else are refused with what to use.
+//! Options of the launchers of Open MPI and MPICH (Hydra). Those that oshrun has under another name
+//! are aliases in [`Options`](super::Options). The others are here: some are carried out, some have
+//! no effect, and one that would mean something else is refused with a hint.
 
 use std::ffi::OsString;
 
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, ArgAction, Args, Command};
 
-/// Options that are accepted, and not listed in the help.
+/// Options that are accepted but not listed in the help.
 #[derive(Debug, Default, Args)]
 pub struct ForeignOptions {
     /// Hydra: a variable for the PEs, and its value.
     #[arg(long, alias = "env", num_args = 2, action = ArgAction::Append, allow_hyphen_values = true, hide = true)]
     genv: Vec<OsString>,
 
-    /// Hydra: variables to pass on.
+    /// Hydra: variables of oshrun to pass on to the PEs.
     #[arg(long, alias = "envlist", value_delimiter = ',', hide = true)]
     genvlist: Vec<OsString>,
 
@@ -22,7 +22,7 @@ pub struct ForeignOptions {
     #[arg(long, alias = "gmca", num_args = 2, action = ArgAction::Append, allow_hyphen_values = true, hide = true)]
     mca: Vec<String>,
 
-    /// PRRTE: the same.
+    /// PRRTE (Open MPI 5): a parameter, and its value.
     #[arg(long, num_args = 2, action = ArgAction::Append, allow_hyphen_values = true, hide = true)]
     prtemca: Vec<String>,
 
@@ -34,13 +34,13 @@ pub struct ForeignOptions {
     #[arg(long, action = ArgAction::Count, hide = true)]
     allow_run_as_root: u8,
 
-    /// Hydra: all variables pass on.
+    /// Hydra: pass all variables on.
     #[arg(long, alias = "envall", action = ArgAction::Count, hide = true)]
     genvall: u8,
 }
 
 impl ForeignOptions {
-    /// Returns the variables for the PEs as words of `-x`.
+    /// Returns the variables for the PEs, as arguments of `-x`.
     pub fn exported(&self) -> Vec<OsString> {
         let (pairs, _) = self.genv.as_chunks::<2>();
         let set = pairs.iter().map(|[name, value]| {
@@ -81,11 +81,11 @@ impl ForeignOptions {
     }
 }
 
-/// Options that are refused. Names of one letter are short.
+/// Options that are refused, each with the hint to print. A name of one letter is a short option.
 const REFUSED: [(&str, &str); 1] = [("c", "-n N is the number of PEs, --ppn N that of each host")];
 
-/// Adds those that are refused to a command line, hidden.
-pub fn added_to(command: Command) -> Command {
+/// Adds the options that are refused to a command line.
+pub fn add_refused(command: Command) -> Command {
     let arg = |(name, hint): (&'static str, &'static str)| {
         let arg = Arg::new(name).hide(true).action(ArgAction::SetTrue);
         let arg = arg.value_parser(UnknownArgumentValueParser::suggest(hint));

@@ -1,4 +1,5 @@
-//! Forwards output to a destination: from one pipe of a PE, or from one stream of a child daemon.
+//! The tasks that forward output to a destination: one for each pipe of a PE on this host, and one
+//! for each stream of a daemon.
 
 use std::io;
 use std::sync::Arc;
@@ -27,13 +28,16 @@ pub struct Forwarder {
     /// The locked sink, while a line is written in pieces.
     pub held: Option<OwnedMutexGuard<Sink>>,
     pub owner: TextSource,
+    /// The prefix of each line.
     pub tag: Vec<u8>,
+    /// True if an unfinished line may be a prompt.
     pub prompts: bool,
+    /// True once all PEs have ended.
     pub ending: watch::Receiver<bool>,
 }
 
-/// Forwards a pipe until its end. If the destination has no reader any more, closes the pipe, so
-/// that the PE gets SIGPIPE.
+/// Forwards a pipe until its end. If the reader of the destination has closed it, closes the pipe,
+/// so that the PE gets SIGPIPE.
 pub async fn forward(mut forwarder: Forwarder) {
     let mut bytes = vec![0; 16 * 1024];
     while let Some(nbytes) = forwarder.read(&mut bytes).await {
@@ -41,7 +45,7 @@ pub async fn forward(mut forwarder: Forwarder) {
             return;
         }
     }
-    // Reads the rest, but not endlessly what a leftover process continues to write.
+    // Reads the rest of the pipe, but not more: a leftover process may continue to write.
     let mut left = MAX_PIPE_SIZE;
     while left > 0
         && let Ok(nbytes @ 1..) = retry_on_intr(|| read(&forwarder.pipe, &mut bytes))
@@ -57,7 +61,9 @@ pub async fn forward(mut forwarder: Forwarder) {
 }
 
 impl Forwarder {
-    /// Waits for bytes. Returns `None` at the end of the pipe or of the job.
+    /// Waits for bytes. Returns `None` at the end of the pipe, or when all PEs have ended.
+    /// Meanwhile writes an unfinished line that may be a prompt, and unlocks the sink if the rest
+    /// of a long line does not follow.
     async fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         while !*self.ending.borrow() {
             match self.pipe.try_read(bytes) {
@@ -96,7 +102,7 @@ impl Forwarder {
         None
     }
 
-    /// Adds bytes and writes whole lines. Returns whether the destination still has a reader.
+    /// Adds bytes and writes whole lines. Returns false if the reader has closed the destination.
     async fn push(&mut self, bytes: &[u8]) -> bool {
         self.incoming.push(bytes);
         while let Some(text) = self.incoming.take() {
@@ -108,29 +114,30 @@ impl Forwarder {
         true
     }
 
-    /// Writes text. Keeps the sink locked if the line continues.
+    /// Writes text, and keeps the sink locked if the line continues. Returns false if the reader
+    /// has closed the destination.
     async fn write(&mut self, text: Vec<u8>, continues: bool) -> bool {
         let mut sink = match self.held.take() {
             Some(sink) => sink,
             None => self.sink.clone().lock_owned().await,
         };
-        let read = sink.write(self.owner, &self.tag, text, continues).await;
+        let is_read = sink.write(self.owner, &self.tag, text, continues).await;
         self.held = continues.then_some(sink);
-        read
+        is_read
     }
 }
 
-/// A stream of a child. The daemon sends whole lines, or consecutive pieces of a long line.
+/// A stream of a daemon, which sends whole lines or consecutive pieces of a long line.
 pub struct Relay {
     pub arrivals: mpsc::UnboundedReceiver<Printed>,
     pub sink: Arc<Mutex<Sink>>,
     pub stream: StdStream,
     pub tags: Arc<Tags>,
-    /// Receives reports of what was written.
-    pub child: OrderSender,
+    /// Sends reports of what was written to the daemon.
+    pub daemon: OrderSender,
 }
 
-/// Forwards text until the child has ended.
+/// Forwards text until the daemon has ended.
 pub async fn relay(mut relay: Relay) {
     let mut held: Option<OwnedMutexGuard<Sink>> = None;
     loop {
@@ -152,12 +159,12 @@ pub async fn relay(mut relay: Relay) {
             None => relay.sink.clone().lock_owned().await,
         };
         let nbytes = room_for(&text);
-        let tag = relay.tags.of(pe);
+        let tag = relay.tags.tag(pe);
         if !sink.write(Some((pe, stream)), &tag, text, continues).await {
-            relay.child.send(&DaemonOrder::OutputClosed { stream: relay.stream });
+            relay.daemon.send(&DaemonOrder::OutputClosed { stream: relay.stream });
             return;
         }
-        relay.child.send(&DaemonOrder::OutputConsumed { stream, nbytes });
+        relay.daemon.send(&DaemonOrder::OutputConsumed { stream, nbytes });
         held = continues.then_some(sink);
     }
 }

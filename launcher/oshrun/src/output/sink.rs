@@ -1,7 +1,7 @@
-//! A destination of the job's output: a stream of oshrun, a file, or the connection to the parent.
+//! A destination of the job's output: a stream of oshrun, a file, or the connection from a daemon
+//! to oshrun; and how the lines of many PEs are kept whole in it.
 //!
-//! Writers lock the sink, and keep the lock while they write a long line in pieces, so that lines
-//! stay whole.
+//! Tasks lock the sink to write, and keep the lock while they write a long line in pieces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::writer::{OutputSink, Writer};
 use crate::daemons::connection::{EventSender, HostEvent, Printed, StdStream, WINDOW};
 
-/// Maximum pause within a long line while others wait.
+/// Maximum pause within a long line, while other PEs wait for the destination.
 pub const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// A line longer than this is written in pieces, to limit the memory of oshrun.
@@ -23,13 +23,13 @@ pub const MAX_LINE: usize = 64 * 1024;
 pub enum Sink {
     /// A stream of oshrun, or a file.
     Stream(OutputStream),
-    /// The parent of a daemon.
+    /// The connection of a daemon to oshrun.
     Parent(ParentDaemon),
 }
 
 impl Sink {
-    /// Adds text. `continues`: its last line continues in the next text of the same owner. Returns
-    /// whether the destination still has a reader.
+    /// Writes text. With `continues`, its last line continues in the next text of the same owner.
+    /// Returns false if the reader has closed the destination.
     pub async fn write(
         &mut self,
         owner: TextSource,
@@ -43,7 +43,7 @@ impl Sink {
         }
     }
 
-    /// Returns true if a PE has written to its standard error here.
+    /// Returns true if a PE has written something to its standard error.
     pub fn has_pe_errors(&self) -> bool {
         matches!(self, Sink::Stream(OutputStream { has_pe_errors: true, .. }))
     }
@@ -56,7 +56,7 @@ impl Sink {
     }
 }
 
-/// A destination that this process writes.
+/// A destination that this process writes itself.
 #[derive(Debug)]
 pub struct OutputStream {
     merger: LineMerger,
@@ -66,7 +66,7 @@ pub struct OutputStream {
 }
 
 impl OutputStream {
-    /// Returns an empty stream.
+    /// Creates a stream to which nothing has been written.
     pub fn new(destination: Arc<OutputSink>, writer: Writer) -> OutputStream {
         OutputStream {
             merger: LineMerger::default(),
@@ -86,8 +86,8 @@ impl OutputStream {
     }
 }
 
-/// The connection from a daemon to its parent. At most [`WINDOW`] bytes of a stream are in flight,
-/// so that a stopped reader of oshrun stops the PEs, but not the other messages.
+/// The connection from a daemon to oshrun. At most [`WINDOW`] bytes of a stream are in flight, so
+/// that a reader of oshrun's output that has stopped stops the PEs, but not the other messages.
 #[derive(Debug)]
 pub struct ParentDaemon {
     window: Arc<Semaphore>,
@@ -95,8 +95,8 @@ pub struct ParentDaemon {
 }
 
 impl ParentDaemon {
-    /// `window` gets permits when the parent has written output, and is closed if there is no
-    /// reader.
+    /// Creates the sink of one stream. `window` gets permits when oshrun has written output, and is
+    /// closed if the reader of oshrun's output has closed it.
     pub fn new(window: Arc<Semaphore>, up: EventSender) -> ParentDaemon {
         ParentDaemon { window, up }
     }
@@ -114,12 +114,12 @@ impl ParentDaemon {
     }
 }
 
-/// Returns the number of permits for a text.
+/// Returns the number of permits of the window that a text uses.
 pub fn room_for(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX).min(WINDOW)
 }
 
-/// Bytes of a PE's pipe that are not yet forwarded.
+/// Bytes of a PE's pipe that have not been forwarded.
 #[derive(Debug, Default)]
 pub struct PendingLines {
     bytes: Vec<u8>,
@@ -131,10 +131,10 @@ impl PendingLines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes what may be written: all whole lines, or a piece of a line that is too long.
+    /// Takes all whole lines, or a piece of a line that is longer than [`MAX_LINE`].
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        if let Some(at) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
-            let rest = self.bytes.split_off(at + 1);
+        if let Some(end) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
+            let rest = self.bytes.split_off(end + 1);
             return Some(std::mem::replace(&mut self.bytes, rest));
         }
         if self.bytes.len() >= MAX_LINE { self.rest() } else { None }
@@ -154,16 +154,16 @@ impl PendingLines {
 /// The source of text: a PE and its stream, or `None` for oshrun itself.
 pub type TextSource = Option<(u32, StdStream)>;
 
-/// Merges the text of several owners into one stream.
+/// Merges the text of several sources into one stream.
 #[derive(Debug, Default)]
 pub struct LineMerger {
-    /// The owner of the unfinished line.
+    /// The source of the unfinished line at the end of the stream.
     unfinished: Option<TextSource>,
 }
 
 impl LineMerger {
     /// Formats `text` of `owner`: prefixes each line with the tag, and starts with a newline if
-    /// another owner has left an unfinished line.
+    /// another source has left an unfinished line.
     pub fn add(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
         let continues = self.unfinished == Some(owner);
         let breaks = !continues && self.unfinished.is_some();
@@ -185,21 +185,21 @@ impl LineMerger {
     }
 }
 
-/// The tags of a job's PEs.
+/// The prefixes of `--tag-output`: the number of the PE, and its host if there are several.
 #[derive(Debug, Default)]
 pub struct Tags {
-    /// The nodes and their hosts, if lines are tagged.
+    /// The nodes and the names of their hosts; `None` if lines are not tagged.
     hosts: Option<(NodeMap, Vec<String>)>,
 }
 
 impl Tags {
-    /// Tags for PEs on these nodes with these host names.
+    /// Creates tags for PEs on these nodes with these host names.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Tags {
         Tags { hosts: Some((nodes, hosts)) }
     }
 
-    /// Returns the tag of a PE.
-    pub fn of(&self, pe: u32) -> Vec<u8> {
+    /// Returns the tag of a PE, empty if lines are not tagged.
+    pub fn tag(&self, pe: u32) -> Vec<u8> {
         match &self.hosts {
             Some((nodes, hosts)) if hosts.len() > 1 && pe < nodes.n_pes() => {
                 format!("[{pe}@{}] ", hosts[nodes.node_of(pe) as usize]).into_bytes()

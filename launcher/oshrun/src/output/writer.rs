@@ -1,7 +1,7 @@
-//! The threads that write the output of a job to oshrun's streams and to files.
+//! Threads that write the output of a job to oshrun's streams and to the files of `--output-files`.
 //!
-//! Threads, so that a stopped reader or a slow file system blocks nothing else. They write bytes,
-//! and know neither lines nor PEs.
+//! They are threads, so that a stopped reader or a slow file system blocks nothing else. They write
+//! bytes, without regard to lines and PEs.
 
 use std::fmt;
 use std::fs::File;
@@ -27,14 +27,14 @@ pub struct OutputSink {
     /// The name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
-    /// True if output was lost. Then nothing more is written.
+    /// True if output was lost; nothing more is written then.
     is_lost: AtomicBool,
-    /// True if the reader has closed it.
+    /// True if the reader has closed the destination.
     is_unread: AtomicBool,
 }
 
 impl OutputSink {
-    /// Returns an open file or stream, with its name for messages.
+    /// Creates a destination from an open file or stream, with its name for messages.
     pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> OutputSink {
         let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
         OutputSink { name, fd: Box::new(fd), is_lost, is_unread }
@@ -54,12 +54,13 @@ type Chunk = (Arc<OutputSink>, Vec<u8>);
 pub struct Writer(mpsc::Sender<Chunk>);
 
 impl Writer {
-    /// Starts a thread. It reports failures to `losses`, once for each destination. The returned
+    /// Starts a thread. It reports a failure to `losses`, once for each destination. The returned
     /// receiver resolves when the thread has ended.
     pub fn start(
         losses: mpsc::UnboundedSender<String>,
     ) -> io::Result<(Writer, oneshot::Receiver<()>)> {
-        // With a handler, exceeding ulimit -f is an error and does not kill this process.
+        // With a handler for the signal, a file larger than ulimit -f is an error of write and does
+        // not kill this process.
         drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
         let (chunks, queue) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel::<()>();
@@ -70,7 +71,7 @@ impl Writer {
         Ok((Writer(chunks), written))
     }
 
-    /// Queues a chunk. Returns whether the destination still has a reader.
+    /// Queues a chunk. Returns false if the reader has closed the destination.
     pub async fn write(&self, destination: &Arc<OutputSink>, chunk: Vec<u8>) -> bool {
         let is_read = || !destination.is_unread.load(Ordering::Relaxed);
         is_read() && self.0.send((destination.clone(), chunk)).await.is_ok() && is_read()
@@ -81,8 +82,8 @@ impl Writer {
 /// others.
 fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender<String>) {
     while let Some((destination, chunk)) = queue.blocking_recv() {
-        let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        if is_over(&destination.is_lost) || is_over(&destination.is_unread) {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if is_set(&destination.is_lost) || is_set(&destination.is_unread) {
             continue;
         }
         match write_all(destination.fd.as_fd(), &chunk) {
@@ -113,7 +114,7 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The files of some PEs, open and empty.
+/// The files of `--output-files` of the PEs of this host: two for each PE.
 #[derive(Debug)]
 pub struct Files {
     first: u32,
@@ -121,7 +122,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the directory, if it does not exist, and the files of these PEs.
+    /// Creates the directory, unless it exists, and empty files for these PEs.
     pub fn create(dir: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
         std::fs::create_dir_all(dir).map_err(|error| cannot_create("directory", dir, &error))?;
         let file = |pe, stream| {
@@ -135,15 +136,14 @@ impl Files {
         Ok(Files { first, files: files? })
     }
 
-    /// Returns the files of a PE.
-    pub fn of(&self, pe: u32) -> [Arc<OutputSink>; 2] {
+    /// Returns the files of a PE, for standard output and standard error.
+    pub fn files(&self, pe: u32) -> [Arc<OutputSink>; 2] {
         self.files[(pe - self.first) as usize].clone()
     }
 }
 
 fn cannot_create(what: &str, path: &Path, error: &io::Error) -> StartFailure {
     let (path, reason) = (path.display(), reason(error));
-    // Cause: a directory of `--output-files` cannot be written to.
     StartFailure::general(format!(
         "cannot create the {what} {path} for output: {reason}; give --output-files a directory in which you may create files"
     ))

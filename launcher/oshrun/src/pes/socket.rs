@@ -1,8 +1,8 @@
-//! oshrun's end of the socket to a PE.
+//! The launcher's end of the socket to a PE.
 //!
-//! A task writes frames. The job itself reads, so that it can empty the socket when the PE has
-//! exited. The exit of the PE is not an error; other failures of system calls are, since the PE
-//! would wait forever.
+//! A task writes frames. The caller reads, so that it can empty the socket when the PE has exited.
+//! A connection that ends because the PE has exited is not an error. Other failures of system calls
+//! are, since the PE would wait forever.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 pub struct PeSocket {
     socket: Arc<UnixStream>,
     frames: mpsc::UnboundedSender<Arc<[u8]>>,
-    /// Why sending failed.
+    /// The error with which sending failed, if it did.
     send_error: Arc<OnceLock<io::Error>>,
     tasks: [AbortHandle; 2],
 }
@@ -84,8 +84,8 @@ impl Drop for PeSocket {
     }
 }
 
-/// Sends `pe` when bytes arrive, and once at the end of the stream. The job then reads everything,
-/// so readiness is cleared without reading.
+/// Sends `pe` to `readable` when bytes arrive, and once at the end of the stream. The receiver then
+/// reads everything, so the readiness is cleared here without reading.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
         let _ =

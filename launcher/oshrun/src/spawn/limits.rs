@@ -1,8 +1,8 @@
-//! Checks before the first PE is started whether this host has room for a job: descriptors, processes
-//! and memory. A host without free processes or memory would be unusable.
+//! The limits of this host: checks before the first PE is started that descriptors, processes and
+//! memory suffice for a job. A host without free processes or memory would be unusable.
 //!
 //! Only the minimum needs of a job are checked, so that no job that could run is refused. A job
-//! that passes may need more later. A value that cannot be read is no limit.
+//! that passes may need more later. A limit that cannot be read is ignored.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -15,39 +15,42 @@ use crate::failure::StartFailure;
 /// The lowest number of an inherited descriptor, above those that scripts use explicitly.
 pub const INHERITED_FROM: i32 = 100;
 
-/// Descriptors per PE: a socket and two output streams.
-const PER_PE: u64 = 3;
+/// Descriptors for each PE: a socket and two output streams.
+const FDS_OF_PE: u64 = 3;
 
-/// Additional descriptors per PE with output files.
-const FILES: u64 = 2;
+/// Additional descriptors for each PE with output files.
+const FDS_OF_FILES: u64 = 2;
 
-/// Descriptors per daemon: its three standard streams.
-const PER_DAEMON: u64 = 3;
+/// Descriptors for each daemon: its three standard streams.
+const FDS_OF_DAEMON: u64 = 3;
 
-/// Own streams, event loop, guard, the node's memory, and what is open while a PE starts.
-const OWN: u64 = 32;
+/// Descriptors of oshrun itself: its streams, the event loop, the guard, the memory of the node,
+/// and those that are open while a PE starts.
+const OWN_FDS: u64 = 32;
 
-/// The limit that this process inherited, if it has raised its own.
+/// The limit of descriptors that this process inherited, if it has raised it.
 static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
-/// Raises the soft limit to the hard one, and checks that it suffices for any job.
-pub fn raise() -> Result<(), StartFailure> {
+/// Raises the soft limit of descriptors to the hard one. Returns an error if even that is too low
+/// for any job.
+pub fn raise_descriptors() -> Result<(), StartFailure> {
     let now = getrlimit(Rlimited::Nofile);
     let raised = Rlimit { current: now.maximum, ..now };
     if raised != now && setrlimit(Rlimited::Nofile, raised).is_ok() {
-        // It is set once, before anything is started.
+        // This is the only place that sets it.
         let _ = INHERITED.set(now);
     }
     check_descriptors(0, 0, false)
 }
 
-/// Returns the limit that processes which this one starts must get back.
-pub fn inherited() -> Option<Rlimit> {
+/// Returns the limit of descriptors to restore in processes that this one starts, if it has been
+/// raised.
+pub fn inherited_descriptors() -> Option<Rlimit> {
     INHERITED.get().copied()
 }
 
-/// Checks that the limit permits `n_pes` PEs, with or without output files, and `n_daemons`
-/// daemons.
+/// Checks that the limit of descriptors permits `n_pes` PEs, with or without output files, and
+/// `n_daemons` daemons.
 pub fn check_descriptors(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<(), StartFailure> {
     let limit = getrlimit(Rlimited::Nofile).current;
     match limit.and_then(|limit| descriptor_refusal(limit, n_pes, n_daemons, has_files)) {
@@ -56,37 +59,39 @@ pub fn check_descriptors(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<
     }
 }
 
-/// Returns the message if a limit is too low.
+/// Returns the message if a limit of descriptors is too low.
 fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -> Option<String> {
-    let per_pe = if has_files { PER_PE + FILES } else { PER_PE };
-    let of_daemons = u64::from(n_daemons) * PER_DAEMON;
+    let per_pe = if has_files { FDS_OF_PE + FDS_OF_FILES } else { FDS_OF_PE };
+    let of_daemons = u64::from(n_daemons) * FDS_OF_DAEMON;
     let held = u64::from(n_pes) * per_pe + of_daemons;
-    let needed = held.max(INHERITED_FROM as u64) + OWN;
+    let needed = held.max(INHERITED_FROM as u64) + OWN_FDS;
     if limit >= needed {
         return None;
     }
-    let left = limit.saturating_sub(OWN + of_daemons);
+    let left = limit.saturating_sub(OWN_FDS + of_daemons);
     let (who, enough) = match (n_pes, n_daemons) {
-        _ if limit < INHERITED_FROM as u64 + OWN => ("any job".to_string(), String::new()),
+        _ if limit < INHERITED_FROM as u64 + OWN_FDS => ("any job".to_string(), String::new()),
         (0, n) => {
-            let enough = format!(", which suffices for {} hosts", (limit - OWN) / PER_DAEMON);
+            let enough =
+                format!(", which suffices for {} hosts", (limit - OWN_FDS) / FDS_OF_DAEMON);
             (format!("a job on {n} other hosts"), enough)
         }
         (n, _) => (format!("a job of {n} PEs"), format!(", which suffices for {}", left / per_pe)),
     };
-    // Cause: each PE takes some descriptors of oshrun, and the hard limit is lower.
     Some(format!(
         "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
     ))
 }
 
-/// Memory of the smallest PE: its own, in the kernel, and in the process that starts it.
+/// Memory that the smallest PE needs: in its process, in the kernel, and in the process that starts
+/// it.
 const MEMORY_OF_PE: u64 = 256 * 1024;
 
-/// Processes and threads of a process that starts PEs: itself, its writer threads, and its guard.
+/// Processes and threads of a process that starts PEs: the process, two threads that write output,
+/// and the guard.
 const TASKS_OF_LAUNCHER: u64 = 4;
 
-/// Checks that `n_pes` PEs can run on this host.
+/// Checks that processes and memory suffice for `n_pes` PEs on this host.
 pub fn check_capacity(n_pes: u32) -> Result<(), StartFailure> {
     let needed = needed(n_pes);
     match capacity_refusal(n_pes, needed, &bounds(needed.0)) {
@@ -95,14 +100,14 @@ pub fn check_capacity(n_pes: u32) -> Result<(), StartFailure> {
     }
 }
 
-/// Returns the number of further processes and threads, and of bytes of memory.
+/// Returns the needs of a job: further processes and threads, and bytes of memory.
 fn needed(n_pes: u32) -> (u64, u64) {
     let n_pes = u64::from(n_pes);
     (n_pes + TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
 }
 
-/// Returns the message about the bound that covers the smallest part of what is needed, if any is
-/// too low.
+/// Returns the message about the limit that leaves room for the smallest part of the needs; `None`
+/// if all suffice.
 fn capacity_refusal(
     n_pes: u32,
     (tasks, memory): (u64, u64),
@@ -124,8 +129,6 @@ fn capacity_refusal(
         Resource::Tasks => "processes and threads",
         Resource::Memory => "of memory",
     };
-    // Cause: a limit of this user, container or host is too low for the job. Remedy: the message
-    // ends with it.
     Some(format!(
         "{n_pes} PEs on this host need at least {} {what}, but {} leaves room for {} (limit {}, in use {}): {}",
         amount(needed(bound)),
@@ -137,11 +140,12 @@ fn capacity_refusal(
     ))
 }
 
-/// The number of lowest process IDs that the kernel skips when it wraps around.
+/// Number of the lowest process IDs, which the kernel skips when it starts over with low ones.
 const RESERVED_NUMBERS: u64 = 300;
 
-/// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
-const LIFTING: u64 = 1 << 21 | 1 << 24;
+/// Capabilities that exempt a process from the limit of a user's processes: CAP_SYS_ADMIN and
+/// CAP_SYS_RESOURCE.
+const EXEMPTING: u64 = 1 << 21 | 1 << 24;
 
 /// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,24 +161,25 @@ enum Resource {
 struct ResourceLimit {
     /// The resource.
     resource: Resource,
-    /// The source of the limit, as the subject of "leaves room for".
+    /// The place that sets the limit, as the subject of "leaves room for".
     source: String,
     /// The limit.
     limit: u64,
-    /// The amount in use.
+    /// How much of the resource is in use.
     used: u64,
-    /// The way to raise it.
+    /// How to raise the limit or need less, for the message.
     remedy: &'static str,
 }
 
 impl ResourceLimit {
-    /// Returns how much is left.
+    /// Returns how much of the resource is left.
     fn room(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 }
 
-/// Returns all bounds that may be too low for this number of further processes and threads.
+/// Returns the limits of the kernel, the user, memory and control groups that may be too low for
+/// `tasks` further processes and threads.
 fn bounds(tasks: u64) -> Vec<ResourceLimit> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
@@ -200,7 +205,19 @@ fn bounds(tasks: u64) -> Vec<ResourceLimit> {
     .into_iter()
     .flatten()
     .collect();
-    bounds.extend(of_groups());
+    let of_group = |resource, remedy| {
+        move |group: GroupLimit| ResourceLimit {
+            resource,
+            source: group.file.display().to_string(),
+            limit: group.limit,
+            used: group.used,
+            remedy,
+        }
+    };
+    let tasks = "start fewer PEs, or ask the administrator of this host for a higher limit";
+    let memory = "start fewer PEs, or request more memory for this job";
+    bounds.extend(GroupLimit::of_tasks().into_iter().map(of_group(Resource::Tasks, tasks)));
+    bounds.extend(GroupLimit::of_memory().into_iter().map(of_group(Resource::Memory, memory)));
     bounds
 }
 
@@ -209,10 +226,10 @@ fn running(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Returns the limit of this user's processes, if it applies to this process and is below `most`.
-fn of_user(most: u64) -> Option<ResourceLimit> {
+/// Returns the limit of this user's processes, if it applies to this process and is below `needed`.
+fn of_user(needed: u64) -> Option<ResourceLimit> {
     let limit = getrlimit(Rlimited::Nproc).current?;
-    if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
+    if limit >= needed || is_exempt(&fs::read_to_string("/proc/self/status").ok()?) {
         return None;
     }
     let own = rustix::process::getuid().as_raw();
@@ -231,31 +248,15 @@ fn of_user(most: u64) -> Option<ResourceLimit> {
     })
 }
 
-/// Returns the bounds of all groups that contain this process.
-fn of_groups() -> impl Iterator<Item = ResourceLimit> {
-    let of = |resource, remedy| {
-        move |of: GroupLimit| ResourceLimit {
-            resource,
-            source: of.file.display().to_string(),
-            limit: of.limit,
-            used: of.used,
-            remedy,
-        }
-    };
-    let tasks = "start fewer PEs, or ask the administrator of this host for a higher limit";
-    let memory = "start fewer PEs, or request more memory for this job";
-    let tasks = GroupLimit::of_tasks().into_iter().map(of(Resource::Tasks, tasks));
-    tasks.chain(GroupLimit::of_memory().into_iter().map(of(Resource::Memory, memory)))
-}
-
+/// Returns the first word of a field in a file of /proc such as PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
 }
 
-/// Returns true if the kernel exempts the process with this status from its limit.
-fn is_lifted(status: &str) -> bool {
+/// Returns true if the kernel exempts the process with this status from the limit of its user.
+fn is_exempt(status: &str) -> bool {
     let capabilities = field(status, "CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok());
-    field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & LIFTING != 0)
+    field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & EXEMPTING != 0)
 }
 
 /// Returns the number of threads of the process with this status, if it belongs to this user.
@@ -369,8 +370,8 @@ mod tests {
     fn processes_of_a_user_are_counted_with_their_threads() {
         let status = "Name:\ta\nUid:\t1000\t0\t0\t0\nThreads:\t7\nCapEff:\t0000000000000000\n";
         assert_eq!((threads(status, 1000), threads(status, 0)), (Some(7), None));
-        assert!(!is_lifted(status));
-        assert!(is_lifted(&status.replace("1000\t0", "0\t0")));
-        assert!(is_lifted(&status.replace("0000000000000000", "0000000001000000")));
+        assert!(!is_exempt(status));
+        assert!(is_exempt(&status.replace("1000\t0", "0\t0")));
+        assert!(is_exempt(&status.replace("0000000000000000", "0000000001000000")));
     }
 }

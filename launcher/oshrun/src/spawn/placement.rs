@@ -1,7 +1,7 @@
 //! The placement of PEs: the CPUs to which each PE is bound, and the NIC that it prefers.
 //!
-//! Applies the rules of `rushmem_topology` and reports the result. On a machine without a choice of
-//! placement, the topology is read only if an option requires it.
+//! Applies the rules of `rushmem_topology` and reports the result. If the machine offers no choice,
+//! as with one NUMA node and one NIC, the topology is read only if an option requires it.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -23,15 +23,8 @@ pub struct PlacementRequest {
     pub map_by: Option<MapBy>,
     /// The binding of PEs.
     pub bind_to: Option<BindTo>,
-    /// True if to print the result.
+    /// True if the placement is printed.
     pub report: bool,
-}
-
-impl PlacementRequest {
-    /// Returns true if it requires a binding.
-    fn binds(self) -> bool {
-        self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
-    }
 }
 
 /// The placement of one PE.
@@ -49,13 +42,14 @@ pub struct Placement {
 #[derive(Debug, Default)]
 pub struct Placements {
     by_pe: Vec<Placement>,
-    /// Messages to print.
+    /// Lines to print: notes of the topology, and with `--report-bindings` the placement of each
+    /// PE.
     pub notices: Vec<String>,
 }
 
 impl Placements {
     /// Returns the placement of a PE, by its index on the node.
-    pub fn of(&self, pe: u32) -> Placement {
+    pub fn placement(&self, pe: u32) -> Placement {
         self.by_pe.get(pe as usize).cloned().unwrap_or_default()
     }
 }
@@ -66,18 +60,20 @@ pub fn place(
     request: PlacementRequest,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Placements, StartFailure> {
-    let places = request.binds() || topology::has_choice();
-    if !places && !request.report {
+    let is_bound = request.bind_to.is_some_and(|bind_to| bind_to != BindTo::None);
+    let has_effect = is_bound || topology::has_choice();
+    if !has_effect && !request.report {
         return Ok(Placements::default());
     }
     let placements =
-        on(&Topology::of_this_machine(), node, topology::cpus_at_once(), request, is_set)?;
+        place_on(&Topology::of_this_machine(), node, topology::cpus_at_once(), request, is_set)?;
     // A report alone must not change the placement.
-    let by_pe = if places { placements.by_pe } else { Vec::new() };
+    let by_pe = if has_effect { placements.by_pe } else { Vec::new() };
     Ok(Placements { by_pe, ..placements })
 }
 
-fn on(
+/// Places PEs on a machine on which this process may use `at_once` CPUs at the same time.
+fn place_on(
     machine: &Topology,
     node: Range<u32>,
     at_once: usize,
@@ -96,7 +92,7 @@ fn on(
     }
     let mut by_pe = Vec::new();
     for (pe, place) in node.zip(&plan.placements) {
-        let nic = place.nic.map(|at| choice[at]);
+        let nic = place.nic.map(|index| choice[index]);
         if request.report {
             notices.push(reported(machine, pe, place, nic));
         }
@@ -109,7 +105,7 @@ fn on(
     Ok(Placements { by_pe, notices })
 }
 
-/// Formats a line of the report.
+/// Formats the line of `--report-bindings` for a PE.
 fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>) -> String {
     let binding = match &place.binding {
         Some(cpus) => format!("bound to CPUs {cpus}"),
@@ -135,12 +131,11 @@ fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsSt
         .collect()
 }
 
-/// Converts a set for the system call.
+/// Converts a set of CPUs for sched_setaffinity.
 fn kernel_set(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, StartFailure> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus.iter() {
         if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
-            // Cause: the kernel forbids or lacks `sched_setaffinity`.
             return Err(StartFailure::general(format!(
                 "processes cannot be bound to CPU {cpu} on this system; use --bind-to none"
             )));
@@ -178,7 +173,8 @@ mod tests {
     }
 
     fn placed(n_pes: u32, at_once: usize, request: PlacementRequest, set: &[&str]) -> Placements {
-        on(&machine(), 0..n_pes, at_once, request, |name| set.contains(&name)).expect("placements")
+        place_on(&machine(), 0..n_pes, at_once, request, |name| set.contains(&name))
+            .expect("placements")
     }
 
     #[test]
@@ -187,7 +183,7 @@ mod tests {
             let shown = |(name, value): (OsString, OsString)| {
                 format!("{}={}", name.display(), value.display())
             };
-            placements.of(pe).variables.into_iter().map(shown).collect()
+            placements.placement(pe).variables.into_iter().map(shown).collect()
         };
         let two = placed(2, 4, PlacementRequest::default(), &[]);
         assert_eq!(names(&two, 0), ["SHMEM_NIC=mlx5_0:1", "UCX_NET_DEVICES=mlx5_0:1"]);
@@ -200,8 +196,9 @@ mod tests {
 
     #[test]
     fn by_default_pes_are_bound_unless_they_outnumber_cpus() {
-        let bound =
-            |n_pes, at_once| placed(n_pes, at_once, PlacementRequest::default(), &[]).of(1).cpus;
+        let bound = |n_pes, at_once| {
+            placed(n_pes, at_once, PlacementRequest::default(), &[]).placement(1).cpus
+        };
         let second = bound(2, 4).expect("bound");
         assert!((0..4).map(|cpu| second.is_set(cpu)).eq([false, false, true, true]));
         assert!(bound(8, 4).is_none() && bound(4, 2).is_none());

@@ -1,4 +1,5 @@
-//! What PEs run: the executable and its library, the environment on other hosts, and the debugger.
+//! The program that PEs run: its executable and library, the environment on other hosts, and the
+//! debugger around it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{StartFailure, reason};
 
-/// The soname of the library.
+/// The soname of Rushmem's library.
 const LIBRARY: &str = "librushmem.so.1";
 
-/// Variables that are not forwarded; a trailing `*` matches any suffix.
+/// Variables that are not forwarded to other hosts; a trailing `*` matches any suffix.
 const NOT_FORWARDED: &[&str] = &[
-    // The host.
+    // They describe the host.
     "HOST",
     "HOSTNAME",
     "HOSTTYPE",
     "MACHTYPE",
     "OSTYPE",
-    // The session.
+    // They belong to the login session.
     "_",
     "DBUS_SESSION_BUS_ADDRESS",
     "LOGNAME",
@@ -41,7 +42,7 @@ const NOT_FORWARDED: &[&str] = &[
     "XDG_SEAT",
     "XDG_SESSION_*",
     "XDG_VTNR",
-    // The connection between this process and its own launcher.
+    // They connect this process to the launcher that has started it.
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",
@@ -50,7 +51,7 @@ const NOT_FORWARDED: &[&str] = &[
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
-    // The Slurm task.
+    // They describe the task of Slurm.
     "SLURMD_NODENAME",
     "SLURM_GTIDS",
     "SLURM_LOCALID",
@@ -104,8 +105,8 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
     }
 }
 
-/// Returns the executable of this process, for starting it in another role. Under valgrind the link
-/// in /proc would execute valgrind, so it is resolved, unless the file is gone.
+/// Returns the executable of this process, to start it in another role. The link in /proc is
+/// resolved, since under valgrind it would execute valgrind, unless the file has been removed.
 pub fn own_file() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
     std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
@@ -118,7 +119,7 @@ fn is_executable(file: &Path) -> bool {
 fn not_executable(file: &Path) -> StartFailure {
     let shown = file.display();
     let mounted = statvfs(file);
-    let is_noexec = mounted.is_ok_and(|of| of.f_flag.contains(StatVfsMountFlags::NOEXEC));
+    let is_noexec = mounted.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC));
     let sentence = match is_noexec {
         true => format!(
             "{shown} cannot be executed: its file system is mounted with noexec; copy it to another one"
@@ -149,7 +150,8 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
     Some(path)
 }
 
-/// Returns the variables of this process that are forwarded to other hosts.
+/// Returns the variables of this process that are forwarded to other hosts, where they override
+/// those of the login: all except those of the host and of the login session.
 pub fn forwarded_variables() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| is_forwarded(name)).collect()
 }
@@ -158,12 +160,12 @@ pub fn forwarded_variables() -> Vec<(OsString, OsString)> {
 /// between hosts.
 pub fn working_dir() -> io::Result<PathBuf> {
     let dir = std::env::current_dir()?;
-    let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());
-    let same = |called: &PathBuf| match (std::fs::metadata(called), std::fs::metadata(&dir)) {
+    let shown = std::env::var_os("PWD").map(PathBuf::from).filter(|shown| shown.is_absolute());
+    let is_same = |shown: &PathBuf| match (std::fs::metadata(shown), std::fs::metadata(&dir)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
     };
-    Ok(called.filter(same).unwrap_or(dir))
+    Ok(shown.filter(is_same).unwrap_or(dir))
 }
 
 fn is_forwarded(name: &OsStr) -> bool {
@@ -173,12 +175,13 @@ fn is_forwarded(name: &OsStr) -> bool {
     })
 }
 
-/// The PEs that run under a debugger.
+/// The PEs that run under gdb: each in an xterm if there is a display, otherwise in batch mode,
+/// where gdb prints a backtrace if a signal stops the PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Debugged {
-    /// All.
+    /// All PEs.
     All,
-    /// These.
+    /// These PEs.
     Some(Vec<u32>),
 }
 
@@ -213,8 +216,8 @@ impl Debugged {
         let title = format!("PE {pe}");
         let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
         // If the program exits, gdb returns its exit status. If a signal stops it, gdb prints a
-        // backtrace and fails. Python gets no files: flushing them when oshrun ends gdb would print
-        // a traceback of gdb's own.
+        // backtrace and fails. The streams of gdb's Python are removed: it would flush them when
+        // oshrun terminates gdb, and print a traceback of its own.
         let batch = [
             "gdb",
             "-q",
@@ -238,7 +241,7 @@ impl Debugged {
     }
 }
 
-/// Returns true if windows can be opened: there is a display, and xterm is in the path.
+/// Returns true if xterm can open windows: there is a display, and xterm is in the path.
 pub fn has_display(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
     let mut dirs = path.map(std::env::split_paths).into_iter().flatten();
     display.is_some_and(|display| !display.is_empty())

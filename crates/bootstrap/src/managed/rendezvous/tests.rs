@@ -228,7 +228,7 @@ fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bo
         Attack::Descriptor => &[1; HANDSHAKE],
     };
     let fds: &[_] = if let Attack::Descriptor = attack { &[socket.as_fd()] } else { &[] };
-    descriptors::send(&socket, words, fds, &mut TimeLeft::new(Duration::from_millis(20))).is_ok()
+    unix_socket::send(&socket, words, fds, &mut TimeLeft::new(Duration::from_millis(20))).is_ok()
 }
 
 /// Becomes another user, where this one may.

@@ -8,7 +8,6 @@ mod backtrace;
 pub(crate) mod crash_place;
 pub(crate) mod location;
 mod python;
-pub(crate) mod signal_handler;
 pub(crate) mod stack;
 pub mod thread;
 pub(crate) mod warning;
@@ -16,7 +15,6 @@ pub(crate) mod warning;
 pub(crate) use backtrace::demangled;
 
 use crate::process;
-use crate::process::stdio;
 use core::ffi::c_int;
 use rushmem_explain::writes::{NameWords, name_words};
 use std::fmt;
@@ -88,7 +86,7 @@ impl Call {
         // would read the debug information at once.
         let place = if process::starts() { String::new() } else { location::clause(why) };
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
-        stdio::flush();
+        process::flush_output();
         let aborter = process::aborter().cloned();
         if let Some(aborter) = &aborter
             && !aborter.is_oshrun()

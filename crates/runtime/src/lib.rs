@@ -45,4 +45,4 @@ pub use end::crash;
 pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use net::contexts::{Context, DefaultContext};
 pub use net::order;
-pub use process::{stdio, time};
+pub use process::{also_flush, time};

@@ -1,10 +1,10 @@
-//! This process: which PE it is, whether it is a child of the PE, and the number of inits.
+//! This process: its number as a PE, whether it is a child of the PE, the number of inits, and the
+//! output that it has buffered.
 //!
-//! Messages and the end of the job need this before the job is known, and in processes that have
-//! left the job. So nothing else of the job is known here.
+//! Messages and the end of the job need this before the process has joined its job and after it has
+//! left it, so this file uses nothing else of the job.
 #![allow(unsafe_code)]
 
-pub mod stdio;
 pub mod time;
 
 use rushmem_bootstrap::Aborter;
@@ -13,9 +13,16 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
-/// The number of this PE, the handle that ends the job, and the process; set before the job is
-/// known.
+/// Maximum time for writing buffered output.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
+/// Writes the buffers of another language than C.
+static FLUSH_MORE: OnceLock<fn()> = OnceLock::new();
+
+/// The number of this PE, the handle that ends the job, and the process ID; set before the process
+/// has joined its job completely.
 static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
 /// The number of inits that no finalize has matched; 0 in a child process.
 static INITS: AtomicU32 = AtomicU32::new(0);
@@ -50,7 +57,7 @@ pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
 }
 
-/// Records that a thread begins to initialize the library, or has done so.
+/// Records that a thread begins to initialize the library (true), or has done so (false).
 pub(crate) fn set_starts(starts: bool) {
     STARTS.store(starts, Ordering::Relaxed);
 }
@@ -65,17 +72,17 @@ pub(crate) fn inits() -> u32 {
     INITS.load(Ordering::Acquire)
 }
 
-/// Counts an init.
+/// Adds 1 to the number of inits.
 pub(crate) fn increment_inits() {
     INITS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Counts a finalize.
+/// Subtracts 1 from the number of inits, for a finalize.
 pub(crate) fn decrement_inits() {
     INITS.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Sets the number of this PE and how it ends the job.
+/// Sets the number of this PE and the handle that ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_log::identify(me.0);
     mark_process();
@@ -109,16 +116,62 @@ pub(crate) fn pe_for_messages() -> String {
     }
 }
 
-/// Locks a mutex, poisoned or not: no panic can leave its data inconsistent.
+/// Makes [`flush_output`] call `flush`, which writes the buffers of another language, from a thread
+/// of its own.
+pub fn also_flush(flush: fn()) {
+    // Each initialization of the library registers the same function.
+    let _ = FLUSH_MORE.set(flush);
+}
+
+/// Makes the C library buffer standard output by line. Under a launcher it is a pipe, and the
+/// output in a larger buffer would be lost if another PE ends the job.
+pub(crate) fn buffer_by_line() {
+    unsafe extern "C" {
+        #[link_name = "stdout"]
+        static mut STDOUT: *mut libc::FILE;
+    }
+    // SAFETY: the C library sets this variable before `main` runs and never changes it.
+    let stream = unsafe { STDOUT };
+    // SAFETY: the stream is open, and the call locks it. If it fails, output is written later.
+    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
+}
+
+/// Writes the output that the program has buffered, before the library ends the process because of
+/// an error or a global exit.
+///
+/// A stream is locked while a thread reads from it, perhaps forever, and the caller itself may have
+/// locked one. Therefore another thread writes, and the caller waits for it at most for
+/// [`FLUSH_LIMIT`]. In a child of the PE nothing is written: its buffers are copies of those of the
+/// PE.
+pub(crate) fn flush_output() {
+    if is_child() {
+        return;
+    }
+    let (done, flushed) = std::sync::mpsc::channel();
+    let flush = move || {
+        FLUSH_MORE.get().inspect(|flush| flush());
+        // SAFETY: null denotes all streams of the C library.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        // After the limit, the receiver does not exist any more.
+        let _ = done.send(());
+    };
+    // If no thread can be started, the output is lost.
+    if std::thread::Builder::new().spawn(flush).is_ok() {
+        let _ = flushed.recv_timeout(FLUSH_LIMIT);
+    }
+}
+
+/// Locks a mutex, also if it is poisoned: a panic leaves the data of the library's mutexes
+/// consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 const PAGE: usize = 4096;
 
-/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, also in one that
-/// the bare system call `fork` makes. So a load instead of a system call tells which process this
-/// is. Null if the kernel does not wipe pages on fork (before Linux 4.14).
+/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, even if the bare
+/// system call `fork` has created it. So a load instead of a system call distinguishes the two.
+/// Null if the kernel does not support pages that it clears in children (before Linux 4.14).
 static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 
 /// Marks the calling process as the PE.
@@ -129,7 +182,7 @@ fn mark_process() {
     let Ok(page) = page else { return };
     // SAFETY: the page is the new mapping, which nothing else uses.
     if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
-        // SAFETY: as above.
+        // SAFETY: the page is the new mapping, which nothing else uses.
         unsafe { page.cast::<u32>().write(1) };
         WORD.store(page.cast(), Ordering::Relaxed);
     }

@@ -304,7 +304,6 @@ pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
     if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
         let place = Location::caller();
-        // Cause: two slices have some elements in common.
         fail!(
             call,
             "arguments dest and source overlap, at {place}; pass the same elements for both, or elements that do not overlap"
@@ -345,7 +344,6 @@ fn beyond(
     nblocks: usize,
 ) -> ! {
     let place = Location::caller();
-    // Cause: blocks at this stride do not fit the array.
     fail!(
         call,
         "argument {argument} has {len} elements, in which {nblocks} blocks of {bsize} that are {stride} elements apart do not \
@@ -358,7 +356,6 @@ fn beyond(
 #[track_caller]
 pub(crate) fn wrong_length(call: Call, len: usize, needed: usize) -> ! {
     let place = Location::caller();
-    // Cause: an array is shorter than the collective needs.
     fail!(
         call,
         "an argument has {len} elements, but {needed} are needed, at {place}; slice or enlarge it"

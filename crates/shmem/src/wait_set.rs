@@ -81,7 +81,6 @@ impl<T> WaitSet<T> {
 #[track_caller]
 fn other_length(call: Call, argument: &str, len: usize, nelems: usize) -> ! {
     let place = Location::caller();
-    // Cause: the arrays of a wait have different lengths.
     fail!(
         call,
         "argument {argument} has {len} entries for {nelems} elements, at {place}; give each one its own"

@@ -1,7 +1,7 @@
-//! `PROGRAM --generate man`, `bash`, `zsh` or `fish`: the man page and the completions of a
-//! program, from its options.
+//! The option `--generate` of Rushmem's programs: `man` prints the man page, and `bash`, `zsh` or
+//! `fish` the completions for that shell, both derived from the options of the program.
 //!
-//! The installation calls it.
+//! The installation runs each program with it.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -23,16 +23,17 @@ const PAGES: [(&str, &str); 7] = [
     ("rushmem", "7"),
 ];
 
-/// Prints what the command line requests by `--generate`; false if it does not.
+/// Prints the man page or the completions if the command line requests them. Returns false if it
+/// does not.
 pub fn printed(command: impl FnOnce() -> Command) -> bool {
     let Some(what) = requested(std::env::args_os().skip(1)) else { return false };
     let Some(text) = text(command(), &what) else { return false };
-    // A reader that has seen enough is no failure.
+    // The reader may close the pipe early.
     let _ = io::stdout().write_all(&text);
     true
 }
 
-/// Returns the argument of `--generate`, if the words are these two. Other words need not be UTF-8.
+/// Returns the argument of `--generate`, if the command line consists of these two words.
 fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
     let (option, what) = (words.next()?, words.next()?);
     (option == "--generate" && words.next().is_none()).then(|| what.into_string().ok()).flatten()
@@ -50,14 +51,14 @@ fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Writes the man page; `@DATE@` stands for the date of the installation.
+/// Writes the man page. The installation replaces `@DATE@` by its date.
 fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_name().to_owned();
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let purpose = about.split(". ").next().unwrap_or(&about).to_owned();
     let version = command.get_version().unwrap_or_default();
-    // clap's own text of it distinguishes -h from --help where a command has a long description.
+    // If a command has a long description, clap's own text distinguishes -h from --help.
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let command = command.clone().disable_help_flag(true).arg(help).after_help(None::<&str>);
     let man = Man::new(command.clone().about(purpose).long_about(about))
@@ -72,7 +73,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     text.write_all((subcommands(&command) + &sections(&after) + &see_also(&name)).as_bytes())
 }
 
-/// Writes the line of the options, and one for each subcommand.
+/// Writes the synopsis: a line with the options, and one for each subcommand.
 fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> {
     if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
         return man.render_synopsis_section(text);
@@ -86,7 +87,7 @@ fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> 
     text.write_all(page.to_roff().as_bytes())
 }
 
-/// Returns what the program does for other first words: they have no pages of their own.
+/// Returns the section of the subcommands, which have no pages of their own.
 fn subcommands(command: &Command) -> String {
     let mut page = Roff::new();
     if shown(command).next().is_some() {
@@ -98,7 +99,7 @@ fn subcommands(command: &Command) -> String {
     page.to_roff()
 }
 
-/// Returns the subcommands that a user should know: what to type, and what it does.
+/// Returns the subcommands that are not hidden: the words to type, and the description.
 fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
     command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|subcommand| {
         let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
@@ -107,8 +108,8 @@ fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Returns what follows the options in the help: paragraphs, and under a heading lines that stay as
-/// they are.
+/// Converts the text after the options in the help. A part with a heading becomes a section whose
+/// lines are kept; any other part becomes a paragraph.
 fn sections(after: &str) -> String {
     let mut page = Roff::new();
     for part in after.split("\n\n").filter(|part| !part.is_empty()) {

@@ -1,10 +1,16 @@
-//! The frames of the calling thread, by the unwinder that Rust's standard library is linked with
-//! for its own backtraces. To visit one takes a fraction of a microsecond.
+//! The stack of the calling thread: a hash of its frames, and the check for signal handlers. The
+//! frames are visited by the unwinder that Rust's standard library uses for its backtraces; a visit
+//! takes a fraction of a microsecond for each frame.
 #![allow(unsafe_code)]
 
+use crate::call::Call;
 use core::ffi::{c_int, c_void};
+use rushmem_transport::Pe;
+use std::cell::Cell;
+use std::io::{Cursor, Write};
+use std::mem::MaybeUninit;
 
-/// A frame, of which the unwinder alone knows the form.
+/// A frame of the unwinder, whose contents only the unwinder knows.
 #[repr(C)]
 struct Frame(c_void);
 
@@ -16,33 +22,36 @@ unsafe extern "C" {
     fn _Unwind_GetIPInfo(frame: *mut Frame, at_instruction: *mut c_int) -> usize;
 }
 
-/// Go on with the next frame, and do not: codes of the unwinder.
+/// Return codes of a visit: go on with the next frame, and stop.
 const CONTINUE: c_int = 0;
 const STOP: c_int = 4;
 
-/// Visits frames, innermost first, until `visit` returns false: it gets the address in the code,
-/// and whether a signal has interrupted the frame there.
+/// Calls `visit` for each frame, innermost first, until it returns false. Its arguments are the
+/// address of an instruction of the frame, and true if a signal has interrupted the frame there.
 pub(super) fn visit(mut visit: impl FnMut(usize, bool) -> bool) {
     extern "C" fn next<V: FnMut(usize, bool) -> bool>(
         frame: *mut Frame,
         visitor: *mut c_void,
     ) -> c_int {
         let mut at_instruction = 0;
-        // SAFETY: the frame is that of the unwinder's visit.
+        // SAFETY: the unwinder passes a valid frame for the time of the call.
         let address = unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
-        // SAFETY: it is that of `visit`, which waits for the unwinder and uses it nowhere else.
+        // SAFETY: `start` has passed a pointer to a `V`, which it does not use until the unwinder
+        // returns.
         let visitor = unsafe { &mut *visitor.cast::<V>() };
-        // A signal interrupts before an instruction; a call returns behind one.
+        // A frame that a signal has interrupted continues at its address; one that has made a call
+        // continues behind the call.
         if visitor(address, at_instruction != 0) { CONTINUE } else { STOP }
     }
     fn start<V: FnMut(usize, bool) -> bool>(visit: &mut V) {
-        // SAFETY: `next` has the form that the unwinder asks for, and its argument is a `V`.
+        // SAFETY: `next` has the signature that the unwinder requires, and gets a pointer to a `V`.
         unsafe { _Unwind_Backtrace(next::<V>, std::ptr::from_mut(visit).cast()) };
     }
     start(&mut visit);
 }
 
-/// Returns a number of the calls that this thread is in, which differs from that of other calls.
+/// Returns a hash of the addresses of the frames: equal for equal chains of calls, and different
+/// for others with high probability.
 pub(crate) fn digest() -> u64 {
     let mut digest = 0u64;
     visit(|address, _| {
@@ -50,4 +59,88 @@ pub(crate) fn digest() -> u64 {
         true
     });
     digest
+}
+
+/// A mask of the 64 signals.
+type Blocked = u64;
+
+thread_local! {
+    /// The signals that this thread blocked when the last unwinding found no handler.
+    static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
+}
+
+/// Ends the process with a message if this thread runs a signal handler. With `SHMEM_CHECK`, calls
+/// that synchronize use it. The handler may have interrupted `malloc`, so the message is composed
+/// without an allocation, and does not contain the line of the call.
+pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
+    if !is_in_signal_handler() {
+        return;
+    }
+    let mut message = Cursor::new([0u8; 256]);
+    // A text that does not fit is cut.
+    let _ = writeln!(
+        message,
+        "PE {me}: {call}: called by a signal handler, which may have interrupted another call of the \
+         library or malloc; set a flag there, and call where the program sees the flag"
+    );
+    let (nbytes, message) = (message.position() as usize, message.into_inner());
+    // SAFETY: the bytes are those of a local array.
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
+    // SAFETY: the call ends the process immediately, without exit handlers.
+    unsafe { libc::_exit(1) }
+}
+
+/// Returns true if this thread runs a signal handler.
+///
+/// The kernel pushes a frame on the stack before it calls a handler. Unwinding takes microseconds,
+/// so the stack is unwound only if the thread blocks other signals than after the last unwinding
+/// that found no handler: the kernel blocks a signal while its handler runs. Therefore two kinds of
+/// handlers are not detected: one registered with `SA_NODEFER` and an empty `sa_mask`, and one of a
+/// signal that the thread itself blocked at that time.
+fn is_in_signal_handler() -> bool {
+    let mut blocked: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // SAFETY: without a new set, the call only writes the present one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), blocked.as_mut_ptr()) };
+    // SAFETY: a set has at least the bits of all signals at its start, and every value is valid.
+    let blocked = unsafe { blocked.as_ptr().cast::<Blocked>().read() };
+    if OUTSIDE.get() == Some(blocked) {
+        return false;
+    }
+    let mut is_handler = false;
+    visit(|_, is_interrupted| {
+        is_handler = is_interrupted;
+        !is_handler
+    });
+    if !is_handler {
+        OUTSIDE.set(Some(blocked));
+    }
+    is_handler
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    static IN_HANDLER: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn handler(_: c_int) {
+        IN_HANDLER.store(is_in_signal_handler(), Relaxed);
+    }
+
+    #[test]
+    fn a_handler_is_recognized_and_blocked_signals_are_none() {
+        assert!(!is_in_signal_handler());
+        // SAFETY: a handler that makes a store, for a signal that this process alone sends itself.
+        unsafe { libc::signal(libc::SIGUSR2, handler as extern "C" fn(c_int) as usize) };
+        // SAFETY: the handler is in place.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert!(IN_HANDLER.load(Relaxed));
+        let mut set: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+        // SAFETY: a set that is valid for a write.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1) };
+        // SAFETY: a set, which the last call has changed; the old one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+        assert!(!is_in_signal_handler());
+    }
 }

@@ -16,7 +16,6 @@ use crate::diagnosis::{finalizing, status};
 use crate::memory::{address, checks};
 use crate::net::{endpoints, network};
 use crate::observers::races;
-use crate::process::stdio;
 use crate::process::time::nanoseconds;
 use crate::teams::active_set;
 use crate::teams::registry;
@@ -109,7 +108,7 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);
     let status = exit_status(status);
     leave::begin_exit();
-    stdio::flush();
+    process::flush_output();
     let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
     if !launched {
         // SAFETY: `exit` runs the exit handlers of the program, as the standard requires.

@@ -18,7 +18,6 @@ use crate::job::{self, Job};
 use crate::net::flags;
 use crate::net::{endpoints, network};
 use crate::process;
-use crate::process::stdio;
 use crate::process::time::nanoseconds;
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Subject;
@@ -81,7 +80,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     } else if let Some(aborter) = process::aborter().filter(|aborter| !aborter.is_oshrun()) {
         let me = job.me.0;
         let message = format!("PE {me}: exited with status {status} without shmem_finalize");
-        stdio::flush();
+        process::flush_output();
         aborter.abort(status, &message);
     }
 }
@@ -132,7 +131,7 @@ pub(crate) fn may_finalize(status: c_int) -> bool {
          not failed must return 0 from main or call shmem_finalize before"
     );
     begin_exit();
-    stdio::flush();
+    process::flush_output();
     if let Some(aborter) = process::aborter() {
         aborter.abort(status, &message);
     }

@@ -2,7 +2,7 @@
 //! thread that the thread level does not allow.
 
 use crate::call::location;
-use crate::call::signal_handler;
+use crate::call::stack;
 use crate::call::thread;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
@@ -41,7 +41,7 @@ pub(crate) fn initialized_here() {
 pub(crate) fn check(call: Call, job: &Job) {
     if job.settings.checks() {
         check_access(call);
-        signal_handler::refuse(call, job.me());
+        stack::refuse_signal_handler(call, job.me());
     }
 }
 

@@ -23,7 +23,6 @@ use crate::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use crate::memory::{huge_pages, shortage, statics};
 use crate::net::flags::{self, FlagArea};
 use crate::process;
-use crate::process::stdio;
 use crate::settings::{Settings, Statistics, VirtualNodes};
 use crate::teams::registry::{self, Teams};
 use core::ffi::c_int;
@@ -109,7 +108,7 @@ fn identify(
     }
     child::watch(call);
     if session.is_launched() {
-        stdio::print_line_by_line();
+        process::buffer_by_line();
         leave::at_exit();
     }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());

@@ -5,17 +5,17 @@ use core::ffi::{c_char, c_int, c_void};
 
 use rushmem_providers::ALL;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::{setup, stdio};
+use rushmem_runtime::{also_flush, setup};
 
 use super::export::In;
 
 fortran! {
     [shmem_init]() = |call| {
-        stdio::also_flush(flush_units);
+        also_flush(flush_units);
         setup::init(call, ALL)
     };
     [start_pes](_npes: *const c_int) = |call| {
-        stdio::also_flush(flush_units);
+        also_flush(flush_units);
         setup::start_pes(call, ALL)
     };
     [shmem_finalize]() = |call| setup::finalize(call);

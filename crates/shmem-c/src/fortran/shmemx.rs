@@ -8,7 +8,7 @@ use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoall
 use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::constants::SHMEM_THREAD_SINGLE;
 use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
-use rushmem_runtime::{Call, TeamHandle, stdio, team, time};
+use rushmem_runtime::{Call, TeamHandle, also_flush, team, time};
 
 use super::export::In;
 use super::setup::flush_units;
@@ -64,7 +64,7 @@ fortran! {
         rank: In<c_int>, nranks: In<c_int>, uniqueid: *const [u8; UNIQUE_ID_BYTES], length: usize,
     ) = |call| {
         require_room(call, length);
-        stdio::also_flush(flush_units);
+        also_flush(flush_units);
         let place = (rank, nranks);
         setup::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, place, &uniqueid.read());
     };

@@ -101,7 +101,6 @@ impl<T> SymStatic<T> {
     fn check<L: ThreadLevel>(&'static self, shmem: &Shmem<L>) {
         let at = self.0.get();
         if setup::addr_accessible(call!("SymStatic"), at.cast(), shmem.my_pe() as i32) == 0 {
-            // Cause: a `SymStatic` of a shared library. Remedy: declare it in the program.
             fail!(
                 call!("SymStatic"),
                 "the variable at {at:p} is not symmetric: it is not a static variable of the program itself"

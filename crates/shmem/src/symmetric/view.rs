@@ -302,7 +302,6 @@ fn there<T>(own: *mut T, pe: u32) -> Option<*mut T> {
 #[track_caller]
 fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
     let place = std::panic::Location::caller();
-    // Cause: an index or a range beyond the slice. Remedy: correct it.
     fail!(call!("SymSlice"), "{what} is out of bounds of {len} elements, at {place}")
 }
 
@@ -311,7 +310,6 @@ fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
 #[track_caller]
 fn differ(here: usize, there: usize) -> ! {
     let place = std::panic::Location::caller();
-    // Cause: slices of different lengths are copied. Remedy: take parts of one length.
     fail!(
         call!("SymSlice"),
         "{here} symmetric elements cannot be copied from or to {there} elements, at {place}"

@@ -49,7 +49,7 @@ pub enum Error {
         who: String,
         /// The launcher's protocol.
         protocol: &'static str,
-        /// The variables and what they hold.
+        /// The variables and their values.
         variables: String,
         /// The outcome of the first request.
         cause: String,
@@ -74,7 +74,7 @@ pub enum Error {
     /// A call of libpmix failed.
     #[error("{call} failed: {cause}")]
     Pmix {
-        /// The call.
+        /// The function of libpmix.
         call: &'static str,
         /// The text of libpmix for the status.
         cause: String,

@@ -101,10 +101,10 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         let window = job.input_window.clone();
         tokio::select! {
             event = job.supervisor.next() => job.handle(event),
-            sentence = job.output.lost() => job.handle(HostEvent::failed(sentence)),
+            sentence = job.output.next_loss() => job.handle(HostEvent::failed(sentence)),
             request = signals.request() => job.request(request).await,
             piece = input.next(&window) => job.supervisor.send_input(piece),
-            () = job.progress_line.due(), if job.end == Termination::Open => {
+            () = job.progress_line.until_due(), if job.end == Termination::Open => {
                 job.progress_line.update();
             }
             () = until(deadline) => match (job.end, options.timeout) {
@@ -121,7 +121,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         job.explain();
     }
     if let Some((purpose, text)) = job.explainer.last(&job.server) {
-        job.explained(purpose, text);
+        job.print_explanation(purpose, text);
     }
     let status = job.finish(&mut signals, limit).await;
     if options.timings {
@@ -297,7 +297,7 @@ impl Job {
             results.into_iter().for_each(|result| self.explainer.add(result));
         }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
-            self.explained(purpose, text);
+            self.print_explanation(purpose, text);
         }
         if self.end == Termination::Open
             && let Some(inquiry) = self.explainer.begin_due(&self.server)
@@ -306,7 +306,8 @@ impl Job {
         }
     }
 
-    fn explained(&mut self, purpose: Purpose, text: String) {
+    /// Prints an explanation. After that of `--timeout`, ends the job.
+    fn print_explanation(&mut self, purpose: Purpose, text: String) {
         if purpose == Purpose::Timeout
             && let Some(limit) = self.expired
         {

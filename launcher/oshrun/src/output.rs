@@ -150,7 +150,7 @@ impl Output {
 
     /// Waits until output is lost for another reason than a closed reader. Returns the error
     /// message. Cancel safe.
-    pub async fn lost(&mut self) -> String {
+    pub async fn next_loss(&mut self) -> String {
         match self.losses.recv().await {
             Some(sentence) => sentence,
             None => std::future::pending().await,

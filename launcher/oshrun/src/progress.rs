@@ -73,7 +73,7 @@ impl ProgressLine {
 
     /// Waits until the line should be shown or updated; forever if there is nothing to show. Cancel
     /// safe.
-    pub async fn due(&self) {
+    pub async fn until_due(&self) {
         match self.is_terminal && self.n_started() < self.nodes.n_pes() {
             true => sleep_until(self.shown + INTERVAL).await,
             false => std::future::pending().await,

@@ -185,7 +185,7 @@ impl Rendezvous {
         let mut looked = Instant::now();
         while let Some(&pe) = awaited.first() {
             let hello = limit.spend(|slice| self.next_hello(slice));
-            let hello = hello.ok_or_else(|| self.silent(self.limit, pe, "to connect"))?;
+            let hello = hello.ok_or_else(|| self.silence_error(self.limit, pe, "to connect"))?;
             match hello.map_err(|cause| Error::Listening { pe: self.pe, cause })? {
                 Some((pe, other)) if awaited.remove(&pe) => drop(joined.insert(pe, other)),
                 _ => {}
@@ -250,9 +250,11 @@ impl Rendezvous {
             Ok(ours)
         };
         send().map_err(|cause: io::Error| match cause.kind() {
-            ErrorKind::TimedOut => {
-                self.silent(self.limit, pe, "and others to take the descriptors sent to them")
-            }
+            ErrorKind::TimedOut => self.silence_error(
+                self.limit,
+                pe,
+                "and others to take the descriptors sent to them",
+            ),
             _ => Error::NodePeer { pe, cause },
         })
     }
@@ -267,7 +269,7 @@ impl Rendezvous {
         // missing.
         let whole = 2 * self.limit;
         self.greet(first, file, TimeLeft::new(whole)).map_err(|cause| match cause.kind() {
-            ErrorKind::TimedOut => self.silent(whole, first, "to answer"),
+            ErrorKind::TimedOut => self.silence_error(whole, first, "to answer"),
             _ => Error::NodePeer { pe: first, cause },
         })
     }
@@ -316,7 +318,7 @@ impl Rendezvous {
     }
 
     /// Returns the error that `other` has not done `what` within `limit`.
-    fn silent(&self, limit: Duration, other: u32, what: &'static str) -> Error {
+    fn silence_error(&self, limit: Duration, other: u32, what: &'static str) -> Error {
         Error::SilentNodePeer { pe: self.pe, limit, other, what }
     }
 }
@@ -348,12 +350,12 @@ impl NodeLinks {
             NodeLinks::First { others, .. } => {
                 let mut parts = vec![part.to_vec()];
                 for (pe, link) in others {
-                    parts.push(link.receive().map_err(|error| of_node_peer(*pe, error))?);
+                    parts.push(link.receive().map_err(|error| node_peer_error(*pe, error))?);
                 }
                 Ok(Some(parts.into_iter().collect()))
             }
             NodeLinks::Other { first, link } => {
-                link.send(&part).map_err(|error| of_node_peer(*first, error))?;
+                link.send(&part).map_err(|error| node_peer_error(*first, error))?;
                 Ok(None)
             }
         }
@@ -367,12 +369,12 @@ impl NodeLinks {
         match (self, value) {
             (NodeLinks::First { others, .. }, Some(value)) => {
                 for (pe, link) in others {
-                    link.send(&value).map_err(|error| of_node_peer(*pe, error))?;
+                    link.send(&value).map_err(|error| node_peer_error(*pe, error))?;
                 }
                 Ok(value)
             }
             (NodeLinks::Other { first, link }, None) => {
-                link.receive().map_err(|error| of_node_peer(*first, error))
+                link.receive().map_err(|error| node_peer_error(*first, error))
             }
             _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
@@ -380,7 +382,7 @@ impl NodeLinks {
 }
 
 /// Converts an error of a link to `oshrun` to that of a link to a PE.
-fn of_node_peer(pe: u32, error: Error) -> Error {
+fn node_peer_error(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },
         Error::Frame(cause) => Error::NodePeer { pe, cause: io::Error::other(cause) },

@@ -316,7 +316,7 @@ pub enum Queued {
 }
 
 impl OrderSender {
-    /// Returns the sender, and the queue to pass to [`write()`].
+    /// Returns the sender, and the queue to pass to [`write_orders`].
     pub fn new() -> (OrderSender, mpsc::UnboundedReceiver<Queued>) {
         let (sender, queue) = mpsc::unbounded_channel();
         (OrderSender(sender), queue)
@@ -342,8 +342,8 @@ impl OrderSender {
     }
 }
 
-/// Writes the queued messages until the daemon closes its input.
-pub async fn write(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
+/// Writes the queued orders to a daemon, until it closes its input.
+pub async fn write_orders(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
     while let Some(item) = queue.recv().await {
         match item {
             Queued::Frame(frame) => {

@@ -183,7 +183,7 @@ impl Daemon {
             }
             tokio::select! {
                 served = self.serve(supervisor) => served?,
-                sentence = output.lost() => self.report_loss(&sentence),
+                sentence = output.next_loss() => self.report_loss(&sentence),
             }
         }
         supervisor.clear(KILL_LIMIT).await;

@@ -95,7 +95,7 @@ impl RemoteDaemon {
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
         let tasks = [
-            tokio::spawn(connection::write(stdin, queue)).abort_handle(),
+            tokio::spawn(connection::write_orders(stdin, queue)).abort_handle(),
             tokio::spawn(read(number, stdout, relay(&down), arrivals.clone())).abort_handle(),
         ];
         Ok(RemoteDaemon {

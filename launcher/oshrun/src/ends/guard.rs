@@ -101,7 +101,7 @@ impl GuardProcess {
     }
 }
 
-/// Converts the ID of a child process.
+/// Converts a process ID of the standard library to that of rustix.
 pub fn pid_of(id: u32) -> Pid {
     i32::try_from(id)
         .ok()

@@ -106,8 +106,8 @@ fn needed(n_pes: u32) -> (u64, u64) {
     (n_pes + TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
 }
 
-/// Returns the message about the limit that leaves room for the smallest part of the needs; `None`
-/// if all suffice.
+/// Returns the message about the scarcest resource: the limit that leaves room for the smallest
+/// part of what the job needs. Returns `None` if all limits suffice.
 fn capacity_refusal(
     n_pes: u32,
     (tasks, memory): (u64, u64),

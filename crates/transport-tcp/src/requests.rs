@@ -129,6 +129,7 @@ impl Requests {
         self.queue.push(&request.encode());
         match payload {
             Payload::Batch(batch) => self.queue.push_all(batch),
+            Payload::Data(LocalBuf { nbytes: 0, .. }) => {}
             // SAFETY: valid by contract.
             Payload::Data(data) => unsafe { self.queue.push_copy::<mem::VolatileLoads>(data) },
         }

@@ -7,7 +7,7 @@ use crate::proto::MAX_BODY;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
-    WireNetwork, WriteEnd,
+    WireNetwork, WriteEnd, WriteSent,
 };
 use rushmem_transport::{Error, LocalBuf, Pe, PeMap, RemoteAddr};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Wire for TcpWire {
         Network { shared, .. }: &Network,
         pe: Pe,
         (to, source): (RemoteAddr, LocalBuf),
-        WriteEnd { awaited, .. }: WriteEnd,
+        WriteEnd { awaited, sent, .. }: WriteEnd,
     ) -> Result<PostOutcome<TcpToken>, Error> {
         let copy = source.nbytes <= shared.tuning.copy_up_to;
         let how = (copy, self.in_parts && !copy);
@@ -136,7 +136,12 @@ impl Wire for TcpWire {
             }
             // SAFETY: valid by contract until the write is over, which it is once it is sent.
             let number = unsafe { connection.requests.put(to, source, how) };
-            if !copy || connection.requests.is_full(&shared.tuning) {
+            let leaves = match sent {
+                WriteSent::Now => true,
+                WriteSent::WithNext => false,
+                WriteSent::WithOthers => !copy || connection.requests.is_full(&shared.tuning),
+            };
+            if leaves {
                 connection.flush()?;
             }
             let position = connection.requests.queue.appended();

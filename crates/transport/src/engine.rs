@@ -42,7 +42,7 @@ pub use origin::Origin;
 pub use replies::{Replies, ReplyTable};
 pub use wire::{
     NetworkPe, Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps,
-    WireNetwork, WriteEnd,
+    WireNetwork, WriteEnd, WriteSent,
 };
 
 #[cfg(test)]

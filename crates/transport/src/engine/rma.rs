@@ -9,13 +9,6 @@ use crate::peers::damaged;
 use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::{Completion, Error, Get, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks};
 
-impl Put {
-    /// Returns true if the call waits until the source is free.
-    pub(super) fn awaits_source(&self) -> bool {
-        self.completion == Completion::Now && self.source.nbytes > 0
-    }
-}
-
 impl<W: Wire> Origin<W> {
     /// Returns true if a put to a segment, or each block of a strided one, is batched unless it is
     /// lone.
@@ -90,9 +83,10 @@ impl<W: Wire> Origin<W> {
     /// The same.
     #[inline(always)]
     unsafe fn put_by_wire(&mut self, network: &W::Network, pe: Pe, put: &Put) -> Result<(), Error> {
+        let end = WriteEnd::of(put);
         // SAFETY: the same contract.
-        let posted = unsafe { self.begin_put(network, pe, put, false) }?;
-        if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
+        let posted = unsafe { self.begin_put(network, pe, put, end) }?;
+        if end.awaited { self.end(network, pe, posted) } else { Ok(()) }
     }
 
     /// Starts the writes of a put, without batching. Returns the outcome of a single write; several
@@ -106,16 +100,15 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
         pe: Pe,
         put: &Put,
-        source_free: bool,
+        end: WriteEnd,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
-        self.order_write(network, pe)?;
         if source.nbytes == 0 {
             return Ok(PostOutcome::Done);
         }
+        self.order_write(network, pe)?;
         let mut posted = PostOutcome::Uncovered;
         if source.nbytes <= self.caps.longest_write {
-            let end = WriteEnd { awaited: put.awaits_source(), source_free };
             // SAFETY: the same contract.
             posted = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
         }
@@ -124,7 +117,7 @@ impl<W: Wire> Origin<W> {
             return Ok(posted);
         }
         // SAFETY: the same contract.
-        unsafe { self.put_later(network, pe, put, source_free, posted) }
+        unsafe { self.put_later(network, pe, put, end, posted) }
     }
 
     /// Starts the writes of a put that found no room at first, exceeds the longest write, or needs
@@ -139,11 +132,10 @@ impl<W: Wire> Origin<W> {
         network: &W::Network,
         pe: Pe,
         put: &Put,
-        source_free: bool,
+        end: WriteEnd,
         first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
-        let end = WriteEnd { awaited: put.awaits_source(), source_free };
         // SAFETY: the same contract.
         let mut write = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
         match self.post_again(network, pe, first, &mut write)? {

@@ -324,6 +324,33 @@ fn parts_that_have_started_are_over_when_a_later_one_fails() {
     assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
 }
 
+#[test]
+fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
+    let signal = |segment| SignalUpdate {
+        dest: RemoteAddr { segment, offset: 0 },
+        op: AmoOp::Set,
+        value: 1,
+        follows: Follows::All,
+    };
+    let calls = |order, signal: SignalUpdate, nbytes| {
+        let (network, mut origin) = origin();
+        origin.caps.order = order;
+        // SAFETY: a static source.
+        let done =
+            unsafe { origin.put_signal(&network, PEER, &put(nbytes, Completion::Now), &signal) };
+        assert_eq!(done, Ok(()));
+        origin.wire.calls.retain(|call| *call != Called::Poll);
+        origin.wire.calls
+    };
+    let (flag, users) = (signal(Segment::Internal), signal(Segment::Heap));
+    let counter = SignalUpdate { op: AmoOp::Add, ..flag };
+    assert_eq!(calls(StreamOrder::Everything, flag, 0), [Called::Write]);
+    assert_eq!(calls(StreamOrder::Everything, flag, 8), [Called::Write, Called::Write]);
+    assert_eq!(calls(StreamOrder::Everything, counter, 8), [Called::Send]);
+    assert_eq!(calls(StreamOrder::Everything, users, 8), [Called::Send]);
+    assert_eq!(calls(StreamOrder::WritesBeforeMessages, flag, 8), [Called::Send]);
+}
+
 /// Otherwise the time that the wire takes to send one would make the next one a lone one, too.
 #[test]
 fn a_lone_operation_has_left_after_the_wire_has_it() {

@@ -13,7 +13,8 @@ use crate::progress::state::ProgressState;
 use crate::segments::Segments;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Error, Host, LocalBuf, Open, Pe, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Host, LocalBuf, Open, Pe, Put,
+    RemoteAddr, Segment,
 };
 use std::io;
 use std::sync::Arc;
@@ -138,7 +139,7 @@ pub enum Payload<'a> {
     Data(LocalBuf),
 }
 
-/// When a write counts as over.
+/// When a write is sent, and when it counts as over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteEnd {
     /// The call waits until the source is free.
@@ -146,6 +147,27 @@ pub struct WriteEnd {
     /// The write is over when its source may be reused, not only when the data are at the target:
     /// the acknowledgment of a later message covers the write.
     pub source_free: bool,
+    /// When the write is sent.
+    pub sent: WriteSent,
+}
+
+/// When a wire that collects operations sends a write. Other wires send it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteSent {
+    /// At once.
+    Now,
+    /// With the next operation, which is issued at once and sent at once.
+    WithNext,
+    /// When the wire has collected enough, or at the next fence.
+    WithOthers,
+}
+
+impl WriteEnd {
+    /// Returns the end of the write of a put.
+    pub(super) fn of(put: &Put) -> WriteEnd {
+        let awaited = put.completion == Completion::Now;
+        WriteEnd { awaited, source_free: false, sent: WriteSent::WithOthers }
+    }
 }
 
 /// The function that a poll calls for each reply that has arrived, with the answers to its batch.

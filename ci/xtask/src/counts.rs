@@ -169,9 +169,9 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
 }
 
 /// Returns by how many instructions a routine may exceed its pinned number: 2 % on a node, by which
-/// compilers differ, and 20 % to a network, where an operation takes a microsecond.
+/// compilers differ, and 15 % to a network, where an operation takes a microsecond.
 fn tolerated(routine: &str, pinned: u64) -> u64 {
-    let percent = if routine.starts_with(network::PREFIX) { 20 } else { 2 };
+    let percent = if routine.starts_with(network::PREFIX) { 15 } else { 2 };
     pinned * percent / 100
 }
 

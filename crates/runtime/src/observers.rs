@@ -20,6 +20,7 @@ pub(crate) use event::{
 
 use crate::call::call;
 use core::ffi::c_int;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The observers; the value of each is a bit of [`LISTENERS`].
@@ -106,28 +107,42 @@ pub(crate) fn access<R>(
     is_mapped: bool,
     make: impl FnOnce(&mut bool) -> R,
 ) -> R {
-    if any() { observed_access(describe, is_mapped, make) } else { make(&mut false) }
-}
-
-/// Works as [`access`] while an observer is active. It is a function of its own, so that [`access`]
-/// need not save the registers that this one uses.
-#[cold]
-#[inline(never)]
-fn observed_access<R>(
-    describe: impl FnOnce() -> Event,
-    is_mapped: bool,
-    make: impl FnOnce(&mut bool) -> R,
-) -> R {
-    let mut begun = OngoingEvent::new(describe());
-    begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
-    begun.begin();
+    // Its destructor is called in `end_access`, not here, where it would be inlined.
+    let mut begun = ManuallyDrop::new(None);
+    if any() {
+        begin_access(&mut begun, describe, is_mapped);
+    }
     let mut has_written = false;
     let result = make(&mut has_written);
-    if has_written && begun.has(Subscriber::Writes) {
+    if begun.is_some() {
+        end_access(&mut begun, has_written);
+    }
+    result
+}
+
+#[cold]
+#[inline(never)]
+fn begin_access(
+    begun: &mut Option<OngoingEvent>,
+    describe: impl FnOnce() -> Event,
+    is_mapped: bool,
+) {
+    let begun = begun.insert(OngoingEvent::new(describe()));
+    begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
+    begun.begin();
+}
+
+#[cold]
+#[inline(never)]
+fn end_access(begun: &mut Option<OngoingEvent>, has_written: bool) {
+    if let Some(begun) = begun
+        && has_written
+        && begun.has(Subscriber::Writes)
+    {
         let Event { call, pe, remote, .. } = begun.event;
         writes::record(call, pe, remote);
     }
-    result
+    *begun = None;
 }
 
 /// Begins an event, if an observer is active, for a call with several exits.

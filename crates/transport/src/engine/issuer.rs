@@ -236,6 +236,9 @@ impl<W: Wire> Issuers<W> {
     /// service thread whether any must be polled again, since no descriptor signals its next event
     /// or its owner is using it.
     pub fn finish(&self, network: &W::Network, by: PollingThread) -> bool {
+        if self.unfinished.is_empty() {
+            return false;
+        }
         let by_service = by == PollingThread::Service;
         let (mut is_busy, mut n_kept) = (false, 0);
         let looks_at_all =

@@ -34,11 +34,17 @@ impl<T> FlushList<T> {
         self.n.store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Returns true if there are no entries, also in the hands of threads.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.n.load(Ordering::Relaxed) == 0
+    }
+
     /// Calls `keep` outside the lock for each entry that is in the list now, to finish it. An entry
     /// stays if `keep` returns true. Returns how many entries there are then: those that stay,
     /// those that were added, and those that another thread is finishing or has just kept.
     pub fn finish(&self, keep: impl FnMut(&mut T) -> bool) -> usize {
-        if self.n.load(Ordering::Relaxed) == 0 {
+        if self.is_empty() {
             return 0;
         }
         let mut entries = std::mem::take(&mut *lock(&self.list));

@@ -1,7 +1,7 @@
-//! Decides which transports are tried, and in which order: a pure function of what all PEs have
-//! found, so that the result is the same on all PEs.
+//! The transports that a job may use, in the order in which they are tried, and what becomes of each:
+//! pure functions of what all PEs have found, so that the result is the same on all PEs.
 
-use rushmem_transport::Provider;
+use rushmem_transport::{Amos, Provider};
 use serde::{Deserialize, Serialize};
 
 /// The state of one provider on one PE.
@@ -15,9 +15,9 @@ pub(super) enum Availability {
     Rdma,
 }
 
-/// What one PE contributes to the choice.
+/// What one PE has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Offer {
+pub(super) struct Findings {
     /// The name of the transport that its environment requests; empty for `auto`.
     pub(super) requested: String,
     /// The executor of atomic operations that its environment requests, as text; empty for `auto`.
@@ -29,26 +29,65 @@ pub(super) struct Offer {
     pub(super) hardware_amos: Vec<String>,
 }
 
-/// The result of the choice, the same on all PEs.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Selection {
-    /// The providers to try, best first, as indices in the list.
-    pub(super) candidates: Vec<usize>,
-    /// The providers that are not tried, and why.
-    pub(super) passed_over: Vec<(usize, String)>,
+/// A transport that the job may use, and what has become of it.
+pub(super) struct Candidate<'a> {
+    pub(super) provider: &'a Provider,
+    /// Its number in the order of preference.
+    pub(super) place: usize,
+    pub(super) verdict: Verdict,
 }
 
-/// Makes the choice. `providers` are in the order of preference.
+/// What has become of a transport.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is not tried, for this reason.
+    Excluded(String),
+    /// It is tried unless one before it works.
+    Untried,
+    /// It was tried and does not work, for this reason.
+    Failed(String),
+    /// Every PE has moved data over it.
+    Chosen,
+}
+
+impl Candidate<'_> {
+    /// Returns why the transport is not chosen; `None` if it is, or is not tried yet.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Excluded(why) | Verdict::Failed(why) => Some(why),
+            Verdict::Untried | Verdict::Chosen => None,
+        }
+    }
+
+    /// Returns true if the transport is not tried.
+    pub(super) fn is_excluded(&self) -> bool {
+        matches!(self.verdict, Verdict::Excluded(_))
+    }
+}
+
+/// Lists transports with the reasons why they are not chosen.
+pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'b>>) -> String {
+    let each = |candidate: &Candidate<'_>| {
+        candidate.refusal().map(|why| format!("{}: {why}", candidate.provider.name))
+    };
+    refused.filter_map(each).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the candidates: those that are excluded, and the others in the order in which they are
+/// tried, RDMA first. `providers` are in the order of preference.
 ///
 /// # Errors
 /// If PEs request different transports, or if no provider is left to try; a sentence.
-pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selection, String> {
+pub(super) fn agree<'a>(
+    providers: &[&'a Provider],
+    findings: &[Findings],
+) -> Result<Vec<Candidate<'a>>, String> {
     let shown = |requested: &str| if requested.is_empty() { "auto" } else { requested }.to_owned();
-    let settings = |offer: &Offer| {
-        [("SHMEM_TRANSPORT", offer.requested.clone()), ("SHMEM_AMOS", offer.amos.clone())]
+    let settings = |found: &Findings| {
+        [("SHMEM_TRANSPORT", found.requested.clone()), ("SHMEM_AMOS", found.amos.clone())]
     };
-    for (pe, offer) in offers.iter().enumerate() {
-        for ((name, first), (_, other)) in settings(&offers[0]).into_iter().zip(settings(offer)) {
+    for (pe, found) in findings.iter().enumerate() {
+        for ((name, first), (_, other)) in settings(&findings[0]).into_iter().zip(settings(found)) {
             if other != first {
                 return Err(format!(
                     "{name} is {} on PE 0 and {} on PE {pe}; it must be the same on all PEs",
@@ -58,35 +97,33 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
             }
         }
     }
-    let requested = &offers[0].requested;
-    let (mut rdma, mut others, mut passed_over) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, provider) in providers.iter().enumerate() {
+    let requested = &findings[0].requested;
+    let (mut excluded, mut rdma, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, &provider) in providers.iter().enumerate() {
+        let candidate = |verdict| Candidate { provider, place, verdict };
         if provider.name == requested {
-            rdma.push(place);
+            rdma.push(candidate(Verdict::Untried));
         } else if !requested.is_empty() {
-            passed_over.push((place, format!("SHMEM_TRANSPORT is {requested}")));
+            let why = format!("SHMEM_TRANSPORT is {requested}");
+            excluded.push(candidate(Verdict::Excluded(why)));
         } else {
             let seen: Option<Vec<&Availability>> =
-                offers.iter().map(|b| b.seen.get(place)).collect();
+                findings.iter().map(|found| found.seen.get(place)).collect();
             let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
             match why_not(provider, &seen) {
-                Some(why) => passed_over.push((place, why)),
-                None if seen.iter().all(|seen| **seen == Availability::Rdma) => rdma.push(place),
-                None => others.push(place),
+                Some(why) => excluded.push(candidate(Verdict::Excluded(why))),
+                None if seen.iter().all(|seen| **seen == Availability::Rdma) => {
+                    rdma.push(candidate(Verdict::Untried));
+                }
+                None => others.push(candidate(Verdict::Untried)),
             }
         }
     }
-    rdma.append(&mut others);
-    match rdma.is_empty() {
-        false => Ok(Selection { candidates: rdma, passed_over }),
-        true => {
-            let whys: Vec<String> = passed_over
-                .iter()
-                .map(|(place, why)| format!("{}: {why}", providers[*place].name))
-                .collect();
-            Err(format!("PEs that share no memory need a transport; {}", whys.join("; ")))
-        }
+    if rdma.is_empty() && others.is_empty() {
+        let whys = refusals(excluded.iter());
+        return Err(format!("PEs that share no memory need a transport; {whys}"));
     }
+    Ok(excluded.into_iter().chain(rdma).chain(others).collect())
 }
 
 /// Returns why `auto` does not try a provider with this availability on the PEs; `None` if it does.
@@ -108,27 +145,78 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     })
 }
 
-/// Returns the parts of a provider that all PEs can use, in the order of PE 0, and for each part
-/// the candidates for atomic operations with which they can. `offers` has, for each PE and
-/// candidate, the parts that the PE can use, or why it can use none.
+/// Who may carry out the atomic operations of the job, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AmoExecutor {
+    pub(super) amos: Amos,
+    pub(super) why: String,
+}
+
+/// Returns the executors of atomic operations to try over a provider, best first. `requested` is the
+/// setting; `in_hardware` says whether the network has atomic operations in hardware on every PE.
+///
+/// Operations of a CPU and of a network on one word are not atomic with respect to each other, so
+/// all operations of a job have one executor.
 ///
 /// # Errors
-/// If there is no common part; the reason for each candidate.
+/// When the provider cannot do what is requested; a sentence.
+pub(super) fn executors(
+    requested: Option<Amos>,
+    provider: &Provider,
+    in_hardware: bool,
+) -> Result<Vec<AmoExecutor>, String> {
+    let executor = |amos, why: &str| AmoExecutor { amos, why: why.to_owned() };
+    match requested {
+        Some(Amos::Network) if !provider.network_amos => Err(format!(
+            "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
+             out",
+            provider.name
+        )),
+        Some(amos) => Ok(vec![executor(amos, &format!("SHMEM_AMOS is {amos}"))]),
+        None if in_hardware && provider.network_amos => Ok(vec![
+            executor(Amos::Network, "the hardware of every PE carries them out"),
+            executor(Amos::Software, "the network's own do not work"),
+        ]),
+        None => {
+            Ok(vec![executor(Amos::Software, "not every PE has hardware that carries them out")])
+        }
+    }
+}
+
+impl AmoExecutor {
+    /// Describes the choice and its reason.
+    pub(super) fn describe(&self) -> String {
+        let who = match self.amos {
+            Amos::Software => "by the CPU of the target, on-node and off-node alike",
+            Amos::Network => {
+                "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED and of teams split from it by the CPU, in a domain of their own"
+            }
+        };
+        format!("{who} ({})", self.why)
+    }
+}
+
+/// Returns the parts of a provider that all PEs can use, in the order of PE 0, and for each part
+/// the executors of atomic operations with which they can. `offers` has, for each PE and
+/// executor, the parts that the PE can use, or why it can use none.
+///
+/// # Errors
+/// If there is no common part; the reason for each executor.
 pub(super) fn parts(
-    n_ways: usize,
+    n_executors: usize,
     offers: &[Vec<Result<Vec<String>, String>>],
 ) -> Result<Vec<(String, Vec<usize>)>, String> {
     let mut agreed: Vec<(String, Vec<usize>)> = Vec::new();
     let mut whys = Vec::new();
-    for way in 0..n_ways {
-        let of_way = || offers.iter().filter_map(|offer| offer.get(way));
+    for executor in 0..n_executors {
+        let each = || offers.iter().filter_map(|offer| offer.get(executor));
         let absent: Vec<Result<(), String>> =
-            of_way().map(|offer| offer.as_ref().map(drop).map_err(Clone::clone)).collect();
+            each().map(|offer| offer.as_ref().map(drop).map_err(Clone::clone)).collect();
         if let Some(why) = complaint(&absent) {
             whys.push(why);
             continue;
         }
-        let lists: Vec<&Vec<String>> = of_way().filter_map(|offer| offer.as_ref().ok()).collect();
+        let lists: Vec<&Vec<String>> = each().filter_map(|offer| offer.as_ref().ok()).collect();
         let is_common = |part: &&String| lists.iter().all(|list| list.contains(part));
         let found: Vec<&String> =
             lists.iter().take(1).copied().flatten().filter(is_common).collect();
@@ -140,8 +228,8 @@ pub(super) fn parts(
         }
         for part in found {
             match agreed.iter_mut().find(|(known, _)| known == part) {
-                Some((_, ways)) => ways.push(way),
-                None => agreed.push((part.clone(), vec![way])),
+                Some((_, with)) => with.push(executor),
+                None => agreed.push((part.clone(), vec![executor])),
             }
         }
     }
@@ -194,24 +282,30 @@ mod tests {
     const OFI: Provider = Provider { name: "ofi", ..null::PROVIDER };
     const TCP: Provider = Provider { name: "tcp", without_rdma: true, ..null::PROVIDER };
 
-    fn agreed(offers: &[Offer]) -> Result<Selection, String> {
-        agree(&[&UCX, &OFI, &TCP], offers)
+    fn agreed(findings: &[Findings]) -> Result<Vec<Candidate<'static>>, String> {
+        agree(&[&UCX, &OFI, &TCP], findings)
     }
 
-    fn auto(ucx: Availability, ofi: Availability) -> Offer {
-        Offer { seen: vec![ucx, ofi, Availability::Plain], ..Offer::default() }
+    /// Returns the numbers of the transports that are tried, in their order.
+    fn tried(candidates: &[Candidate<'_>]) -> Vec<usize> {
+        let tried = candidates.iter().filter(|candidate| candidate.verdict == Verdict::Untried);
+        tried.map(|candidate| candidate.place).collect()
     }
 
-    fn forced(name: &str) -> Offer {
-        Offer { requested: name.to_owned(), ..Offer::default() }
+    fn auto(ucx: Availability, ofi: Availability) -> Findings {
+        Findings { seen: vec![ucx, ofi, Availability::Plain], ..Findings::default() }
+    }
+
+    fn forced(name: &str) -> Findings {
+        Findings { requested: name.to_owned(), ..Findings::default() }
     }
 
     #[test]
     fn rdma_goes_first_and_software_only_where_it_is_ours() {
         use Availability::{Plain, Rdma};
         let candidates = |ucx: &Availability, ofi: &Availability| {
-            let offers = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
-            agreed(&offers).expect("tcp at least").candidates
+            let findings = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
+            tried(&agreed(&findings).expect("tcp at least"))
         };
         assert_eq!(candidates(&Rdma, &Rdma), [0, 1, 2]);
         assert_eq!(candidates(&Plain, &Rdma), [1, 2]);
@@ -227,8 +321,9 @@ mod tests {
         );
         let lacking = auto(Availability::Rdma, Availability::Absent("no libfabric.so.1".into()));
         let agreed = agreed(&[with.clone(), without, with, lacking]).expect("tcp at least");
-        assert_eq!(agreed.candidates, [2]);
-        let why = |place| agreed.passed_over.iter().find(|(p, _)| *p == place).map(|(_, w)| &**w);
+        assert_eq!(tried(&agreed), [2]);
+        let of = |place| agreed.iter().find(|candidate| candidate.place == place);
+        let why = |place| of(place).and_then(Candidate::refusal);
         assert_eq!(why(0), Some("PE 1 has no RDMA device for it"));
         assert_eq!(why(1), Some("PE 3: no libfabric.so.1"));
     }
@@ -236,19 +331,46 @@ mod tests {
     #[test]
     fn what_is_requested_is_the_only_candidate() {
         let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
-        assert_eq!(agreed_on.candidates, [1]);
-        assert_eq!(agreed_on.passed_over.len(), 2);
+        assert_eq!(tried(&agreed_on), [1]);
+        assert_eq!(agreed_on.iter().filter(|candidate| candidate.is_excluded()).count(), 2);
         let error =
             agreed(&[forced("tcp"), forced("tcp"), auto(Availability::Rdma, Availability::Rdma)]);
-        let error = error.expect_err("they differ");
+        let error = error.map(drop).expect_err("they differ");
         assert!(error.contains("tcp on PE 0") && error.contains("auto on PE 2"), "{error}");
     }
 
     #[test]
     fn pes_agree_on_who_carries_out_atomic_operations() {
-        let network = Offer { amos: "network".to_owned(), ..forced("ofi") };
-        let error = agreed(&[forced("ofi"), forced("ofi"), network]).expect_err("they differ");
+        let network = Findings { amos: "network".to_owned(), ..forced("ofi") };
+        let error =
+            agreed(&[forced("ofi"), forced("ofi"), network]).map(drop).expect_err("they differ");
         assert!(error.contains("SHMEM_AMOS is auto on PE 0 and network on PE 2"), "{error}");
+    }
+
+    const NETWORK: Provider = Provider { name: "ofi", network_amos: true, ..null::PROVIDER };
+    const SOCKETS: Provider = Provider { name: "tcp", ..null::PROVIDER };
+
+    fn amos(requested: Option<Amos>, provider: &Provider, in_hardware: bool) -> Vec<Amos> {
+        let executors = executors(requested, provider, in_hardware).expect("an executor");
+        executors.into_iter().map(|executor| executor.amos).collect()
+    }
+
+    #[test]
+    fn the_network_is_chosen_where_its_hardware_does() {
+        assert_eq!(amos(None, &NETWORK, true), [Amos::Network, Amos::Software]);
+        assert_eq!(amos(None, &NETWORK, false), [Amos::Software]);
+        assert_eq!(amos(None, &SOCKETS, true), [Amos::Software]);
+    }
+
+    #[test]
+    fn the_requested_executor_is_the_only_one() {
+        for in_hardware in [false, true] {
+            assert_eq!(amos(Some(Amos::Software), &NETWORK, in_hardware), [Amos::Software]);
+            assert_eq!(amos(Some(Amos::Network), &NETWORK, in_hardware), [Amos::Network]);
+            assert_eq!(amos(Some(Amos::Software), &SOCKETS, in_hardware), [Amos::Software]);
+        }
+        let refusal = executors(Some(Amos::Network), &SOCKETS, false).expect_err("it has none");
+        assert!(refusal.contains("SHMEM_AMOS is network, but tcp has no"), "{refusal}");
     }
 
     #[test]

@@ -1,0 +1,295 @@
+//! The attempt to connect a job over one provider. All PEs open its transport, exchange what their
+//! peers need to know, connect, and transfer data.
+#![allow(unsafe_code)]
+
+use super::candidates::{self, AmoExecutor, complaint};
+use super::{decoded, exchange, probe};
+use crate::call::warning::warning;
+use crate::call::{Call, fail};
+use crate::diagnosis::status;
+use crate::job::Job;
+use crate::memory::locked::{self, RegisteredSizes};
+use crate::memory::statics;
+use crate::net::flags;
+use crate::net::process_host::{Callbacks, ProcessHost};
+use rushmem_bootstrap::Records;
+use rushmem_transport::thread::without_signals;
+use rushmem_transport::{
+    Amos, Directory, Endpoint, Error, Open, Pe, PeRecord, Provider, Segment, Transport,
+};
+use rushmem_wire::{ANNOUNCED, PARTS, STEP, encode};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The functions that a transport calls in this process.
+const CALLBACKS: Callbacks = Callbacks {
+    arrived: flags::ring_own,
+    arrived_at: |pe| flags::area().ring(pe),
+    waits: status::waits_for_operations,
+    ends_wait: status::ends_wait_for_operations,
+};
+
+/// A transport over which every PE has transferred data.
+pub(super) struct Connected {
+    /// The endpoint of the library, which is dropped before the transport.
+    pub(super) endpoint: Box<dyn Endpoint>,
+    pub(super) transport: Box<dyn Transport>,
+    pub(super) executor: AmoExecutor,
+}
+
+/// Connects the job over a provider: over the first of its parts, and with the first executor of
+/// atomic operations, that work on all PEs.
+///
+/// # Errors
+/// If none does; the reason for each. The text is the same on all PEs.
+pub(super) fn first_that_works(
+    call: Call,
+    job: &Job,
+    provider: &Provider,
+    executors: Vec<AmoExecutor>,
+) -> Result<Connected, String> {
+    let mut failures: Vec<(Vec<String>, String)> = Vec::new();
+    for Part { name: part, executors } in agreed_parts(call, job, provider, executors)? {
+        let mut whys: Vec<String> = Vec::new();
+        for mut executor in executors {
+            if let Some(why) = whys.first() {
+                executor.why = format!("{}: {why}", executor.why);
+            }
+            match attempt(call, job, (provider, part.as_deref()), executor) {
+                Ok(connected) => {
+                    for why in failures.iter().filter(|_| job.me == Pe(0)).map(failure) {
+                        warning!("of the transport {}, {why}; the next one is used", provider.name);
+                    }
+                    return Ok(connected);
+                }
+                Err(why) => whys.push(why),
+            }
+        }
+        // A reason that applies to all of them is printed once.
+        whys.dedup();
+        let why = whys.join("; with atomic operations by the CPU of the target: ");
+        match failures.iter_mut().find(|(_, known)| *known == why) {
+            Some((parts, _)) => parts.extend(part),
+            None => failures.push((part.into_iter().collect(), why)),
+        }
+    }
+    Err(failures.iter().map(failure).collect::<Vec<_>>().join("; "))
+}
+
+/// Names the parts of a provider that do not work for the same reason, and the reason.
+fn failure((parts, why): &(Vec<String>, String)) -> String {
+    match parts.as_slice() {
+        [] => why.clone(),
+        [part] => format!("{part} does not work here ({why})"),
+        parts => format!("{} do not work here ({why})", parts.join(", ")),
+    }
+}
+
+/// A part of a provider, and the executors of atomic operations to try over it.
+struct Part {
+    /// `None` for a provider without parts.
+    name: Option<String>,
+    executors: Vec<AmoExecutor>,
+}
+
+/// Returns the parts of a provider that all PEs have, best first.
+///
+/// # Errors
+/// If there is none; the reason for each executor. The text is the same on all PEs.
+fn agreed_parts(
+    call: Call,
+    job: &Job,
+    provider: &Provider,
+    executors: Vec<AmoExecutor>,
+) -> Result<Vec<Part>, String> {
+    let Some(parts) = provider.parts else { return Ok(vec![Part { name: None, executors }]) };
+    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
+    let of = |executor: &AmoExecutor| {
+        let with = arguments(job, executor.amos, None, &host);
+        without_signals(|| parts(&with)).map_err(|error| error.to_string())
+    };
+    job.session().opens(Some(&described(provider, None)));
+    let own: Vec<Result<Vec<String>, String>> = executors.iter().map(of).collect();
+    job.session().opens(None);
+    let all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
+    let with = |(name, indices): (String, Vec<usize>)| Part {
+        name: Some(name),
+        executors: indices.into_iter().map(|i| executors[i].clone()).collect(),
+    };
+    Ok(candidates::parts(executors.len(), &all)?.into_iter().map(with).collect())
+}
+
+/// Returns a transport and its part, as messages name them.
+fn described(provider: &Provider, part: Option<&str>) -> String {
+    let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
+    format!("the transport {}{part}", provider.name)
+}
+
+/// The result of a step on one PE; the error is the reason.
+type StepResult = Result<(), String>;
+
+/// Ends a step on all PEs. Returns the result of this PE if the step has succeeded on all of them.
+///
+/// # Errors
+/// If the step has failed on some PEs: which ones, and why. The text is the same on all PEs.
+fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
+    let (has, own): (_, StepResult) = match own {
+        Ok(has) => (Some(has), Ok(())),
+        Err(why) => (None, Err(why)),
+    };
+    let outcomes = exchange(call, job, STEP, &own);
+    if outcomes.position(StepResult::is_err).is_some() {
+        let each: Vec<StepResult> = outcomes.iter().cloned().collect();
+        complaint(&each).map_or(Ok(()), Err)?;
+    }
+    Ok(has.expect("a failure here was returned above"))
+}
+
+/// Opens the transport of a provider, connects it and runs the probe.
+///
+/// # Errors
+/// If one of these has failed on some PEs: which ones, and why. The text is the same on all PEs.
+fn attempt(
+    call: Call,
+    job: &Job,
+    (provider, part): (&Provider, Option<&str>),
+    executor: AmoExecutor,
+) -> Result<Connected, String> {
+    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
+    let with = arguments(job, executor.amos, part, &host);
+    if provider.opens_libraries {
+        job.session().opens(Some(&described(provider, part)));
+    }
+    let prepared = prepare(job, provider, &with).map_err(|error| error.to_string());
+    if provider.opens_libraries {
+        job.session().opens(None);
+    }
+    let OpenTransport { mut transport, announced } = on_all(call, job, prepared)?;
+    // One PE of a machine keeps it for all.
+    match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
+        Ok(Some(records)) => {
+            let records: Records<Announced> = decoded(call, ANNOUNCED, records);
+            let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
+            // SAFETY: transports that read what was published before are closed on all PEs at this
+            // step.
+            unsafe { job.memory.publish(&bytes) };
+        }
+        Ok(None) => {}
+        Err(error) => fail!(call, "{error}"),
+    }
+    let directory = Arc::new(Directory::new(job.memory.published()));
+    let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
+    let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
+    host.set_chosen();
+    Ok(Connected { endpoint, transport, executor })
+}
+
+/// What a PE sends to its peers: its address, and the keys of its segments by number.
+#[derive(Serialize, Deserialize)]
+struct Announced {
+    address: Vec<u8>,
+    keys: [Vec<u8>; Segment::COUNT],
+}
+
+impl Announced {
+    fn record(&self) -> PeRecord<'_> {
+        PeRecord { address: &self.address, keys: self.keys.each_ref().map(Vec::as_slice) }
+    }
+}
+
+/// A transport that this PE has opened, and what its peers need to know.
+struct OpenTransport {
+    transport: Box<dyn Transport>,
+    announced: Announced,
+}
+
+/// Returns the arguments with which a provider is opened.
+fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>) -> Open {
+    Open {
+        pe: job.me,
+        n_pes: job.n_pes,
+        secret: job.secret,
+        one_machine: job.one_stack,
+        cpus_per_pe: job.cpus_per_pe,
+        amos,
+        part: part.map(str::to_owned),
+        host: Arc::clone(host) as _,
+    }
+}
+
+/// Opens the transport of a provider and registers the segments of this PE.
+fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport, Error> {
+    let mut transport = without_signals(|| (provider.open)(with))?;
+    let layout = job.memory.layout();
+    let statics = statics::own();
+    let start = std::ptr::with_exposed_provenance_mut(statics.start());
+    let segments = [
+        (Segment::Heap, job.memory.heap(), layout.heap_bytes()),
+        (Segment::Internal, job.memory.internal(), layout.internal_bytes()),
+        (Segment::Static, start, statics.nbytes()),
+    ];
+    let caps = transport.caps();
+    let (locks, at_init) = (caps.locks_memory, caps.registered_at_init(layout.heap_bytes()));
+    let registered = RegisteredSizes::new(job, at_init);
+    let [heap, own, static_data] = registered.nbytes;
+    let of_node = registered.of_node();
+    rushmem_log::debug!(
+        transport = provider.name,
+        heap,
+        static_data,
+        own,
+        of_node,
+        locked = locks,
+        "registers memory"
+    );
+    if locks {
+        locked::prepare(job, at_init)?;
+    }
+    let mut announced = Announced { address: transport.address(), keys: Default::default() };
+    for (segment, base, nbytes) in segments {
+        // SAFETY: the segment is mapped for the life of the process, except for holes in the static
+        // data. All PEs have the same holes, so no peer accesses them.
+        let key = unsafe { transport.register(segment, base, nbytes) }?;
+        announced.keys[segment as usize] = key.0;
+    }
+    Ok(OpenTransport { transport, announced })
+}
+
+/// Connects to all PEs, and creates the endpoint of the library.
+fn connected(
+    transport: &mut dyn Transport,
+    directory: Arc<Directory>,
+) -> Result<Box<dyn Endpoint>, String> {
+    transport.connect(directory).map_err(|error| error.to_string())?;
+    transport.internal_endpoint().map_err(|error| error.to_string())
+}
+
+/// Runs the probe with the next PE whose memory is not mapped here. All PEs are connected by now,
+/// so that each can answer.
+fn probed(
+    call: Call,
+    job: &Job,
+    transport: &dyn Transport,
+    mut endpoint: Box<dyn Endpoint>,
+) -> Result<Box<dyn Endpoint>, String> {
+    let node = job.nodes.node_of(job.me.0);
+    let unmapped = |pe: u32| pe != job.me.0 && (job.statics_apart || job.nodes.node_of(pe) != node);
+    let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
+    if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)).map(Pe) {
+        probe::limited(call, transport, (pe, probe_limit(job)), || {
+            probe::transfer(&mut *endpoint, flags::area().areas(), job.me, pe)
+        })?;
+    }
+    Ok(endpoint)
+}
+
+/// Returns the time limit of the probe: longer than `SHMEM_HOST_LIMIT`, since a NIC may take
+/// seconds to connect; and longer still if PEs outnumber the CPUs, since each of them has to run.
+fn probe_limit(job: &Job) -> Duration {
+    let machines = job.session().nodes().clone();
+    let n_local = machines.size(machines.node_of(job.me.0));
+    let turns =
+        if job.oversubscribed { Duration::from_secs(n_local.into()) } else { Duration::ZERO };
+    3 * job.settings.host_limit + turns
+}

@@ -1,6 +1,7 @@
 //! A transport whose endpoints are in a session, which changes neither order nor completion.
 #![allow(unsafe_code)]
 
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, NetworkActivity, Pe, Segment, Transport,
 };
@@ -59,8 +60,12 @@ impl Transport for InSessions {
         self.0.progress()
     }
 
-    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        self.0.wait(at_most)
+    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+        self.0.wait(at_most, awaited)
+    }
+
+    fn end_wait(&self) {
+        self.0.end_wait();
     }
 
     fn activity(&self) -> NetworkActivity {

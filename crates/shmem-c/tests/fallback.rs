@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rushmem_runtime::setup;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
     AmoRequest, Amos, Caps, Directory, Endpoint, Error, Found, Get, Host, Key, Open, Pe, Provider,
     Put, Segment, Transport, null,
@@ -228,8 +229,12 @@ impl Transport for Altered {
         self.sockets.progress()
     }
 
-    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        self.sockets.wait(at_most)
+    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+        self.sockets.wait(at_most, awaited)
+    }
+
+    fn end_wait(&self) {
+        self.sockets.end_wait();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

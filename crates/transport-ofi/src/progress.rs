@@ -10,6 +10,7 @@ use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
 use rushmem_transport::machine::descriptors::DescriptorWatch;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
 };
@@ -57,11 +58,8 @@ impl Progress {
         Progress { issuers: Issuers::default(), shared }
     }
 
-    /// Polls, and if there was no work, sleeps until there may be some, at most for `at_most`.
-    pub(crate) fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        if self.poll()? {
-            return Ok(true);
-        }
+    /// Sleeps until there may be work, at most for `at_most`, and polls.
+    pub(crate) fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
         // The service thread polls operations in flight while this thread sleeps. Without a wait
         // object this thread polls itself. What a NIC writes is not signaled.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.local.amos) {
@@ -69,8 +67,14 @@ impl Progress {
             (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
             (false, _) => at_most.min(LIMITS.sleep),
         };
-        let signaled = self.shared.sleep(at_most);
+        let signaled = self.shared.sleep(Some(awaited), at_most);
         self.poll().map(|worked| worked || signaled)
+    }
+
+    /// Wakes threads that sleep, after a poll by the service thread: with any endpoint, a provider
+    /// may make progress on all of them, and it does not tell what it has written.
+    fn wake_sleepers(&self) {
+        self.shared.local.state.record_event();
     }
 
     /// Records that the caller stops polling and sleeps elsewhere.
@@ -88,12 +92,19 @@ impl Driver for Progress {
     }
 
     fn flush(&self) -> bool {
-        self.issuers.finish(&self.shared, PollingThread::Service)
+        let polls = self.issuers.are_any_unfinished();
+        let is_left = self.issuers.finish(&self.shared, PollingThread::Service);
+        if polls {
+            self.wake_sleepers();
+        }
+        is_left
     }
 
     fn serve(&self) -> Served {
         // The host was told of a loss. The thread that polls next returns the error.
-        self.shared.try_serve().unwrap_or(Served::Idle)
+        let served = self.shared.try_serve().unwrap_or(Served::Idle);
+        self.wake_sleepers();
+        served
     }
 
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {

@@ -16,12 +16,11 @@ use libfabric_sys as fi;
 use rushmem_transport::engine::{NetworkPe, ReplyTable, WireNetwork};
 use rushmem_transport::machine::descriptors::is_exhausted;
 use rushmem_transport::peers::Peers;
+use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::service_thread::Served;
-use rushmem_transport::progress::state::sleep_on;
 use rushmem_transport::segments::heap_blocks::{Covered, OwnHeap};
 use rushmem_transport::thread::{lock, try_lock};
 use rushmem_transport::{Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
-use rustix::event::{PollFd, PollFlags};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -116,8 +115,14 @@ impl SharedState {
         // The provider itself may have written to this PE's memory, which is not signaled.
         self.local.host.arrived();
         match worked {
-            Ok(true) => Ok(Served::Worked),
-            Ok(false) => Ok(Served::Idle),
+            Ok(true) => {
+                self.local.state.record_event();
+                Ok(Served::Worked)
+            }
+            Ok(false) => {
+                self.local.state.wake_for_words();
+                Ok(Served::Idle)
+            }
             Err(ServiceFailure::Ep(failure)) => Err(self.fail(&failure)),
             Err(ServiceFailure::Message(message)) => Err(self.refuse(&message)),
         }
@@ -220,9 +225,12 @@ impl SharedState {
         Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
     }
 
-    /// Sleeps until there may be an event, at most for `at_most`. Returns true if the kernel has
-    /// signaled one.
-    pub(crate) fn sleep(&self, at_most: Duration) -> bool {
+    /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that awaits
+    /// its own operations if `awaited` is `None`, else as [`Transport::wait`]. Returns true if there
+    /// may be something that no thread has received.
+    ///
+    /// [`Transport::wait`]: rushmem_transport::Transport::wait
+    pub(crate) fn sleep(&self, awaited: Option<&[AwaitedWord]>, at_most: Duration) -> bool {
         match self.fabric.wait_object(&self.cq) {
             WaitObject::Ready => true,
             WaitObject::Absent => {
@@ -231,10 +239,13 @@ impl SharedState {
                 false
             }
             WaitObject::Descriptor(queue) => {
-                self.local.state.count_sleep();
-                let mut fds = [PollFd::from_borrowed_fd(queue, PollFlags::IN)];
-                sleep_on(&mut fds, at_most);
-                !fds[0].revents().is_empty()
+                let queue = [queue];
+                // No event tells of an end that another thread has received.
+                let on = match awaited {
+                    Some(_) => SleepOn::Shared(&queue),
+                    None => SleepOn::Own(&queue),
+                };
+                self.local.state.sleep_until_event(on, awaited.unwrap_or_default(), at_most)
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::wire::OfiWire;
 use libfabric_sys as fi;
 use rushmem_transport::engine::{Issuing, Origin, WireEndpoint, WireNetwork};
 use rushmem_transport::machine::host_name;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
@@ -197,6 +198,8 @@ impl Transport for Ofi {
             needs_first_thread: info.has(Quirk::NeedsFirstThread),
             locks_memory: info.locks_memory(),
             heap_in_blocks: info.heap_in_blocks(),
+            // Nothing signals what a NIC writes.
+            wakes_waits: info.copies() && self.shared().cq.can_sleep(),
         }
     }
 
@@ -253,12 +256,16 @@ impl Transport for Ofi {
         self.progress.poll()
     }
 
-    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        self.progress.wait(at_most)
+    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+        self.progress.wait(at_most, awaited)
     }
 
     fn activity(&self) -> NetworkActivity {
         self.shared().local.state.activity()
+    }
+
+    fn end_wait(&self) {
+        self.shared().local.state.stop_watching();
     }
 
     fn stop_polling(&self) {

@@ -355,7 +355,7 @@ impl Wire for OfiWire {
     }
 
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
-        shared.sleep(at_most);
+        shared.sleep(None, at_most);
     }
 
     /// No descriptor signals the end of an operation, so none may be in flight.

@@ -32,7 +32,6 @@ mod connect;
 mod connection;
 mod diagnosis;
 mod establishment;
-mod events;
 mod expected;
 mod found;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -13,7 +13,7 @@ use crate::sys;
 use crate::unauthenticated::{Claim, Unauthenticated};
 use rushmem_transport::Pe;
 use rushmem_transport::progress::service_thread::Served;
-use rushmem_transport::progress::state::{sleep_on, timespec};
+use rushmem_transport::progress::timer::{sleep_on, timespec};
 use rushmem_transport::thread::try_lock;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags};

@@ -8,12 +8,12 @@
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
-use crate::events::Events;
 use crate::proto::{Address, HandshakeAnswer};
 use crate::receiving::ReceivingPe;
 use crate::settings::{DESCRIPTORS, Tuning};
 use rushmem_transport::engine::NetworkPe;
 use rushmem_transport::peers::{Peers, damaged};
+use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::flush_list::FlushList;
 use rushmem_transport::thread::{lock, try_lock};
 use rushmem_transport::{Error, Open, Pe, PeRecord, Segment};
@@ -21,7 +21,7 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,6 @@ pub(crate) struct SharedState {
     pub(crate) peers: Peers<Peer>,
     /// Watches all sockets of this PE.
     pub(crate) epoll: OwnedFd,
-    events: Events,
     /// The PEs on whose connections data are queued.
     unsent: FlushList<Pe>,
 }
@@ -102,7 +101,6 @@ impl SharedState {
             address,
             peers: Peers::new(open.n_pes),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            events: Events::new()?,
             unsent: FlushList::default(),
         })
     }
@@ -368,19 +366,16 @@ impl SharedState {
         }
     }
 
-    /// Returns the number of events so far, for [`sleep`](SharedState::sleep).
-    pub(crate) fn events(&self) -> u64 {
-        self.events.count()
-    }
-
-    /// Wakes threads that sleep, since the event that they wait for may have arrived.
+    /// Wakes threads that sleep: this one received something for which they may wait.
     pub(crate) fn wake_sleepers(&self) {
-        self.events.record();
+        self.local().state.record_event();
     }
 
-    /// Sleeps until data arrive or there are more events than `seen`, at most for `at_most`.
-    pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
-        self.events.sleep(&self.local().state, &self.epoll, seen, at_most);
+    /// Sleeps until data arrive or another thread receives some, for `at_most` at the longest.
+    /// Returns true if data have arrived that no thread has received.
+    pub(crate) fn sleep(&self, awaited: &[AwaitedWord], at_most: Duration) -> bool {
+        let sockets = [self.epoll.as_fd()];
+        self.local().state.sleep_until_event(SleepOn::Shared(&sockets), awaited, at_most)
     }
 }
 

@@ -13,21 +13,16 @@ use crate::wire::TcpWire;
 use rushmem_transport::engine::message::MAX_ORIGINS;
 use rushmem_transport::engine::{Issuers, Issuing, Origin, WireEndpoint};
 use rushmem_transport::machine::host_name;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
-use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-thread_local! {
-    /// The number of events at the end of this thread's last wait.
-    static SEEN: Cell<u64> = const { Cell::new(0) };
-}
 
 /// The transport of this PE.
 struct Tcp {
@@ -78,7 +73,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, ..Caps::default() }
+        Caps { amos_compose_with_cpu: true, wakes_waits: true, ..Caps::default() }
     }
 
     unsafe fn register(
@@ -118,24 +113,20 @@ impl Transport for Tcp {
         self.progress.poll()
     }
 
-    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        if self.progress.poll()? {
-            return Ok(true);
+    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+        match self.shared().sleep(awaited, at_most) {
+            true => self.progress.poll(),
+            // Another thread has received what there was.
+            false => self.shared().local().loss.check().map(|()| false),
         }
-        // The caller checks between two calls whether its wait is over. An event after the previous
-        // call may have ended the wait, so the thread sleeps only if there was none.
-        let events = self.shared().events();
-        if SEEN.replace(events) != events {
-            return Ok(false);
-        }
-        self.shared().sleep(events, at_most);
-        let worked = self.progress.poll();
-        SEEN.set(self.shared().events());
-        worked
     }
 
     fn activity(&self) -> NetworkActivity {
         self.shared().local().state.activity()
+    }
+
+    fn end_wait(&self) {
+        self.shared().local().state.stop_watching();
     }
 
     fn stop_polling(&self) {

@@ -31,8 +31,6 @@ pub(crate) struct TcpWire {
     in_flight: usize,
     /// The PE whose answer a call waits for, or is likely to wait for.
     expected: Option<Pe>,
-    /// The number of events at the end of the last `sleep`.
-    seen: u64,
 }
 
 /// What one origin has written and read at one PE.
@@ -79,7 +77,6 @@ impl TcpWire {
             held: Vec::new(),
             in_flight: 0,
             expected: None,
-            seen: 0,
         }
     }
 
@@ -323,13 +320,7 @@ impl Wire for TcpWire {
     }
 
     fn sleep(&mut self, Network { shared, .. }: &Network, at_most: Duration) {
-        // The caller checks between two calls whether its wait is over. An event after the previous
-        // call may have ended the wait, so the thread sleeps only if there was none.
-        let events = shared.events();
-        if std::mem::replace(&mut self.seen, events) == events {
-            shared.sleep(events, at_most);
-            self.seen = shared.events();
-        }
+        shared.sleep(&[], at_most);
     }
 
     fn arm(&self, _: bool) -> bool {

@@ -11,11 +11,10 @@ use rushmem_transport::engine::{NetworkPe, WireNetwork};
 use rushmem_transport::machine::descriptors::is_exhausted;
 use rushmem_transport::peers::Peers;
 use rushmem_transport::progress::backoff::FLUSH_DELAY;
+use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::service_thread::Served;
-use rushmem_transport::progress::state::sleep_on;
 use rushmem_transport::thread::try_lock;
 use rushmem_transport::{Error, Open, Pe, Segment};
-use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -82,6 +81,7 @@ impl SharedState {
         }
         if worked {
             self.local.host.arrived();
+            self.local.state.record_event();
         }
         if worked { Served::Worked } else { Served::Idle }
     }
@@ -99,7 +99,12 @@ impl SharedState {
     }
 
     /// Sleeps until there is an event of peers or of the worker, but no longer than `at_most`.
-    pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
+    pub(crate) fn sleep(
+        &self,
+        worker: Option<&Worker>,
+        awaited: &[AwaitedWord],
+        at_most: Duration,
+    ) {
         let armed = self.arm();
         if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
@@ -109,10 +114,9 @@ impl SharedState {
         let service = armed.is_some().then(|| self.service_efd());
         let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
         let fds = service.into_iter().chain(worker.map(Worker::efd));
-        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        self.local.state.begin_sleep();
-        sleep_on(&mut fds, at_most);
-        self.local.state.end_sleep();
+        let fds: Vec<BorrowedFd<'_>> = fds.collect();
+        let on = if worker.is_some() { SleepOn::Own(&fds) } else { SleepOn::Shared(&fds) };
+        self.local.state.sleep_until_event(on, awaited, at_most);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ucp::UcpMemory;
 use crate::{abort, diagnosis};
 use rushmem_transport::engine::{Issuing, NetworkPe, WireEndpoint};
 use rushmem_transport::machine::host_name;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::segments::heap_blocks::OwnHeap;
 use rushmem_transport::thread::lock;
@@ -95,6 +96,8 @@ impl Transport for Ucx {
             // not.
             locks_memory: !self.progress.shared.context.copies,
             heap_in_blocks: self.heap_in_blocks(),
+            // Nothing signals what a NIC writes.
+            wakes_waits: self.progress.shared.context.copies,
         }
     }
 
@@ -158,16 +161,17 @@ impl Transport for Ucx {
         self.progress.poll()
     }
 
-    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        if self.progress.poll()? {
-            return Ok(true);
-        }
-        self.progress.shared.sleep(None, at_most);
+    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+        self.progress.shared.sleep(None, awaited, at_most);
         self.progress.poll()
     }
 
     fn activity(&self) -> NetworkActivity {
         self.progress.shared.local.state.activity()
+    }
+
+    fn end_wait(&self) {
+        self.progress.shared.local.state.stop_watching();
     }
 
     fn stop_polling(&self) {

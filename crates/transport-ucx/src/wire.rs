@@ -522,7 +522,7 @@ impl Wire for UcxWire {
     }
 
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
-        shared.sleep(Some(&self.worker), at_most);
+        shared.sleep(Some(&self.worker), &[], at_most);
     }
 
     fn arm(&self, _: bool) -> bool {

@@ -6,10 +6,13 @@
 //! supplies, the [`WaitLimits`](backoff::WaitLimits).
 
 pub mod backoff;
+mod cpu_sharing;
+pub mod events;
 pub mod flush_list;
 mod schedule;
 pub mod service_thread;
 pub mod state;
+pub mod timer;
 pub mod wait;
 pub mod wakeup;
 

@@ -5,6 +5,7 @@
 //! tested.
 #![allow(unsafe_code)]
 
+use crate::progress::events::AwaitedWord;
 use crate::segments::{Segments, heap_blocks};
 use crate::{Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment, Setting};
 use std::fmt;
@@ -213,6 +214,8 @@ pub struct Caps {
     /// [`register`](Transport::register) registers only the beginning of the heap, and
     /// [`extend_heap`](Transport::extend_heap) the rest as it is allocated.
     pub heap_in_blocks: bool,
+    /// Whatever changes this PE's memory ends a [`wait`](Transport::wait) at once.
+    pub wakes_waits: bool,
 }
 
 impl Caps {
@@ -306,18 +309,22 @@ pub trait Transport: Send + Sync {
     /// When a PE was lost.
     fn progress(&self) -> Result<bool, Error>;
 
-    /// Works as [`progress`](Transport::progress), but if there was no work, sleeps until there may
-    /// be some, at most for `at_most`.
+    /// Sleeps until there may be work or a change of this PE's memory, at most for `at_most`, and
+    /// works as [`progress`](Transport::progress) then. The calling thread has looked for what it
+    /// waits for since it last made progress, which may have changed that. If it names the
+    /// `awaited` words, it may sleep on while other words change.
     ///
     /// # Errors
     /// When a PE was lost.
-    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        let worked = self.progress()?;
-        if !worked {
-            std::thread::sleep(at_most);
-        }
-        Ok(worked)
+    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+        let _ = awaited;
+        std::thread::sleep(at_most);
+        self.progress()
     }
+
+    /// Ends a wait in which the calling thread has called [`wait`](Transport::wait), so that
+    /// another one that sleeps there watches the network.
+    fn end_wait(&self) {}
 
     /// Returns counts of what threads have done on the network, for statistics.
     fn activity(&self) -> NetworkActivity {

@@ -214,6 +214,11 @@ impl FlagArea {
         self.own_word(at).load(Ordering::Acquire)
     }
 
+    /// Returns a flag of this PE that a thread waits for.
+    pub(crate) fn awaited(&'static self, at: usize) -> &'static AtomicU64 {
+        self.own_word(at)
+    }
+
     /// Stores words in `pe`'s area, which are visible to `pe` once it has seen a flag that is
     /// raised later.
     pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {

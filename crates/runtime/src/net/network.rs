@@ -15,6 +15,7 @@ use crate::call::{Call, call, fail};
 use crate::job;
 use crate::memory::accessible::{LocalAccess, require_accessible};
 use crate::memory::address;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{Endpoint, Error, LocalBuf, NetworkActivity, Pe, Transport};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,9 @@ static OPEN: AtomicBool = AtomicBool::new(false);
 /// Read by waiting threads and for new endpoints, not by operations.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
+/// True if whatever peers change ends a [`wait`].
+static WAKES_WAITS: AtomicBool = AtomicBool::new(false);
+
 /// Returns true if any PE is reached by a network.
 #[inline(always)]
 pub(crate) fn is_open() -> bool {
@@ -41,6 +45,7 @@ pub(crate) fn is_open() -> bool {
 
 /// Opens the network over a transport whose library endpoint is connected to all peers.
 pub(crate) fn open(transport: Box<dyn Transport>) {
+    WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
@@ -78,9 +83,24 @@ pub(crate) fn progress() -> bool {
     with(LIBRARY, |transport| transport.progress())
 }
 
-/// Works as [`progress`], but sleeps for at most `at_most` if there was nothing to do.
-pub(crate) fn wait(at_most: Duration) -> bool {
-    with(LIBRARY, |transport| transport.wait(at_most))
+/// Returns true if whatever peers change ends a [`wait`].
+pub(crate) fn wakes_waits() -> bool {
+    WAKES_WAITS.load(Ordering::Relaxed)
+}
+
+/// Sleeps until there may be something to do, for at most `at_most`, and works as [`progress`] then.
+/// The caller has looked for what it waits for since its last progress. If it names the `awaited`
+/// words, it may sleep on while other words change. [`end_wait`] follows.
+pub(crate) fn wait(at_most: Duration, awaited: &[AwaitedWord]) -> bool {
+    with(LIBRARY, |transport| transport.wait(at_most, awaited))
+}
+
+/// Ends a wait in which this thread has called [`wait`].
+pub(crate) fn end_wait() {
+    with(LIBRARY, |transport| {
+        transport.end_wait();
+        Ok(())
+    });
 }
 
 /// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. `prepare`

@@ -14,16 +14,14 @@ use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
 use crate::net::network;
+use rushmem_transport::progress::backoff::{Backoff, Pause};
+use rushmem_transport::progress::events::AwaitedWord;
 use std::time::Duration;
 
 /// Polls with a pause: some tens of microseconds.
 const POLLS: u32 = 3_000;
 /// Polls while a network is open: some milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
-/// After this number of idle polls in a row the PE yields: it costs nothing if no other thread
-/// wants the CPU, and PEs that do not know of each other, such as those of two containers, may
-/// share one.
-const POLLS_PER_YIELD: u32 = 128;
 /// Longest sleep in the network if only a message, which ends the sleep, can change the awaited
 /// words.
 const NETWORK_SLEEP: Duration = Duration::from_millis(10);
@@ -46,7 +44,24 @@ pub(crate) fn until_rung(
 ) {
     if network::is_open() && job.alone {
         // Only a message, or a thread of this PE, can change the words that are waited for.
-        wait_in_network(job, sleep_limit(job), describe, ready);
+        wait_in_network(job, sleep_limit(job), [], describe, ready);
+    } else if !poll(job.oversubscribed, &mut ready) {
+        sleep_until_rung(describe, ready);
+    }
+}
+
+/// Works as [`until_rung`], where `ready` reads the flags of this PE at the offsets `flags` and
+/// nothing else that changes. Only other PEs raise these.
+#[inline]
+pub(crate) fn until_raised<const N: usize>(
+    job: &Job,
+    flags: [usize; N],
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) {
+    if network::is_open() && job.alone {
+        let at_most = if network::wakes_waits() { NETWORK_SLEEP } else { sleep_limit(job) };
+        wait_in_network(job, at_most, flags, describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
     }
@@ -70,7 +85,7 @@ pub(crate) fn until_seen(
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() {
-        wait_in_network(job, sleep_limit(job), describe, ready);
+        wait_in_network(job, sleep_limit(job), [], describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
         sleep_until_seen(describe, ready);
     }
@@ -109,24 +124,37 @@ fn sleep_limit(job: &Job) -> Duration {
     }
 }
 
-/// Waits until `ready` and serve peers in the meantime: poll as long as there is work for them,
-/// then sleep for `at_most` at a time until there is more.
+/// Waits until `ready` and serves peers in the meantime: polls as long as there is work for them,
+/// then sleeps until there is more, or until one of the `flags` that are waited for has changed. A
+/// sleep lasts for `at_most`, and for no longer than the wait so far, since some providers make
+/// progress unnoticed when they prepare a sleep.
 #[cold]
-fn wait_in_network(
+fn wait_in_network<const N: usize>(
     job: &Job,
     at_most: Duration,
+    flags: [usize; N],
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     let mut wait = LongWait::new(describe);
-    'waiting: while !poll_network(job.oversubscribed, &mut ready) {
+    let is_woken = network::wakes_waits() && at_most > SLEEP;
+    let mut has_slept = false;
+    'waiting: while !poll_network(job.oversubscribed, is_woken, &mut ready) {
         wait.check();
-        while !network::wait(at_most) {
+        loop {
+            let awaited = flags.map(|at| AwaitedWord::new(flags::area().awaited(at)));
             if ready() {
                 break 'waiting;
             }
+            has_slept = true;
+            if network::wait(wait.lasted().clamp(SLEEP, at_most), &awaited) {
+                break;
+            }
             wait.check();
         }
+    }
+    if has_slept {
+        network::end_wait();
     }
     if wait.lasted() > LONG {
         // The thread that serves peers while no thread waits sleeps too, longer in longer waits.
@@ -156,7 +184,7 @@ fn is_in_background() -> bool {
 #[inline]
 fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     if network::is_open() {
-        return poll_network(oversubscribed, ready);
+        return poll_network(oversubscribed, false, ready);
     }
     if !oversubscribed && !is_in_background() {
         for _ in 0..POLLS {
@@ -179,26 +207,25 @@ fn yielding(ready: &mut impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Polls the network less often, since a poll takes a system call. Work for peers renews the
-/// number.
+/// Polls the network less often, since a poll takes a system call, until a sleep is better. Work for
+/// peers renews the number of polls. `is_woken` says whether an event ends that sleep.
 #[cold]
-fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
+fn poll_network(oversubscribed: bool, is_woken: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let oversubscribed = oversubscribed || is_in_background();
-    let max_polls = if oversubscribed { YIELDS } else { NETWORK_POLLS };
-    let mut idle = 0;
-    while idle < max_polls {
+    let mut backoff = Backoff::new(NETWORK_POLLS, oversubscribed, is_woken);
+    loop {
         if ready() {
             return true;
         }
         if network::progress() {
             // The event may be the one that is waited for.
-            idle = 0;
+            backoff.renew();
             continue;
         }
-        idle += 1;
-        if oversubscribed || idle % POLLS_PER_YIELD == POLLS_PER_YIELD - 1 {
-            std::thread::yield_now();
+        let pause = backoff.pause();
+        if pause == Pause::Sleep {
+            return false;
         }
+        backoff.take(pause, || ());
     }
-    false
 }

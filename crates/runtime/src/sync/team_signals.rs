@@ -325,7 +325,7 @@ impl TeamSignals {
         };
         let describe = || by.describe(Some(source));
         let unnotified = self.unnotified.take();
-        self.unnotified = until(unnotified, job, describe, || flags::area().flag(at) >= value);
+        self.unnotified = until(unnotified, job, at, describe, || flags::area().flag(at) >= value);
     }
 
     /// Sends a block of at most [`LINE_BYTES`] bytes to a member: a flag and the block in one cache
@@ -371,6 +371,7 @@ impl TeamSignals {
         self.unnotified = until(
             unnotified,
             job,
+            at,
             || by.describe(Some(source)),
             || {
                 flag = flags::area().flag(at);
@@ -397,7 +398,8 @@ impl TeamSignals {
         self.ring();
         let area = flags::area();
         let describe = || by.describe(None);
-        backoff::until_rung(job, describe, || area.flag(at) + area.flag(by_network) >= expected);
+        let ready = || area.flag(at) + area.flag(by_network) >= expected;
+        backoff::until_raised(job, [at, by_network], describe, ready);
     }
 
     /// Returns the offset and the value of the flag for the next signal to a peer; `None` if
@@ -451,12 +453,13 @@ pub(crate) fn next_collective_of_job(set: u8) -> usize {
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Waits until `ready` returns true. If that takes a while, wakes the PE `unnotified`, which was
+/// Waits until `ready` returns true, which reads the flag at offset `at`. If that takes a while, wakes the PE `unnotified`, which was
 /// signaled before; otherwise returns it.
 #[inline]
 fn until(
     unnotified: Option<Pe>,
     job: &Job,
+    at: usize,
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
@@ -470,7 +473,7 @@ fn until(
         }
         flags::area().ring(pe);
     }
-    backoff::until_rung(job, describe, ready);
+    backoff::until_raised(job, [at], describe, ready);
     None
 }
 

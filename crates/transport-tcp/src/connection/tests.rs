@@ -5,7 +5,7 @@ use super::*;
 use crate::proto::MAX_DATA;
 use rushmem_transport::engine::batch::append_update;
 use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition, Update};
-use rushmem_transport::progress::state::sleep_on;
+use rushmem_transport::progress::timer::sleep_on;
 use rushmem_transport::thread::spawn_service;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};

@@ -297,6 +297,11 @@ impl<W: Wire> Issuers<W> {
         }
     }
 
+    /// Returns true if calls have left any issuer unfinished.
+    pub fn are_any_unfinished(&self) -> bool {
+        self.unfinished.any(|_| true)
+    }
+
     /// Returns true if an unfinished issuer has operations in flight.
     pub fn moves_data(&self) -> bool {
         self.unfinished

@@ -5,7 +5,7 @@
 //! the PE wait on all of its CPUs, it does not spin, because the peer may need this CPU to answer.
 //! Polls of different networks differ in cost, so each provider supplies its own [`WaitLimits`].
 
-use std::thread;
+use super::cpu_sharing;
 use std::time::{Duration, Instant};
 
 /// The time after which the service thread completes what a call left unfinished, unless a polling
@@ -20,9 +20,8 @@ pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;
-/// The polls followed by a yield before a waiter sleeps that does not spin, as PEs or waiting
-/// threads outnumber the CPUs.
-const YIELDS_OVERSUBSCRIBED: u32 = 20;
+/// The polls followed by a yield before a waiter sleeps that does not spin.
+const YIELDS_SHARED: u32 = 20;
 
 /// A wait that lasts this long is reported to the runtime.
 const LONG: Duration = Duration::from_millis(10);
@@ -75,6 +74,8 @@ impl WaitLimits {
 pub struct Backoff {
     spins: u32,
     yields: u32,
+    /// It may sleep instead of yielding.
+    is_woken: bool,
     polls: u32,
     /// The time of its first sleep.
     first_sleep: Option<Instant>,
@@ -94,14 +95,29 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// Returns a wait that begins. It spins this often unless CPUs are `oversubscribed`.
+    /// Returns a wait that begins. It spins this often, and yields, unless CPUs are
+    /// `oversubscribed`: then it yields. If the thread shares its CPU with one that computes, it
+    /// sleeps, at once if the sleep does not last much longer than the wait (`is_woken`).
     #[inline]
-    pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
-        let (spins, yields) = match oversubscribed {
-            true => (0, YIELDS_OVERSUBSCRIBED),
-            false => (spins, YIELDS),
+    pub fn new(spins: u32, oversubscribed: bool, is_woken: bool) -> Backoff {
+        let (spins, yields) = if oversubscribed { (0, YIELDS_SHARED) } else { (spins, YIELDS) };
+        let mut backoff = Backoff {
+            spins,
+            yields,
+            is_woken,
+            polls: 0,
+            first_sleep: None,
+            report_after: Duration::ZERO,
         };
-        Backoff { spins, yields, polls: 0, first_sleep: None, report_after: Duration::ZERO }
+        if cpu_sharing::is_shared() {
+            backoff.share_cpu();
+        }
+        backoff
+    }
+
+    /// Leaves the CPU to a thread that wants it.
+    fn share_cpu(&mut self) {
+        (self.spins, self.yields) = (0, if self.is_woken { 0 } else { YIELDS_SHARED });
     }
 
     /// Returns what to do after a poll that found nothing.
@@ -125,6 +141,17 @@ impl Backoff {
             Pause::Yield
         } else {
             Pause::Sleep
+        }
+    }
+
+    /// Takes a pause; `sleep` is how to sleep.
+    #[inline]
+    pub fn take(&mut self, pause: Pause, sleep: impl FnOnce()) {
+        match pause {
+            Pause::Spin => {}
+            Pause::Yield if cpu_sharing::yield_now() => self.share_cpu(),
+            Pause::Yield => {}
+            Pause::Sleep => sleep(),
         }
     }
 
@@ -153,18 +180,6 @@ impl Backoff {
     /// Returns true if the host has learned of the wait.
     pub fn is_reported(&self) -> bool {
         !self.report_after.is_zero()
-    }
-}
-
-impl Pause {
-    /// Takes this pause; `sleep` is how to sleep.
-    #[inline]
-    pub fn take(self, sleep: impl FnOnce()) {
-        match self {
-            Pause::Spin => {}
-            Pause::Yield => thread::yield_now(),
-            Pause::Sleep => sleep(),
-        }
     }
 }
 

@@ -5,13 +5,12 @@
 //! [`FLUSH_DELAY`] if no thread polls before.
 
 use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
+use super::events::{AwaitedWord, Events, SleepOn};
+use super::timer::{Timer, sleep_on};
 use super::wakeup::Wakeup;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
+use rustix::event::{PollFd, PollFlags};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -31,6 +30,7 @@ pub struct ProgressState {
     waits: AtomicU32,
     /// The number of threads that sleep until an event of their network.
     sleeping_waiters: AtomicU32,
+    events: Events,
     /// The service thread should end.
     closing: AtomicBool,
     // For statistics.
@@ -56,6 +56,7 @@ impl ProgressState {
             waiters: AtomicU32::new(0),
             waits: AtomicU32::new(0),
             sleeping_waiters: AtomicU32::new(0),
+            events: Events::new()?,
             closing: AtomicBool::new(false),
             sleeps: AtomicU64::new(0),
             service_sleeps: AtomicU64::new(0),
@@ -102,12 +103,13 @@ impl ProgressState {
     pub fn begin_wait(&self) -> Backoff {
         self.enter_wait();
         let others = self.waits.fetch_add(1, Ordering::Relaxed);
-        Backoff::new(self.limits.spins, others >= self.cpus_per_pe)
+        Backoff::new(self.limits.spins, others >= self.cpus_per_pe, true)
     }
 
     /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
     /// it began beside a sleeping thread; ends that sleep then.
     pub fn end_wait(&self, backoff: &Backoff) {
+        self.stop_watching();
         self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
         let longest = WaitLimits::LONGEST;
@@ -116,10 +118,38 @@ impl ProgressState {
         }
     }
 
-    /// Records that the calling thread will sleep until an event of its network.
-    pub fn begin_sleep(&self) {
+    /// Records that this thread received something for which another one may wait.
+    pub fn record_event(&self) {
+        self.events.record();
+    }
+
+    /// Wakes threads whose awaited words the network has changed without a sign.
+    pub fn wake_for_words(&self) {
+        self.events.wake_concerned();
+    }
+
+    /// Has another thread that sleeps watch the network, since the calling one waits no longer.
+    pub fn stop_watching(&self) {
+        self.events.hand_over();
+    }
+
+    /// Lets the calling thread, which waits, sleep until a descriptor is ready or another thread
+    /// records an event by which the `awaited` words have changed, or any event if there are none,
+    /// for `at_most` at the longest. Returns at once if there was one since the thread last looked
+    /// for what it waits for. Returns true if a descriptor is ready. A thread that waits no longer
+    /// calls [`stop_watching`](ProgressState::stop_watching).
+    pub fn sleep_until_event(
+        &self,
+        on: SleepOn<'_>,
+        awaited: &[AwaitedWord],
+        at_most: Duration,
+    ) -> bool {
         self.count_sleep();
+        // The service thread leaves to this thread what arrives meanwhile.
         self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
+        let is_ready = self.events.sleep(on, awaited, at_most);
+        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst);
+        is_ready
     }
 
     /// Counts a sleep of the calling thread, which waits.
@@ -135,11 +165,6 @@ impl ProgressState {
     /// Counts an operation that has found no room, and is repeated.
     pub fn count_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Ends a sleep.
-    pub fn end_sleep(&self) {
-        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Returns true if threads sleep until an event of their network.
@@ -219,55 +244,6 @@ impl ProgressState {
         self.closing.store(true, Ordering::Release);
         self.timer.ring();
     }
-}
-
-/// A timer whose descriptor is readable once it has rung.
-pub struct Timer(OwnedFd);
-
-impl Timer {
-    /// Returns a timer that is not set.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn new() -> io::Result<Timer> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
-    }
-
-    /// Sets the timer to ring after this time; an earlier setting is dropped.
-    pub fn ring_after(&self, time: Duration) {
-        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
-        // It fails for times that are no times.
-        let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &at);
-    }
-
-    /// Rings as soon as it can.
-    pub fn ring(&self) {
-        self.ring_after(Duration::from_nanos(1));
-    }
-
-    /// Makes the descriptor unreadable until it rings again.
-    pub fn silence(&self) {
-        // It is empty when it has not rung, or was set again meanwhile.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for Timer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends
-/// the sleep; the caller checks afterwards what there is to do.
-pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
-    let _ = poll(fds, Some(&timespec(at_most)));
-}
-
-/// Returns a duration for the kernel.
-pub fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// True if operations in flight are counted. Counting takes time in each wait.

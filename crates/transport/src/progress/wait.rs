@@ -70,7 +70,7 @@ pub fn wait<W: Waiter, T>(
             Ok(false) => {
                 let at_most = waiter.state().limits().sleep;
                 let pause = backoff.pause();
-                pause.take(|| waiter.sleep(at_most));
+                backoff.take(pause, || waiter.sleep(at_most));
                 if pause == Pause::Sleep && backoff.is_report_due() {
                     waiter.host().waits(&waiter.awaited(), waiter.in_flight());
                 }

@@ -12,19 +12,19 @@ fn pauses(backoff: &mut Backoff, n: usize) -> [usize; 3] {
 
 #[test]
 fn a_waiter_spins_then_yields_then_sleeps() {
-    let mut backoff = Backoff::new(3, false);
+    let mut backoff = Backoff::new(3, false, true);
     assert_eq!(backoff.since_first_sleep(), Duration::ZERO);
     assert_eq!(pauses(&mut backoff, 105), [3, 100, 2]);
     backoff.renew();
     assert_eq!(backoff.pause(), Pause::Spin);
     assert!(backoff.since_first_sleep() > Duration::ZERO, "renewed or not, it has slept");
-    let mut backoff = Backoff::new(3, true);
+    let mut backoff = Backoff::new(3, true, true);
     assert_eq!(pauses(&mut backoff, 25), [0, 20, 5]);
 }
 
 #[test]
 fn a_wait_that_sleeps_for_long_is_reported_more_and_more_seldom() {
-    let mut backoff = Backoff::new(0, true);
+    let mut backoff = Backoff::new(0, true, true);
     assert!(!backoff.is_report_due() && !backoff.is_reported(), "it has not slept");
     assert_eq!(pauses(&mut backoff, 21), [0, 20, 1]);
     std::thread::sleep(LONG);
@@ -38,7 +38,18 @@ fn a_wait_that_sleeps_for_long_is_reported_more_and_more_seldom() {
 
 #[test]
 fn a_waiter_that_spins_for_long_lets_others_run() {
-    let mut backoff = Backoff::new(1000, false);
+    let mut backoff = Backoff::new(1000, false, true);
     let yields = (0..1000).filter(|_| backoff.pause() == Pause::Yield).count();
     assert_eq!(yields, 1000 / 128);
+}
+
+#[test]
+fn a_waiter_that_shares_its_cpu_sleeps_at_once_if_it_will_be_woken() {
+    for (is_woken, yields) in [(true, 0), (false, 20)] {
+        let mut backoff = Backoff::new(1000, false, is_woken);
+        assert_eq!(backoff.pause(), Pause::Spin);
+        backoff.share_cpu();
+        backoff.renew();
+        assert_eq!(pauses(&mut backoff, 25), [0, yields, 25 - yields]);
+    }
 }

@@ -1,0 +1,315 @@
+//! Wakes threads of this PE that sleep until something arrives, if another thread received it: the
+//! kernel does not wake them then.
+//!
+//! One of these threads watches the descriptors of the network. Others follow it: they sleep until
+//! a thread that received something wakes them. A thread that names the words for which it waits is
+//! only woken once one of them has changed, so that what arrives does not wake all threads.
+
+use super::timer::timespec;
+use crate::thread::lock;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::thread::futex;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The longest sleep of a thread on descriptors of its own while another one watches: no event ends
+/// it.
+const LONGEST_UNWOKEN: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// The number of events when this thread last looked for what it waits for.
+    static SEEN: Cell<u64> = const { Cell::new(0) };
+    /// 1 when this thread is to wake, which follows another one.
+    static WOKEN: Arc<AtomicU32> = Arc::default();
+}
+
+/// A word of this PE whose change a thread awaits.
+#[derive(Clone, Copy, Debug)]
+pub struct AwaitedWord {
+    word: &'static AtomicU64,
+    /// The value that the thread has seen.
+    seen: u64,
+}
+
+impl AwaitedWord {
+    /// Returns a word with its value. The caller then looks whether its wait is over.
+    pub fn new(word: &'static AtomicU64) -> AwaitedWord {
+        AwaitedWord { word, seen: word.load(Ordering::SeqCst) }
+    }
+
+    fn has_changed(self) -> bool {
+        self.word.load(Ordering::SeqCst) != self.seen
+    }
+}
+
+/// The descriptors on which a thread sleeps.
+#[derive(Clone, Copy, Debug)]
+pub enum SleepOn<'a> {
+    /// Those of the network, which all threads share: other threads follow one that watches them.
+    Shared(&'a [BorrowedFd<'a>]),
+    /// Some of the thread's own, too.
+    Own(&'a [BorrowedFd<'a>]),
+}
+
+/// A thread that sleeps.
+#[derive(Clone)]
+struct Sleeper {
+    awaited: Vec<AwaitedWord>,
+    /// The number of events that it has seen.
+    seen: u64,
+    woken: Arc<AtomicU32>,
+}
+
+impl Sleeper {
+    /// Returns true if its wait may be over, now that there are `count` events.
+    fn is_concerned(&self, count: u64) -> bool {
+        match &*self.awaited {
+            [] => self.seen != count,
+            awaited => awaited.iter().any(|word| word.has_changed()),
+        }
+    }
+
+    fn wake(&self) {
+        self.woken.store(1, Ordering::Release);
+        let _ = futex::wake(&self.woken, futex::Flags::PRIVATE, 1);
+    }
+}
+
+#[derive(Default)]
+struct Sleepers {
+    /// The thread that watches the descriptors.
+    watcher: Option<Sleeper>,
+    /// The bell was rung for that thread.
+    is_rung: bool,
+    followers: Vec<Sleeper>,
+}
+
+/// The events that threads of this PE recorded, and the threads that sleep until there is one.
+pub(super) struct Events {
+    count: AtomicU64,
+    /// The number of threads that sleep, or are about to.
+    n_sleepers: AtomicUsize,
+    sleepers: Mutex<Sleepers>,
+    /// Readable when the watcher is to wake.
+    bell: OwnedFd,
+}
+
+impl Events {
+    pub(super) fn new() -> io::Result<Events> {
+        Ok(Events {
+            count: AtomicU64::new(0),
+            n_sleepers: AtomicUsize::new(0),
+            sleepers: Mutex::default(),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    /// Records that this thread received something for which another one may wait.
+    pub(super) fn record(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.wake_concerned();
+    }
+
+    /// Wakes the threads whose awaited words have changed, or for which there was an event.
+    pub(super) fn wake_concerned(&self) {
+        // Either this thread sees who sleeps, or that thread sees what has changed.
+        fence(Ordering::SeqCst);
+        if self.n_sleepers.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut sleepers = lock(&self.sleepers);
+        let count = self.count.load(Ordering::SeqCst);
+        let watcher = sleepers.watcher.as_ref();
+        if !sleepers.is_rung && watcher.is_some_and(|watcher| watcher.is_concerned(count)) {
+            sleepers.is_rung = true;
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+        sleepers.followers.retain(|follower| {
+            let is_concerned = follower.is_concerned(count);
+            if is_concerned {
+                follower.wake();
+            }
+            !is_concerned
+        });
+    }
+
+    /// Has another thread watch the descriptors if none does: the calling thread waits no longer.
+    pub(super) fn hand_over(&self) {
+        if self.n_sleepers.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut sleepers = lock(&self.sleepers);
+        if sleepers.watcher.is_none()
+            && let Some(follower) = sleepers.followers.pop()
+        {
+            follower.wake();
+        }
+    }
+
+    /// Sleeps until a descriptor is ready or one of the `awaited` words has changed, or there is an
+    /// event if there are no such words, for `at_most` at the longest; not if there was an event
+    /// since this thread last called this. Returns true if a descriptor is ready.
+    pub(super) fn sleep(
+        &self,
+        on: SleepOn<'_>,
+        awaited: &[AwaitedWord],
+        at_most: Duration,
+    ) -> bool {
+        let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
+        let own = Sleeper { awaited: awaited.to_vec(), seen, woken: WOKEN.with(Arc::clone) };
+        self.n_sleepers.fetch_add(1, Ordering::SeqCst);
+        let is_ready = self.sleep_as(&own, on, Instant::now() + at_most);
+        self.n_sleepers.fetch_sub(1, Ordering::SeqCst);
+        SEEN.set(self.count.load(Ordering::SeqCst));
+        is_ready
+    }
+
+    fn sleep_as(&self, own: &Sleeper, on: SleepOn<'_>, until: Instant) -> bool {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut sleepers = lock(&self.sleepers);
+            if left.is_zero() || own.is_concerned(self.count.load(Ordering::SeqCst)) {
+                return false;
+            }
+            match on {
+                SleepOn::Shared(fds) | SleepOn::Own(fds) if sleepers.watcher.is_none() => {
+                    sleepers.watcher = Some(own.clone());
+                    drop(sleepers);
+                    return self.watch(fds, left);
+                }
+                SleepOn::Own(fds) => {
+                    drop(sleepers);
+                    return sleep_on(fds, None, left.min(LONGEST_UNWOKEN));
+                }
+                SleepOn::Shared(_) => {
+                    own.woken.store(0, Ordering::Relaxed);
+                    sleepers.followers.push(own.clone());
+                    drop(sleepers);
+                    // It may end early; then the thread follows again, or watches.
+                    let flags = futex::Flags::PRIVATE;
+                    let _ = futex::wait(&own.woken, flags, 0, Some(&timespec(left)));
+                    let followers = &mut lock(&self.sleepers).followers;
+                    followers.retain(|other| !Arc::ptr_eq(&other.woken, &own.woken));
+                }
+            }
+        }
+    }
+
+    /// Sleeps until a descriptor is ready or the bell was rung.
+    fn watch(&self, fds: &[BorrowedFd<'_>], at_most: Duration) -> bool {
+        let is_ready = sleep_on(fds, Some(&self.bell), at_most);
+        let mut sleepers = lock(&self.sleepers);
+        sleepers.watcher = None;
+        if std::mem::take(&mut sleepers.is_rung) {
+            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        }
+        is_ready
+    }
+}
+
+/// Sleeps until a descriptor or the bell is ready, for `at_most` at the longest. Returns true if a
+/// descriptor is ready.
+fn sleep_on(fds: &[BorrowedFd<'_>], bell: Option<&OwnedFd>, at_most: Duration) -> bool {
+    let fds = fds.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let bell = bell.map(|bell| PollFd::new(bell, PollFlags::IN));
+    let is_bell_first = bell.is_some();
+    let mut all: Vec<PollFd<'_>> = bell.into_iter().chain(fds).collect();
+    // A signal also ends it.
+    let n = poll(&mut all, Some(&timespec(at_most))).unwrap_or(0);
+    n > usize::from(is_bell_first && n > 0 && !all[0].revents().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    /// So long that a sleep to its end is seen.
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn n_followers(events: &Events) -> usize {
+        lock(&events.sleepers).followers.len()
+    }
+
+    fn is_watched(events: &Events) -> bool {
+        lock(&events.sleepers).watcher.is_some()
+    }
+
+    fn wait_until(mut ready: impl FnMut() -> bool) {
+        while !ready() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_event_wakes_the_thread_that_watches_and_those_that_follow() {
+        let events = Events::new().expect("a descriptor");
+        let (silent, _peer) = UnixStream::pair().expect("sockets");
+        let sleep = || {
+            while events.count.load(Ordering::SeqCst) == 0 {
+                events.sleep(SleepOn::Shared(&[silent.as_fd()]), &[], LONG);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..5 {
+                scope.spawn(sleep);
+            }
+            wait_until(|| is_watched(&events) && n_followers(&events) == 4);
+            events.record();
+        });
+        assert_eq!((is_watched(&events), n_followers(&events)), (false, 0));
+    }
+
+    #[test]
+    fn a_thread_is_woken_for_its_words_alone_and_watches_when_no_other_does() {
+        static WORDS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+        let events = Events::new().expect("a descriptor");
+        let (silent, peer) = UnixStream::pair().expect("sockets");
+        let (events, fd) = (&events, silent.as_fd());
+        thread::scope(|scope| {
+            let sleepers = WORDS.each_ref().map(|word| {
+                let sleep = move || {
+                    let is_ready =
+                        events.sleep(SleepOn::Shared(&[fd]), &[AwaitedWord::new(word)], LONG);
+                    events.hand_over();
+                    is_ready
+                };
+                let before = n_followers(events) + usize::from(is_watched(events));
+                let sleeper = scope.spawn(sleep);
+                wait_until(|| n_followers(events) + usize::from(is_watched(events)) > before);
+                sleeper
+            });
+            let [first, second, third] = sleepers;
+            WORDS[1].store(1, Ordering::Relaxed);
+            events.record();
+            assert!(!second.join().expect("it follows"));
+            assert_eq!((is_watched(events), n_followers(events)), (true, 1));
+            WORDS[0].store(1, Ordering::Relaxed);
+            events.record();
+            assert!(!first.join().expect("it has watched"));
+            wait_until(|| is_watched(events));
+            drop(peer);
+            assert!(third.join().expect("it watches now"), "the end of its peer");
+        });
+    }
+
+    #[test]
+    fn an_event_prevents_the_next_sleep_and_no_further_one() {
+        let events = Events::new().expect("a descriptor");
+        let (silent, peer) = UnixStream::pair().expect("sockets");
+        let on = [silent.as_fd()];
+        events.record();
+        assert!(!events.sleep(SleepOn::Shared(&on), &[], LONG), "there was an event");
+        let (at_most, before) = (Duration::from_millis(20), Instant::now());
+        assert!(!events.sleep(SleepOn::Shared(&on), &[], at_most), "nothing has arrived");
+        assert!(before.elapsed() >= at_most, "there was no event since");
+        drop(peer);
+        assert!(events.sleep(SleepOn::Shared(&on), &[], LONG), "the end of its peer");
+    }
+}

@@ -1,0 +1,58 @@
+//! Timers with a descriptor, and sleeps on descriptors.
+
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A timer whose descriptor is readable once it has rung.
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// Returns a timer that is not set.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn new() -> io::Result<Timer> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+    }
+
+    /// Sets the timer to ring after this time; an earlier setting is dropped.
+    pub fn ring_after(&self, time: Duration) {
+        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
+        // It fails for times that are no times.
+        let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &at);
+    }
+
+    /// Rings as soon as it can.
+    pub fn ring(&self) {
+        self.ring_after(Duration::from_nanos(1));
+    }
+
+    /// Makes the descriptor unreadable until it rings again.
+    pub fn silence(&self) {
+        // It is empty when it has not rung, or was set again meanwhile.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends
+/// the sleep; the caller checks afterwards what there is to do.
+pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
+    let _ = poll(fds, Some(&timespec(at_most)));
+}
+
+/// Returns a duration for the kernel.
+pub fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}

@@ -9,7 +9,7 @@ mod candidates;
 pub(crate) mod path;
 mod probe;
 
-use attempt::Connected;
+use attempt::{Connected, exchange};
 use candidates::{
     AmoExecutor, Availability, Candidate, Findings, Verdict, agree, executors, refusals,
 };
@@ -24,12 +24,9 @@ use crate::net::network;
 use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
 use path::Chosen;
-use rushmem_bootstrap::Records;
 use rushmem_transport::machine::devices;
 use rushmem_transport::{Amos, Error, Found, Pe, Provider};
-use rushmem_wire::{Format, OFFER, decode, encode};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use rushmem_wire::OFFER;
 
 /// The state of a transport on this machine, for messages.
 pub struct OnThisMachine {
@@ -241,25 +238,4 @@ fn find(settings: &Settings, providers: &[&Provider]) -> Findings {
         }
     }
     findings
-}
-
-/// Sends data of this PE to all PEs, and returns the data of all.
-fn exchange<T: Serialize + DeserializeOwned>(
-    call: Call,
-    job: &Job,
-    format: Format,
-    own: &T,
-) -> Records<T> {
-    match job.session().exchange(&encode(format, own)) {
-        Ok(records) => decoded(call, format, records),
-        Err(error) => fail!(call, "{error}"),
-    }
-}
-
-/// Decodes the data of all PEs. Ends the job with an error if a PE has another version.
-fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
-    match records.try_map(|bytes| decode(format, &bytes)) {
-        Ok(records) => records,
-        Err((pe, error)) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
-    }
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::candidates::{self, AmoExecutor, complaint};
-use super::{decoded, exchange, probe};
+use super::probe;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
 use crate::diagnosis::status;
@@ -17,7 +17,8 @@ use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Open, Pe, PeRecord, Provider, Segment, Transport,
 };
-use rushmem_wire::{ANNOUNCED, PARTS, STEP, encode};
+use rushmem_wire::{ANNOUNCED, Format, PARTS, STEP, decode, encode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +125,27 @@ fn agreed_parts(
 fn described(provider: &Provider, part: Option<&str>) -> String {
     let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
     format!("the transport {}{part}", provider.name)
+}
+
+/// Sends data of this PE to all PEs, and returns the data of all.
+pub(super) fn exchange<T: Serialize + DeserializeOwned>(
+    call: Call,
+    job: &Job,
+    format: Format,
+    own: &T,
+) -> Records<T> {
+    match job.session().exchange(&encode(format, own)) {
+        Ok(records) => decoded(call, format, records),
+        Err(error) => fail!(call, "{error}"),
+    }
+}
+
+/// Decodes the data of all PEs. Ends the job with an error if a PE has another version.
+fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
+    match records.try_map(|bytes| decode(format, &bytes)) {
+        Ok(records) => records,
+        Err((pe, error)) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
+    }
 }
 
 /// The result of a step on one PE; the error is the reason.

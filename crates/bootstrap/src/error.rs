@@ -16,9 +16,9 @@ pub enum Error {
          changed the variable"
     )]
     Descriptor {
-        /// The variable.
+        /// The name of the variable.
         name: &'static str,
-        /// The content of the variable.
+        /// The value of the variable.
         value: String,
         /// The expected kind of descriptor, for example "a connected unix socket".
         wanted: &'static str,
@@ -30,9 +30,9 @@ pub enum Error {
         launcher: &'static str,
         /// The rank of this process, if the launcher's variables show it.
         pe: Option<u32>,
-        /// The variable that shows it.
+        /// The variable with the number of processes.
         name: &'static str,
-        /// The content of the variable.
+        /// The value of the variable.
         value: String,
         /// The missing part, and the remedy.
         remedy: String,

@@ -205,7 +205,7 @@ impl Daemons {
         events
     }
 
-    /// Abandons daemons that have not started yet.
+    /// Abandons daemons that have not started yet, and kills their launch agents.
     pub fn abandon(&mut self, processes: &Processes) {
         for (number, daemon) in self.list.iter_mut().enumerate() {
             if daemon.stage == DaemonStage::Starting {

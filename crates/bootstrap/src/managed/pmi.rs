@@ -255,7 +255,7 @@ impl Pmi {
         self.receive(|_| Ok(()))
     }
 
-    /// Waits for the next message. `wait` is called before each read.
+    /// Receives the next message. Calls `wait`, which may limit the time, before each read.
     fn receive(
         &mut self,
         mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,

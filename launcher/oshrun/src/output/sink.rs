@@ -48,7 +48,7 @@ impl Sink {
         matches!(self, Sink::Stream(OutputStream { has_pe_errors: true, .. }))
     }
 
-    /// Ends the output.
+    /// Drops the handle of the writer thread, which ends when it has written everything.
     pub fn close(&mut self) {
         if let Sink::Stream(stream) = self {
             stream.writer = None;

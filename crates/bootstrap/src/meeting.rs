@@ -53,14 +53,10 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     let mut secret = [0; SECRET];
     getrandom::fill(&mut secret)
         .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
-    let listeners = addresses::own()?.into_iter().map(|ip| TcpListener::bind((ip, 0)));
-    let listeners: Vec<TcpListener> = listeners.filter_map(Result::ok).collect();
+    let listeners = addresses::listen()?;
     let at: Result<Vec<SocketAddr>, io::Error> =
         listeners.iter().map(TcpListener::local_addr).collect();
     let at = at.map_err(Error::Serving)?;
-    if at.is_empty() {
-        return Err(Error::Serving(io::ErrorKind::AddrNotAvailable.into()));
-    }
     let id = UniqueId::new(&secret, &at);
     rushmem_log::debug!(?at, "serves the meeting of a unique id");
     serve(listeners, JobSecret::new(secret), limits, Speaker::UniqueId)?;

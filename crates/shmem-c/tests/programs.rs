@@ -64,6 +64,7 @@ const ELSEWHERE: &[&str] = &[
     "operators.h",
     "order_spin.c",
     "overloads.cpp",
+    "ports.c",
     "race.c",
     "refused.c",
     "requests.c",

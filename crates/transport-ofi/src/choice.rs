@@ -7,8 +7,11 @@ use crate::quirks::{self, Quirk};
 use crate::settings::{DOMAIN, FABRIC, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
+use rushmem_interfaces::{INTERFACES, PORTS, PortRange, Selection, interface_names};
 use rushmem_transport::machine::devices;
-use rushmem_transport::{Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict};
+use rushmem_transport::{
+    Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict, setting,
+};
 
 /// Providers that are layers above others, or only log their calls.
 const LAYERS: &str = "ofi_";
@@ -23,8 +26,8 @@ struct Request {
     amos: Amos,
     /// All PEs run on this machine.
     one_machine: bool,
-    /// The interfaces that sockets may use; none stands for any.
-    interfaces: Vec<String>,
+    /// The interfaces that sockets may use, and the user's list of them; `None` stands for any.
+    interfaces: Option<(Vec<String>, String)>,
     /// The NIC that this PE should prefer.
     near: Option<NicName>,
     /// The number of pairs of PEs that the busiest node would connect.
@@ -32,20 +35,27 @@ struct Request {
 }
 
 impl Request {
-    fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Request {
+    /// Reads the requests of the user, and passes on to libfabric what only its own variables set.
+    fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Result<Request, String> {
         let variable = |name| host.variable(name).unwrap_or_default();
-        let interfaces = variable("SHMEM_TCP_INTERFACE");
-        let interfaces = interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
-        Request {
+        if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
+            setting::set_default("FI_TCP_PORT_LOW_RANGE", &first.to_string());
+            setting::set_default("FI_TCP_PORT_HIGH_RANGE", &last.to_string());
+        }
+        let interfaces = match Selection::parse(&variable(INTERFACES))? {
+            Some(selection) => Some((interface_names(&selection)?, selection.text().to_owned())),
+            None => None,
+        };
+        Ok(Request {
             provider: variable(PROVIDER),
             domain: variable(DOMAIN),
             fabric: variable(FABRIC),
             amos,
             one_machine,
-            interfaces: interfaces.map(str::to_owned).collect(),
+            interfaces,
             near: host.nic(),
             pairs_of_node: host.pairs_of_node(),
-        }
+        })
     }
 
     /// Returns what a provider must offer, with completions that cover the target's memory if
@@ -95,9 +105,11 @@ impl Request {
                 return Some(format!("its {what} is {own}, but {variable} is {named}"));
             }
         }
-        if info.sockets && !self.interfaces.is_empty() && !self.interfaces.contains(&info.domain) {
-            let (own, named) = (&info.domain, self.interfaces.join(","));
-            return Some(format!("its interface is {own}, but SHMEM_TCP_INTERFACE is {named}"));
+        if info.sockets
+            && let Some((names, list)) = &self.interfaces
+            && !names.contains(&info.domain)
+        {
+            return Some(format!("its interface is {}, but {INTERFACES} is {list}", info.domain));
         }
         let short = || (info.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
         quirks::defect(&info.provider, self.amos).or_else(short)
@@ -145,7 +157,7 @@ impl Request {
 /// Returns the entries that fit a job, best first; only those of one provider if it is the part to
 /// open.
 pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
-    let request = Request::of(&*with.host, with.amos, with.one_machine);
+    let request = Request::of(&*with.host, with.amos, with.one_machine)?;
     let mut fitting = some_fitting(fabric::library()?, &request)?;
     fitting.retain(|(_, info)| with.part.as_ref().is_none_or(|part| *part == info.provider));
     Ok(fitting)
@@ -160,7 +172,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let devices = devices::active();
     let fitting = match devices.is_empty() {
         true => Vec::new(),
-        false => some_fitting(library, &Request::of(host, Amos::Software, false))?,
+        false => some_fitting(library, &Request::of(host, Amos::Software, false)?)?,
     };
     let infos: Vec<FiInfo> = fitting.into_iter().map(|(_, info)| info).collect();
     Ok(device_of(&version, &infos, &devices))
@@ -177,7 +189,10 @@ pub(crate) fn diagnose(
         Ok(library) => library,
         Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Absent, why)],
     };
-    let request = Request::of(&*with.host, with.amos, with.one_machine);
+    let request = match Request::of(&*with.host, with.amos, with.one_machine) {
+        Ok(request) => request,
+        Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Refused, why)],
+    };
     let mut all: Vec<Diagnosis> = Vec::new();
     let fitting = fitting(library, &request).unwrap_or_default();
     let used = fitting.first().map(|(_, info)| info.provider.clone());
@@ -318,7 +333,7 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
         (PROVIDER, provider.clone()),
         (DOMAIN, request.domain.clone()),
         (FABRIC, request.fabric.clone()),
-        ("SHMEM_TCP_INTERFACE", request.interfaces.join(",")),
+        (INTERFACES, request.interfaces.as_ref().map_or(String::new(), |(_, list)| list.clone())),
         ("SHMEM_AMOS", amos),
     ];
     let set = restrictions.iter().filter(|(_, value)| !value.is_empty());

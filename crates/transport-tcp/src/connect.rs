@@ -4,9 +4,9 @@
 use crate::proto::{
     Address, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
 };
+use crate::routes;
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::{nonce, prepare};
-use crate::{found, no_address};
 use rushmem_transport::Pe;
 use rushmem_transport::machine::descriptors::ran_out;
 use rushmem_transport::peers::Attempts;
@@ -52,14 +52,15 @@ impl ConnectFailure {
     }
 }
 
-/// Returns the reason why there is no connection to a peer of `n` addresses after a round of
+/// Returns the reason why there is no connection to a peer with these addresses after a round of
 /// attempts at those that have a route: what came of each. Addresses with the same answer share it.
-fn refusal(round: &[(SocketAddr, ConnectFailure)], n: usize) -> ConnectRefusal {
-    if round.is_empty() {
-        return ConnectRefusal::Peer(format!("there is no route to any of its {n} addresses"));
-    }
+fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> ConnectRefusal {
+    let untried = |at: &&SocketAddr| round.iter().all(|(tried, _)| tried != *at);
+    let without_route = || ConnectFailure::Socket(ErrorKind::NetworkUnreachable.into());
+    let untried: Vec<_> = all.iter().filter(untried).map(|at| (*at, without_route())).collect();
+    round.extend(untried);
     let mut answers: Vec<(String, String)> = Vec::new();
-    for (at, failure) in round {
+    for (at, failure) in &round {
         match failure {
             ConnectFailure::Socket(error) if ran_out(error) => {
                 return ConnectRefusal::Own(DESCRIPTORS.explain(error));
@@ -104,7 +105,7 @@ fn explained(error: &io::Error) -> String {
     match error.kind() {
         // `InvalidInput` stands for a route that the administrator has blocked.
         ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput => {
-            let down = no_address::down();
+            let down = rushmem_interfaces::down();
             let of_own = match down.is_empty() {
                 true => String::new(),
                 false => format!(
@@ -133,7 +134,7 @@ pub(crate) fn connect(
     tuning: &Tuning,
     may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, ConnectRefusal> {
-    let order = found::by_route(&address.sockets);
+    let order = routes::by_route(&address.sockets);
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
     let mut attempts = Attempts::new(Instant::now());
     loop {
@@ -170,7 +171,7 @@ pub(crate) fn connect(
         let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
         let now = Instant::now();
         if !attempts.refused(now, longest) {
-            return Err(match refusal(&round, address.sockets.len()) {
+            return Err(match refusal(round, &address.sockets) {
                 ConnectRefusal::Peer(why) => {
                     ConnectRefusal::Peer(format!("{why}; {}", attempts.tried(me)))
                 }

@@ -19,8 +19,8 @@
 //! - `unauthenticated` is a connection whose other end has not proved its identity yet, and `socket`
 //!   sets the options of all sockets;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `found` finds the addresses of this machine, `no_address` says why an interface has none, and
-//!   `diagnosis` reports them; `settings` has the limits and variables, `sys` the system calls.
+//! - `routes` orders the addresses of a peer; `diagnosis` reports those of this machine;
+//!   `settings` has the limits and variables, `sys` the system calls.
 //!
 //! Limits: connections are not encrypted, and only the handshake is signed. A connection that breaks
 //! ends the job. The kernel's zero-copy sends are not used. A child of `fork` that executes no other
@@ -33,17 +33,16 @@ mod connection;
 mod diagnosis;
 mod establishment;
 mod expected;
-mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod heartbeat;
 mod low_water;
 mod network;
-mod no_address;
 mod progress;
 mod proto;
 mod receiving;
 mod requests;
+mod routes;
 mod send_queue;
 mod service;
 mod settings;

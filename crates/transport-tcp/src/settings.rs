@@ -2,22 +2,30 @@
 //! limits, which tests reduce.
 
 use crate::proto::MAX_DATA;
+use rushmem_interfaces::{INTERFACES, PORTS};
 use rushmem_transport::Setting;
 use rushmem_transport::machine::descriptors::PerPeer;
 use rushmem_transport::progress::backoff::WaitLimits;
 use std::time::Duration;
 
-/// The variable that names the network interfaces.
-pub(crate) const INTERFACE: &str = "SHMEM_TCP_INTERFACE";
-
 /// The settings that a user can change.
-pub(crate) const ALL: &[Setting] = &[Setting {
-    name: INTERFACE,
-    old_names: &[],
-    default: None,
-    meaning: "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; by \
-              default any that has a route",
-}];
+pub(crate) const ALL: &[Setting] = &[
+    Setting {
+        name: INTERFACES,
+        old_names: &[],
+        default: None,
+        meaning: "the network interfaces that sockets may use, those of UCX and libfabric too: names and subnets, separated \
+                  by commas, such as eth0,10.77.0.0/16,fd00::/8; with ^ before the list, all but these, such as \
+                  ^docker0,virbr0; by default any that has a route",
+    },
+    Setting {
+        name: PORTS,
+        old_names: &[],
+        default: None,
+        meaning: "the ports at which sockets listen, those of UCX and libfabric too, and at which the job of a unique id \
+                  is joined, such as 50000-50999; each PE takes one or more on each address; by default any port",
+    },
+];
 
 /// The descriptors of a connection.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);

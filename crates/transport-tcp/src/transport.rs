@@ -2,14 +2,14 @@
 //! leaves the job.
 #![allow(unsafe_code)]
 
-use crate::found;
 use crate::network::Network;
 use crate::progress::Progress;
-use crate::proto::Address;
+use crate::proto::{Address, MAX_ADDRESSES};
 use crate::service::Service;
-use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
+use crate::settings::{DESCRIPTORS, Tuning};
 use crate::shared::{Peer, PeerLink, SharedState, address_of};
 use crate::wire::TcpWire;
+use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection};
 use rushmem_transport::engine::message::MAX_ORIGINS;
 use rushmem_transport::engine::{Issuers, Issuing, Origin, WireEndpoint};
 use rushmem_transport::machine::host_name;
@@ -20,7 +20,7 @@ use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,9 +36,9 @@ struct Tcp {
 /// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     DESCRIPTORS.make_room(open.n_pes);
-    let chosen = open.host.variable(INTERFACE);
-    let near = open.host.nic().and_then(|nic| nic.interface);
-    let ips = found::own(open.one_machine, chosen.as_deref(), near.as_deref())?;
+    let (_, ips) = own_addresses(open)?;
+    let ports =
+        PortRange::parse(open.host.variable(PORTS).as_deref()).map_err(Error::Unavailable)?;
     let refused = |error: io::Error| {
         let why = DESCRIPTORS.explain(&error);
         Error::Unavailable(format!("the kernel refused what a socket needs: {why}"))
@@ -47,7 +47,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let mut sockets: Vec<SocketAddr> = Vec::new();
     for ip in &ips {
         // An address may have disappeared since it was listed. One that works is enough.
-        match TcpListener::bind((*ip, 0)) {
+        match ports.listen(*ip) {
             Ok(listener) => {
                 listener.set_nonblocking(true).map_err(refused)?;
                 sockets.push(listener.local_addr().map_err(refused)?);
@@ -69,6 +69,19 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let progress = Arc::new(Progress { issuers: Issuers::default(), network });
     let thread = ServiceThread::start("rushmem-tcp", &progress)?;
     Ok(Box::new(Tcp { progress, thread }))
+}
+
+/// Returns the interfaces that the user selects, and the addresses at which this PE listens, in the
+/// order in which peers try them.
+pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAddr>), Error> {
+    let list = open.host.variable(INTERFACES).unwrap_or_default();
+    let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
+    let near = open.host.nic().and_then(|nic| nic.interface);
+    let need = if open.one_machine { Need::ThisMachine } else { Need::Others };
+    let mut own = rushmem_interfaces::addresses(need, selection.as_ref(), near.as_deref())
+        .map_err(Error::Unavailable)?;
+    own.truncate(MAX_ADDRESSES);
+    Ok((selection, own))
 }
 
 impl Transport for Tcp {

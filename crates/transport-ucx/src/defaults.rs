@@ -4,7 +4,8 @@
 //! instead of ending the process, and those of crashes, for which it prints a backtrace of its own.
 //! Signals belong to the program.
 
-use rushmem_transport::setting;
+use rushmem_interfaces::{PORTS, PortRange};
+use rushmem_transport::{Host, setting};
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use ucx_sys::Ucp;
@@ -20,4 +21,12 @@ pub(crate) fn library() -> Result<&'static Ucp, String> {
         ucx_sys::open()
     };
     LIBRARY.get_or_init(open).clone()
+}
+
+/// Has UCX's sockets listen at the ports that the user names.
+pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
+    if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
+        setting::set_default("UCX_TCP_PORT_RANGE", &format!("{first}-{last}"));
+    }
+    Ok(())
 }

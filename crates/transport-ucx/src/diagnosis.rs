@@ -1,7 +1,7 @@
 //! The diagnosis of each of UCX's transports: what it can do for a job on this machine, and what
 //! keeps UCX from using any. It is for users, before a job or when its start has failed.
 
-use crate::defaults::library;
+use crate::defaults::{library, set_ports};
 use crate::found::{changes, is_one_sided};
 use crate::settings::TLS;
 use crate::ucp::{UcpContext, Worker};
@@ -60,7 +60,8 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
 /// Why UCX cannot be initialized, and without which restriction it could.
 pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<UcpContext, String> {
     library()?;
-    let changes = changes(host, one_machine);
+    set_ports(host)?;
+    let changes = changes(host, one_machine)?;
     let reaches = |context: &UcpContext| context.resources().iter().any(|(name, _)| name != ITSELF);
     let refused = match UcpContext::open(n_pes, &changes) {
         Ok(context) if reaches(&context) => return Ok(context),

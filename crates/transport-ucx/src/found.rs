@@ -1,9 +1,10 @@
 //! The UCX of this machine, and whether a device is behind it that reads and writes memory by
 //! itself.
 
-use crate::defaults::library;
+use crate::defaults::{library, set_ports};
 use crate::settings::TLS;
 use crate::ucp::{UcpContext, Worker};
+use rushmem_interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::machine::devices;
 use rushmem_transport::{Found, Host, NicName};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     if devices.is_empty() {
         return Ok(decide(&version, &[], &[], &devices));
     }
-    let context = Arc::new(UcpContext::open(1, &changes(host, false))?);
+    set_ports(host)?;
+    let context = Arc::new(UcpContext::open(1, &changes(host, false)?)?);
     let atomics = Worker::new(&context)?.atomics();
     Ok(decide(&version, &context.resources(), &atomics, &devices))
 }
@@ -50,18 +52,21 @@ const EXCLUDES: (u32, u32) = (1, 12);
 /// change in UCX's configuration. UCX listens on every device that it may use, and authenticates no
 /// peer: so sockets are kept to the interfaces that the user names or, where no other machine needs
 /// them, to loopback.
-pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
+///
+/// # Errors
+/// If no interface fits the list of the user.
+pub(crate) fn changes(
+    host: &dyn Host,
+    one_machine: bool,
+) -> Result<Vec<(&'static str, String)>, String> {
     let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
     let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
     let others = ((major, minor) >= EXCLUDES).then(|| WITHOUT_SHARED_MEMORY.to_owned());
     let transports = unless_set("UCX_TLS", host.variable(TLS).or(others));
     let loopback = one_machine && (major, minor) != LOOPBACK_UNREACHED;
-    // UCX takes a blank for a part of a name.
-    let chosen = host
-        .variable("SHMEM_TCP_INTERFACE")
-        .map(|names| names.split_whitespace().collect::<String>())
-        .filter(|names| !names.is_empty());
-    let sockets = chosen.or_else(|| loopback.then(|| "lo".to_owned()));
+    let selection = Selection::parse(&host.variable(INTERFACES).unwrap_or_default())?;
+    let chosen = selection.map(|selection| interface_names(&selection)).transpose()?;
+    let sockets = chosen.map(|names| names.join(",")).or_else(|| loopback.then(|| "lo".to_owned()));
     let with_ports = |sockets| {
         let mut devices = devices::active_ports();
         devices.push(sockets);
@@ -69,10 +74,8 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, 
     };
     let preferred = host.nic().as_ref().and_then(name_of);
     let devices = unless_set("UCX_NET_DEVICES", preferred.or_else(|| sockets.map(with_ports)));
-    [("TLS", transports), ("NET_DEVICES", devices)]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
+    let changes = [("TLS", transports), ("NET_DEVICES", devices)].into_iter();
+    Ok(changes.filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 /// Returns UCX's name of a NIC; it finds NICs without ports by itself.

@@ -5,7 +5,7 @@
 //! Also the defaults of C libraries that only environment variables set ([`set_defaults`]).
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -167,6 +167,16 @@ pub fn set_defaults(ours: &[&'static CStr]) {
             // Another thread has set a variable meanwhile.
             Err(now) => before = now,
         }
+    }
+}
+
+/// Sets an environment variable that is not set, like [`set_defaults`].
+pub fn set_default(name: &str, value: &str) {
+    if std::env::var_os(name).is_none()
+        && let Ok(entry) = CString::new(format!("{name}={value}"))
+    {
+        // Never freed, since it becomes a part of the environment.
+        set_defaults(&[Box::leak(entry.into_boxed_c_str())]);
     }
 }
 

@@ -3,32 +3,27 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
+use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
+
 use crate::error::Error;
 
-/// The setting that names the interfaces of sockets.
-const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
-
-/// Returns the addresses of this machine in the order in which members try them: those that other
-/// machines reach, of the interfaces that the setting names, and loopback where there are no
-/// others.
-pub(super) fn own() -> Result<Vec<IpAddr>, Error> {
-    let all = if_addrs::get_if_addrs().map_err(Error::Serving)?;
-    let chosen = std::env::var(INTERFACES).ok().filter(|names| !names.trim().is_empty());
-    let is_chosen = |name: &str| {
-        chosen.as_ref().is_none_or(|names| names.split(',').any(|chosen| chosen.trim() == name))
-    };
-    let mut usable: Vec<_> =
-        all.iter().filter(|i| is_chosen(&i.name) && !i.is_link_local()).collect();
-    if usable.iter().any(|interface| !interface.is_loopback()) && chosen.is_none() {
-        usable.retain(|interface| !interface.is_loopback());
+/// Listens at each address of this machine that members may reach, as the settings say. The
+/// addresses are in the order in which members try them; one at which this process can listen is
+/// enough.
+pub(super) fn listen() -> Result<Vec<TcpListener>, Error> {
+    let refuse = |why: String| Error::Serving(io::Error::other(why));
+    let variable = |name| std::env::var(name).ok();
+    let selection = Selection::parse(&variable(INTERFACES).unwrap_or_default()).map_err(refuse)?;
+    let ports = PortRange::parse(variable(PORTS).as_deref()).map_err(refuse)?;
+    let own = addresses(Need::Any, selection.as_ref(), None).map_err(refuse)?;
+    let (mut listeners, mut refused) = (Vec::new(), io::ErrorKind::AddrNotAvailable.into());
+    for ip in own {
+        match ports.listen(ip) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => refused = error,
+        }
     }
-    usable.sort_by_key(|interface| (is_bridge(&interface.name), interface.ip().is_ipv6()));
-    Ok(usable.into_iter().map(if_addrs::Interface::ip).collect())
-}
-
-/// Bridges join this machine's containers and virtual machines more often than other machines.
-fn is_bridge(name: &str) -> bool {
-    std::path::Path::new("/sys/class/net").join(name).join("bridge").exists()
+    if listeners.is_empty() { Err(Error::Serving(refused)) } else { Ok(listeners) }
 }
 
 /// Listens at a port of every address.

@@ -25,6 +25,10 @@ use crate::records::Records;
 /// Maximum time for one attempt to connect, and for each step of the handshake.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
+/// The time for which the first attempts to connect may take, if there are several addresses: one
+/// that does not answer must not delay the next.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
+
 /// Pause between attempts to connect to an address at which no process listens yet.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -297,6 +301,7 @@ fn connect(
     end: Instant,
     limit: Duration,
 ) -> Result<TcpStream, Error> {
+    let mut is_first_round = true;
     loop {
         let addresses = match place {
             MeetingPlace::Addresses(at) => Ok(at.clone()),
@@ -305,8 +310,10 @@ fn connect(
         let mut tried: Vec<(String, NoConnection)> = Vec::new();
         match (addresses, place) {
             (Ok(addresses), _) => {
+                let is_short = is_first_round && addresses.len() > 1;
+                let attempt = if is_short { FIRST_ATTEMPT } else { ATTEMPT };
                 for address in addresses {
-                    match reach(address, secret) {
+                    match reach(address, secret, attempt) {
                         Ok(stream) => return Ok(stream),
                         Err(failure) => tried.push((address.to_string(), failure)),
                     }
@@ -329,13 +336,18 @@ fn connect(
                 MeetingPlace::Named(_) => Error::NobodyServes { tried, limit },
             });
         }
+        is_first_round = false;
         thread::sleep(PAUSE);
     }
 }
 
-/// Connects to the meeting at an address, and does the handshake.
-fn reach(address: SocketAddr, secret: &JobSecret) -> Result<TcpStream, NoConnection> {
-    let mut stream = TcpStream::connect_timeout(&address, ATTEMPT)?;
+/// Connects to the meeting at an address within the time, and does the handshake.
+fn reach(
+    address: SocketAddr,
+    secret: &JobSecret,
+    attempt: Duration,
+) -> Result<TcpStream, NoConnection> {
+    let mut stream = TcpStream::connect_timeout(&address, attempt)?;
     stream.set_read_timeout(Some(ATTEMPT))?;
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;

@@ -18,6 +18,7 @@ mod namespaces;
 mod refused;
 mod scale;
 mod shmem4py;
+mod sockets;
 mod ssh;
 mod starts;
 mod statics;
@@ -42,6 +43,7 @@ fn main() -> std::process::ExitCode {
             refused::tests(),
             scale::tests(),
             shmem4py::tests(),
+            sockets::tests(),
             ssh::tests(),
             starts::tests(),
             statics::tests(),

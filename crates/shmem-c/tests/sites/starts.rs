@@ -103,7 +103,7 @@ fn over_an_interface_without_a_usable_address() {
     let hosts = Hosts::new("i", 2);
     let host = hosts.host(0);
     ip(&["-n", &host, "addr", "flush", "dev", "w"]).expect("a device of ours");
-    let none = "SHMEM_TCP_INTERFACE is w, but w has no address; there are lo, w";
+    let none = "SHMEM_TCP_INTERFACE is w, but w has no address; there are lo (127.0.0.1";
     fails(over_w(&hosts), &[none]);
     let local = ["-n", &host, "addr", "add", "169.254.3.1/16", "dev", "w"];
     ip(&local).expect("a device of ours");

@@ -11,7 +11,7 @@ fn request() -> Request {
         fabric: String::new(),
         amos: Amos::Software,
         one_machine: false,
-        interfaces: Vec::new(),
+        interfaces: None,
         near: None,
         pairs_of_node: 0,
     }

@@ -44,7 +44,7 @@ impl Host for Variables {
 #[test]
 fn sockets_stay_on_the_interfaces_of_the_job() {
     let devices = |variables, one_machine| {
-        let changes = changes(&Variables(variables), one_machine);
+        let changes = changes(&Variables(variables), one_machine).expect("they are right");
         changes.into_iter().find(|(name, _)| *name == "NET_DEVICES").map(|(_, value)| value)
     };
     let last = |devices: Option<String>| devices?.rsplit(',').next().map(str::to_owned);
@@ -55,13 +55,17 @@ fn sockets_stay_on_the_interfaces_of_the_job() {
     assert_eq!(last(devices(&[CHOSEN], false)).as_deref(), Some("eth7"));
     let several = devices(&[("SHMEM_TCP_INTERFACE", " eth7, eth8")], true);
     assert!(several.is_some_and(|devices| devices.ends_with("eth7,eth8")));
+    let subnet = devices(&[("SHMEM_TCP_INTERFACE", "127.0.0.0/8")], false);
+    assert_eq!(last(subnet).as_deref(), Some("lo"));
+    let none = changes(&Variables(&[("SHMEM_TCP_INTERFACE", "198.51.100.0/24")]), false);
+    assert!(none.is_err_and(|why| why.contains("no address here is in 198.51.100.0/24")));
     assert_eq!(devices(&[CHOSEN, ("UCX_NET_DEVICES", "eth8")], true), None, "UCX's goes first");
 }
 
 #[test]
 fn shared_memory_is_used_where_it_is_requested() {
     let transports = |variables| {
-        let changes = changes(&Variables(variables), true);
+        let changes = changes(&Variables(variables), true).expect("they are right");
         changes.into_iter().find(|(name, _)| *name == "TLS").map(|(_, value)| value)
     };
     assert_eq!(transports(&[(TLS, "posix,self")]).as_deref(), Some("posix,self"));

@@ -1,0 +1,234 @@
+//! The addresses of this machine at which sockets listen, in the order in which peers try them, or
+//! the reason why there are none, with the remedy.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use if_addrs::{Interface, get_if_addrs};
+
+use crate::INTERFACES;
+use crate::flags::{down, names};
+use crate::selection::{Entry, Selection};
+
+/// Who is to reach the addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Processes of this machine alone: loopback will do.
+    ThisMachine,
+    /// Those of other machines.
+    Others,
+    /// Those of other machines, or of this one if it has no network.
+    Any,
+}
+
+/// Returns the addresses to listen at: those that the selection admits, the ones of the interface
+/// `near` first. Without a selection they are one address of loopback if only this machine needs
+/// them, else all that other machines may reach.
+///
+/// # Errors
+/// If there are none.
+pub fn addresses(
+    need: Need,
+    selection: Option<&Selection>,
+    near: Option<&str>,
+) -> Result<Vec<IpAddr>, String> {
+    let all = get_if_addrs()
+        .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
+    let picked = pick(&all, need, selection, near);
+    match (picked.is_empty(), selection) {
+        (false, _) => Ok(picked),
+        (true, Some(selection)) => Err(no_match(&all, selection)),
+        // An interface that is down has no address. What connects says so.
+        (true, None) if need == Need::ThisMachine => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
+        (true, None) => {
+            let others = names().into_iter().filter(|name| name != "lo");
+            let whys: Vec<String> = others.map(|name| why(&all, &name)).collect();
+            let whys =
+                if whys.is_empty() { "there is only lo".to_owned() } else { whys.join(", ") };
+            Err(format!(
+                "no network interface has an address that another machine could reach: {whys}"
+            ))
+        }
+    }
+}
+
+/// Returns the names of the interfaces that a selection admits, for libraries that take names.
+///
+/// # Errors
+/// If there are none.
+pub fn interface_names(selection: &Selection) -> Result<Vec<String>, String> {
+    if selection.has_only_names() {
+        // What is not there, they report themselves.
+        return Ok(selection.requested_names().map(str::to_owned).collect());
+    }
+    let all = get_if_addrs()
+        .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
+    let mut names: Vec<String> = admitted(&all, Some(selection)).map(|i| i.name.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() { Err(no_match(&all, selection)) } else { Ok(names) }
+}
+
+fn pick(
+    all: &[Interface],
+    need: Need,
+    selection: Option<&Selection>,
+    near: Option<&str>,
+) -> Vec<IpAddr> {
+    // Addresses that are left out may be those of loopback.
+    let is_requested = selection.is_some_and(|selection| !selection.excludes());
+    let usable: Vec<&Interface> = admitted(all, selection).collect();
+    let (loopback, mut others): (Vec<&Interface>, Vec<&Interface>) =
+        usable.iter().partition(|interface| interface.is_loopback());
+    let is_far = |i: &Interface| near.is_some_and(|near| near != i.name);
+    let order = |interfaces: &mut Vec<&Interface>| {
+        interfaces.sort_by_key(|i| (is_bridge(&i.name), is_far(i), i.ip().is_ipv6()));
+        interfaces.iter().map(|interface| interface.ip()).collect::<Vec<IpAddr>>()
+    };
+    let first_loopback = || loopback.iter().map(|i| i.ip()).min_by_key(IpAddr::is_ipv6);
+    let mut picked = match need {
+        _ if is_requested => order(&mut usable.clone()),
+        Need::ThisMachine if !loopback.is_empty() => first_loopback().into_iter().collect(),
+        Need::Any if others.is_empty() => first_loopback().into_iter().collect(),
+        Need::ThisMachine | Need::Others | Need::Any => order(&mut others),
+    };
+    picked.dedup();
+    picked
+}
+
+/// Returns the addresses that a selection admits, of those to which there may be a route.
+fn admitted<'a>(
+    all: &'a [Interface],
+    selection: Option<&'a Selection>,
+) -> impl Iterator<Item = &'a Interface> {
+    all.iter()
+        .filter(move |one| selection.is_none_or(|selection| selection.admits(one)))
+        .filter(|one| !one.is_link_local())
+}
+
+/// Bridges join this machine's containers and virtual machines more often than other machines.
+fn is_bridge(name: &str) -> bool {
+    std::path::Path::new("/sys/class/net").join(name).join("bridge").exists()
+}
+
+/// Says why a selection admits no address.
+fn no_match(all: &[Interface], selection: &Selection) -> String {
+    let why = if selection.excludes() {
+        "that leaves no address that another machine could reach".to_owned()
+    } else {
+        let of = |entry: &Entry| match entry {
+            Entry::Name(name) => why(all, name),
+            Entry::Subnet(subnet) => format!("no address here is in {subnet}"),
+        };
+        selection.entries.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    let there: Vec<String> = names().iter().map(|name| described(all, name)).collect();
+    format!(
+        "{INTERFACES} is {}, but {why}; there are {}: name some of these, or their subnets",
+        selection.text(),
+        there.join(", ")
+    )
+}
+
+/// Returns the name of an interface with its addresses.
+fn described(all: &[Interface], name: &str) -> String {
+    let own = addresses_of(all, name);
+    if own.is_empty() { name.to_owned() } else { format!("{name} ({})", own.join(" ")) }
+}
+
+/// Returns the reason why `all` has no usable address of interface `name`.
+fn why(all: &[Interface], name: &str) -> String {
+    let own = addresses_of(all, name);
+    if !names().iter().any(|there| there == name) {
+        format!("there is no {name} here")
+    } else if down().iter().any(|down| down == name) {
+        format!("{name} is down (`ip link set {name} up`)")
+    } else if own.is_empty() {
+        format!("{name} has no address")
+    } else {
+        format!("{name} has only the link-local {}: give it another address", own.join(" and "))
+    }
+}
+
+fn addresses_of(all: &[Interface], name: &str) -> Vec<String> {
+    let own = all.iter().filter(|interface| interface.name == name);
+    own.map(|interface| interface.ip().to_string()).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use if_addrs::{IfAddr, IfOperStatus, Ifv4Addr, Ifv6Addr};
+
+    fn interface(name: &str, ip: &str) -> Interface {
+        let (broadcast, prefixlen) = (None, 24);
+        let addr = match ip.parse().expect("an address") {
+            IpAddr::V4(ip) => {
+                let netmask = Ipv4Addr::new(255, 255, 255, 0);
+                IfAddr::V4(Ifv4Addr { ip, netmask, prefixlen, broadcast })
+            }
+            IpAddr::V6(ip) => {
+                let (netmask, broadcast) = (std::net::Ipv6Addr::UNSPECIFIED, None);
+                IfAddr::V6(Ifv6Addr { ip, netmask, prefixlen: 64, broadcast })
+            }
+        };
+        let (index, oper_status, is_p2p) = (None, IfOperStatus::Up, false);
+        Interface { name: name.to_owned(), addr, index, oper_status, is_p2p }
+    }
+
+    pub(crate) fn some_machine() -> Vec<Interface> {
+        [("lo", "127.0.0.1"), ("eth0", "10.77.1.2"), ("eth0", "fd00::2"), ("docker0", "172.17.0.1")]
+            .map(|(name, ip)| interface(name, ip))
+            .to_vec()
+    }
+
+    fn picked(need: Need, list: &str, near: Option<&str>) -> Vec<String> {
+        let selection = Selection::parse(list).expect("it is right");
+        let picked = pick(&some_machine(), need, selection.as_ref(), near);
+        picked.iter().map(IpAddr::to_string).collect()
+    }
+
+    #[test]
+    fn who_needs_them_decides_on_addresses() {
+        let all = ["10.77.1.2", "172.17.0.1", "fd00::2"];
+        for (need, list, near, expected) in [
+            (Need::ThisMachine, "", None, &["127.0.0.1"][..]),
+            (Need::ThisMachine, "^docker0", None, &["127.0.0.1"]),
+            (Need::ThisMachine, "^lo,docker0", None, &["10.77.1.2", "fd00::2"]),
+            (Need::ThisMachine, "eth0", None, &["10.77.1.2", "fd00::2"]),
+            (Need::Others, "", None, &all),
+            (Need::Any, "", None, &all),
+            (Need::Others, "", Some("docker0"), &["172.17.0.1", "10.77.1.2", "fd00::2"]),
+            (Need::Others, "eth0", Some("docker0"), &["10.77.1.2", "fd00::2"]),
+            (Need::Others, "^docker0", None, &["10.77.1.2", "fd00::2"]),
+            (Need::Others, "lo", None, &["127.0.0.1"]),
+            (Need::Others, "^eth0,docker0", None, &[]),
+            (Need::Any, "^eth0,docker0", None, &["127.0.0.1"]),
+        ] {
+            assert_eq!(picked(need, list, near), expected, "{need:?} {list:?} {near:?}");
+        }
+    }
+
+    #[test]
+    fn a_machine_may_have_only_the_loopback_of_ipv6() {
+        let all = [interface("lo", "::1")];
+        let only = vec!["::1".parse::<IpAddr>().expect("an address")];
+        assert_eq!(pick(&all, Need::ThisMachine, None, None), only);
+        assert_eq!(pick(&all, Need::Any, None, None), only);
+        assert!(pick(&all, Need::Others, None, None).is_empty());
+    }
+
+    #[test]
+    fn what_matches_nothing_is_named_with_what_there_is() {
+        for (list, words) in [
+            ("nowhere0", "there is no nowhere0 here"),
+            ("198.51.100.0/24", "no address here is in 198.51.100.0/24"),
+            ("^0.0.0.0/0,::/0", "that leaves no address that another machine could reach"),
+        ] {
+            let selection = Selection::parse(list).expect("it is right");
+            let error = addresses(Need::Others, selection.as_ref(), None).expect_err("no match");
+            let begin = format!("SHMEM_TCP_INTERFACE is {list}, but {words}; there are ");
+            assert!(error.starts_with(&begin), "{error}");
+            assert!(error.contains("lo (127.0.0.1"), "{error}");
+        }
+    }
+}

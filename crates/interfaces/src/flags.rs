@@ -1,0 +1,42 @@
+//! The interfaces of the network namespace of this process, also those without addresses. Those of
+//! `/sys/class/net` may belong to another namespace.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_uint};
+
+/// Returns the names of the interfaces of this machine.
+pub(crate) fn names() -> Vec<String> {
+    flags().into_keys().collect()
+}
+
+/// Returns the interfaces of this machine that are down.
+pub fn down() -> Vec<String> {
+    flags().into_iter().filter(|(_, flags)| !is_up(*flags)).map(|(name, _)| name).collect()
+}
+
+fn is_up(flags: c_uint) -> bool {
+    flags & libc::IFF_UP as c_uint != 0
+}
+
+/// Returns the flags of each interface, also of those without addresses. Returns none if the kernel
+/// does not list them.
+fn flags() -> BTreeMap<String, c_uint> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: on success it makes a list and stores its first entry.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return BTreeMap::new();
+    }
+    let mut flags = BTreeMap::new();
+    let mut next = first.cast_const();
+    // SAFETY: null at the end of the list, else an entry of it, until it is freed below.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        // SAFETY: every entry has a name, which ends with a zero.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        flags.insert(name.to_string_lossy().into_owned(), entry.ifa_flags);
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list, once; nothing refers to it.
+    unsafe { libc::freeifaddrs(first) };
+    flags
+}

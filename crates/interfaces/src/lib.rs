@@ -1,0 +1,24 @@
+//! Where the sockets of a job listen: on which interfaces of this machine, and at which ports.
+//!
+//! - `selection`: the list of `SHMEM_TCP_INTERFACE`, which names interfaces and subnets.
+//! - `addresses`: the addresses of this machine that fit it, in the order in which peers try them,
+//!   or the reason why there are none.
+//! - `flags`: which interfaces there are, and which are down.
+//! - `ports`: the range of `SHMEM_TCP_PORTS`.
+
+mod addresses;
+mod flags;
+mod ports;
+mod selection;
+
+pub use addresses::{Need, addresses, interface_names};
+pub use flags::down;
+pub use if_addrs::{IfAddr, IfOperStatus, Ifv4Addr, Interface, get_if_addrs};
+pub use ports::PortRange;
+pub use selection::Selection;
+
+/// The setting that selects interfaces.
+pub const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
+
+/// The setting that selects ports.
+pub const PORTS: &str = "SHMEM_TCP_PORTS";

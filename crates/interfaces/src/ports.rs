@@ -1,0 +1,102 @@
+//! The range of `SHMEM_TCP_PORTS`, at which sockets listen, for sites whose firewalls let only
+//! some ports through.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, TcpListener};
+
+use crate::PORTS;
+
+/// The ports at which sockets may listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+}
+
+impl PortRange {
+    /// The ports that the kernel chooses from.
+    pub const ANY: PortRange = PortRange { first: 0, last: 0 };
+
+    /// Returns the range of a text, such as `50000-50999`; any port where there is none.
+    ///
+    /// # Errors
+    /// If the text is no range.
+    pub fn parse(text: Option<&str>) -> Result<PortRange, String> {
+        let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
+            return Ok(PortRange::ANY);
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(PortRange { first, last }),
+            _ => Err(format!(
+                "{PORTS} is {text}, but it must be a range of ports, such as 50000-50999"
+            )),
+        }
+    }
+
+    /// Returns the first and the last port; `None` if there is no range.
+    pub fn bounds(self) -> Option<(u16, u16)> {
+        (self != PortRange::ANY).then_some((self.first, self.last))
+    }
+
+    /// Listens at a port of the range that is free on this address. Processes begin at different
+    /// ports, so that many on one machine need few attempts.
+    ///
+    /// # Errors
+    /// If the kernel refuses, or all ports of the range are taken.
+    pub fn listen(self, ip: IpAddr) -> io::Result<TcpListener> {
+        let n = u32::from(self.last - self.first) + 1;
+        for offset in 0..n {
+            let port = u32::from(self.first) + (std::process::id() % n + offset) % n;
+            let port = u16::try_from(port).expect("it is at most the last port");
+            match TcpListener::bind((ip, port)) {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+                result => return result,
+            }
+        }
+        let PortRange { first, last } = self;
+        let text = match self.bounds() {
+            Some(_) => format!(
+                "all ports of {PORTS} ({first}-{last}) are taken on {ip}: give a wider range, or end \
+                 what listens there (`ss -tlnp`)"
+            ),
+            None => format!("the kernel has no free port on {ip}"),
+        };
+        Err(io::Error::other(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn ranges_are_parsed() {
+        assert_eq!(PortRange::parse(None), Ok(PortRange::ANY));
+        assert_eq!(PortRange::parse(Some(" ")), Ok(PortRange::ANY));
+        let range = |first, last| Ok(PortRange { first, last });
+        assert_eq!(PortRange::parse(Some("50000-50999")), range(50000, 50999));
+        assert_eq!(PortRange::parse(Some(" 50000 - 50000 ")), range(50000, 50000));
+        assert_eq!(PortRange::parse(Some("65535")), range(65535, 65535));
+        for wrong in ["0", "0-9", "9-8", "1-65536", "a-b", "50000-", "1-2-3", "50000,50001"] {
+            let error = PortRange::parse(Some(wrong)).expect_err("it is no range");
+            assert!(error.contains(&format!("SHMEM_TCP_PORTS is {wrong}, but it must be")));
+        }
+    }
+
+    #[test]
+    fn ports_that_are_taken_are_passed_over() {
+        let taken = PortRange::ANY.listen(LOCALHOST).expect("any port");
+        let port = taken.local_addr().expect("it is bound").port();
+        let only = PortRange { first: port, last: port };
+        let error = only.listen(LOCALHOST).expect_err("the port is taken").to_string();
+        assert!(error.contains(&format!("({port}-{port}) are taken on 127.0.0.1")), "{error}");
+        let more = PortRange { first: port.saturating_sub(40), last: port };
+        let found = more.listen(LOCALHOST).expect("some port below is free");
+        let found = found.local_addr().expect("it is bound").port();
+        assert!((more.first..more.last).contains(&found), "{found}");
+    }
+}

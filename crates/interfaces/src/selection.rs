@@ -1,0 +1,156 @@
+//! The list of `SHMEM_TCP_INTERFACE`: names of interfaces and subnets, or with `^` before it the
+//! ones that are left out. It is the notation of Open MPI and of UCX.
+
+use std::net::IpAddr;
+
+use if_addrs::Interface;
+use ipnet::IpNet;
+
+use crate::INTERFACES;
+
+/// Interfaces that sockets may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    text: String,
+    /// The entries are those that sockets may not use.
+    excludes: bool,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// One entry of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Name(String),
+    Subnet(IpNet),
+}
+
+impl Selection {
+    /// Returns the selection of a list, which is `None` if it has no entry.
+    ///
+    /// # Errors
+    /// If an entry is neither a name nor a subnet.
+    pub fn parse(text: &str) -> Result<Option<Selection>, String> {
+        let refuse = |why: String| Err(format!("{INTERFACES} is {text}, but {why}"));
+        let trimmed = text.trim();
+        let excludes = trimmed.starts_with('^');
+        let list = trimmed.strip_prefix('^').unwrap_or(trimmed);
+        let mut entries = Vec::new();
+        for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            if entry.starts_with('^') {
+                return refuse(
+                    "^ stands once, before a list of all that are left out, such as ^docker0,virbr0"
+                        .to_owned(),
+                );
+            }
+            entries.push(if let Ok(address) = entry.parse::<IpAddr>() {
+                Entry::Subnet(address.into())
+            } else if let Ok(subnet) = entry.parse::<IpNet>() {
+                Entry::Subnet(subnet)
+            } else if entry.contains('/') {
+                return refuse(format!(
+                    "{entry} is no subnet: an address and the number of its leading bits, such as 10.77.0.0/16 or fd00::/8"
+                ));
+            } else {
+                Entry::Name(entry.to_owned())
+            });
+        }
+        let selection = Selection { text: text.to_owned(), excludes, entries };
+        Ok((!selection.entries.is_empty()).then_some(selection))
+    }
+
+    /// Returns the list as the user has written it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns true if the list says which interfaces are left out.
+    pub fn excludes(&self) -> bool {
+        self.excludes
+    }
+
+    /// Returns the names of interfaces that the list requests.
+    pub fn requested_names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|_| !self.excludes).filter_map(|entry| match entry {
+            Entry::Name(name) => Some(name.as_str()),
+            Entry::Subnet(_) => None,
+        })
+    }
+
+    /// Returns true if the list is one of names alone.
+    pub(crate) fn has_only_names(&self) -> bool {
+        !self.excludes && self.entries.iter().all(|entry| matches!(entry, Entry::Name(_)))
+    }
+
+    /// Returns true if sockets may use this address of an interface.
+    pub fn admits(&self, interface: &Interface) -> bool {
+        let is_listed = self.entries.iter().any(|entry| match entry {
+            Entry::Name(name) => *name == interface.name,
+            Entry::Subnet(subnet) => subnet.contains(&interface.ip()),
+        });
+        is_listed != self.excludes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn admitted(list: &str) -> Vec<String> {
+        let selection = Selection::parse(list).expect("it is right").expect("it has entries");
+        let all = crate::addresses::tests::some_machine();
+        all.iter().filter(|one| selection.admits(one)).map(|one| one.ip().to_string()).collect()
+    }
+
+    #[test]
+    fn names_subnets_and_exclusions_select() {
+        for (list, expected) in [
+            ("eth0", &["10.77.1.2", "fd00::2"][..]),
+            (" eth0 , lo", &["127.0.0.1", "10.77.1.2", "fd00::2"]),
+            ("10.77.0.0/16", &["10.77.1.2"]),
+            // As elsewhere, any address of a subnet names it.
+            ("10.77.1.9/24", &["10.77.1.2"]),
+            ("10.77.1.2", &["10.77.1.2"]),
+            ("fd00::/8", &["fd00::2"]),
+            ("docker0,fd00::/8", &["fd00::2", "172.17.0.1"]),
+            ("^docker0", &["127.0.0.1", "10.77.1.2", "fd00::2"]),
+            ("^docker0, fd00::/8,lo", &["10.77.1.2"]),
+        ] {
+            assert_eq!(admitted(list), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn lists_that_say_nothing_select_nothing() {
+        for blank in ["", " ", ",", " , ", "^", "^ ,"] {
+            assert_eq!(Selection::parse(blank), Ok(None), "{blank:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (list, words) in [
+            ("10.77.0.0/33", "10.77.0.0/33 is no subnet: an address and "),
+            ("eth0,10.77/16", "10.77/16 is no subnet"),
+            ("eth0,^docker0", "^ stands once, before a list"),
+            ("^docker0,^virbr0", "such as ^docker0,virbr0"),
+        ] {
+            let error = Selection::parse(list).expect_err("it is wrong");
+            assert!(error.starts_with(&format!("SHMEM_TCP_INTERFACE is {list}, but ")), "{error}");
+            assert!(error.contains(words), "{list}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_and_its_exclusion_are_opposites(
+            entries in prop::collection::vec("eth0|docker0|lo|10[.]77[.]1[.]2/(8|24|32)|fd00::/8", 1..4),
+        ) {
+            let list = entries.join(",");
+            let (one, other) = (admitted(&list), admitted(&format!("^{list}")));
+            let n = crate::addresses::tests::some_machine().len();
+            prop_assert!(one.iter().all(|address| !other.contains(address)));
+            prop_assert_eq!(one.len() + other.len(), n);
+        }
+    }
+}

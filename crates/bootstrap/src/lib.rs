@@ -13,6 +13,7 @@
 //! since it is part of `librushmem`.
 
 mod base64;
+pub mod config;
 mod detect;
 pub mod env;
 mod error;

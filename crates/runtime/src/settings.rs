@@ -4,17 +4,20 @@
 //! A new setting is a row here. It reads the environment only through the function that it is
 //! given.
 
+use rushmem_bootstrap::config::FileValue;
 use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits, UniqueId};
-use rushmem_bootstrap::{Protocol, env, time_limit};
+use rushmem_bootstrap::{Protocol, config, env, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
 };
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_log::Filter;
-use rushmem_transport::setting::{Invalid, ValueSource, environment};
+use rushmem_transport::setting::{Invalid, ValueSource, environment, set_default};
 use rushmem_transport::{Amos, NicName, Setting};
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Once;
 use std::time::Duration;
 
 /// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default
@@ -79,6 +82,11 @@ settings! {
          2, debug or any other word: also what it finds and chooses, and each connection; 3 or trace: also what it does often; \
          or levels of single modules, such as transport=debug,runtime::start=trace (docs/rust-reference.md)";
         |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
+    /// The file with values of other settings.
+    config: Option<String> = config::FILE, &[], None;
+        "the only file that is read with values of settings (docs/configuration.md), which must be there; /dev/null: none; by default \
+         etc/rushmem.conf where Rushmem is installed, /etc/rushmem.conf, and rushmem.conf in $XDG_CONFIG_HOME or ~/.config";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
     /// Make checks that cost time.
     check: Checks = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
@@ -278,14 +286,67 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
     if value == "auto" { Some(None) } else { A::named(value).map(Some) }
 }
 
+/// Makes what the files of a site and of a user say a part of this process's environment, unless
+/// `oshrun` or a parent of this process has. Returns why files or lines do not count; nothing at a
+/// later call. `prefix` is where Rushmem is installed.
+pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
+    static IS_DONE: Once = Once::new();
+    let mut mistakes = Vec::new();
+    IS_DONE.call_once(|| {
+        if environment(config::READ).is_some() {
+            return;
+        }
+        let (variables, found) = config::defaults(environment, prefix().as_deref());
+        mistakes = found;
+        // The last one only says where the others come from.
+        let is_changed = variables.len() > 1;
+        variables.iter().filter(|_| is_changed).for_each(|(name, value)| set_default(name, value));
+    });
+    mistakes
+}
+
+/// Returns the names in files that are no settings, each with a warning that names its place.
+pub fn unknown_in_files(is_known: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let unknown =
+        config::in_environment(environment).into_iter().filter(|one| !is_known(&one.name));
+    let warning = |one: &FileValue| format!("{}: there is no setting {}", one.place, one.name);
+    unknown.map(|one| (one.name.clone(), warning(&one))).collect()
+}
+
+/// Reads the settings of this process.
+///
+/// # Errors
+/// If a variable has a value that it may not have; the message names the file and the line if one
+/// gives it.
+pub fn of_this_process() -> Result<Settings, String> {
+    Settings::read(environment).map_err(|invalid| {
+        let place = place(invalid.name, &invalid.value);
+        place.map_or(String::new(), |place| format!("{place}: ")) + &invalid.to_string()
+    })
+}
+
+/// Returns the file and the line that give a variable this value, if some do.
+fn place(name: &str, value: &str) -> Option<String> {
+    let mut of_files = config::in_environment(environment).into_iter();
+    of_files.find(|one| one.name == name && one.value == value).map(|one| one.place)
+}
+
 /// Returns the value of a setting of the runtime or of a provider in this process, and its origin.
 pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
-    row.now(shown, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+    let (value, source) = row.now(shown, &environment(env::SET_BY_OSHRUN).unwrap_or_default())?;
+    let source = match source {
+        ValueSource::Environment(name) => match place(name, &environment(name)?) {
+            Some(place) => ValueSource::File(name, place),
+            None => source,
+        },
+        _ => source,
+    };
+    Some((value, source))
 }
 
 /// Returns the state of a setting as text.
 pub fn state(row: &Setting) -> String {
-    row.state(shown, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+    now(row).map_or("not set".to_owned(), |(value, source)| source.of(&value))
 }
 
 /// Returns the rank and the number of processes that variables of ours or of a scheduler give this

@@ -79,23 +79,13 @@ impl Setting {
             None => self.default.map(|default| (default.to_owned(), ValueSource::Default)),
         }
     }
-
-    /// Returns the result of [`now`](Setting::now) as text.
-    pub fn state(&self, lookup: impl Fn(&str) -> Option<String>, by_oshrun: &str) -> String {
-        match self.now(lookup, by_oshrun) {
-            Some((value, ValueSource::Oshrun(name))) => {
-                format!("\"{value}\" from {name}, set by oshrun")
-            }
-            Some((value, ValueSource::Environment(name))) => format!("\"{value}\" from {name}"),
-            Some((value, ValueSource::Default)) => format!("{value}, the default"),
-            None => "not set".to_owned(),
-        }
-    }
 }
 
 /// Where the value of a setting comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueSource {
+    /// The variable of this name, which the line of a file sets, such as `/etc/rushmem.conf:3`.
+    File(&'static str, String),
     /// The variable of this name.
     Environment(&'static str),
     /// The variable of this name, set by `oshrun`.
@@ -104,9 +94,22 @@ pub enum ValueSource {
     Default,
 }
 
+impl ValueSource {
+    /// Returns a value with its source as text.
+    pub fn of(&self, value: &str) -> String {
+        match self {
+            Self::Oshrun(name) => format!("\"{value}\" from {name}, set by oshrun"),
+            Self::File(_, place) => format!("\"{value}\" from {place}"),
+            Self::Environment(name) => format!("\"{value}\" from {name}"),
+            Self::Default => format!("{value}, the default"),
+        }
+    }
+}
+
 impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::File(_, place) => place,
             Self::Environment(_) => "environment",
             Self::Oshrun(_) => "oshrun",
             Self::Default => "default",
@@ -140,7 +143,7 @@ pub fn is_blank(value: &str) -> bool {
     value.split(',').all(|name| name.trim().is_empty())
 }
 
-/// Returns an environment variable of this process, for [`Setting::set`] and [`Setting::state`].
+/// Returns an environment variable of this process, for [`Setting::set`] and [`Setting::now`].
 /// Replaces bytes that are not UTF-8, so that a message can show such a value.
 pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())

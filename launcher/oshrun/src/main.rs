@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use ends::guard;
 use failure::{StartFailure, complain};
+use options::config;
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         return daemons::daemon::serve();
     }
     failure::report_panics();
+    config::apply();
     let status = start().unwrap_or_else(|failure| {
         complain(&format!("oshrun: {}", failure.sentence));
         failure.status

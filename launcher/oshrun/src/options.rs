@@ -4,6 +4,7 @@
 //! Two things are read from the environment: the variables that `-x NAME` exports, and the default
 //! of `--host-limit`.
 
+pub mod config;
 mod foreign;
 
 use std::ffi::{OsStr, OsString};
@@ -41,6 +42,9 @@ const TROUBLE: &str = "Trouble";
                   N         That of the first PE that failed; of one killed by a signal, its number + 128\n  \
                   124       --timeout ended the job\n  \
                   126, 127  The program cannot be run, or was not found\n\n\
+                  Files:\n  \
+                  etc/rushmem.conf of the installation, /etc/rushmem.conf, ~/.config/rushmem.conf or\n  \
+                  SHMEM_CONFIG: lines NAME=value with settings for all PEs\n\n\
                   Examples:\n  \
                   oshrun -n 4 ./program                    4 PEs on this machine\n  \
                   oshrun -H a:4,b:4 ./program              4 PEs on each of two hosts\n  \

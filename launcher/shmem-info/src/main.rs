@@ -17,10 +17,9 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use rushmem_runtime::settings::Settings;
+use rushmem_runtime::settings as rushmem_settings;
 use rushmem_runtime::setup::{OnThisMachine, on_this_machine};
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
-use rushmem_transport::setting::environment;
 
 use crate::args::{InfoCommand, InfoFlags};
 use crate::map::MachineMap;
@@ -30,6 +29,21 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let flags = InfoFlags::parse();
+    // The file of its own prefix is that of the library beside it.
+    let prefix = || Some(std::env::current_exe().ok()?.parent()?.parent()?.to_owned());
+    let mut mistakes = rushmem_settings::apply_files(prefix);
+    // The processes that examine parts are children of one that has said it.
+    if flags.doctor_pe.is_none() && flags.doctor_transport.is_empty() {
+        let names = || {
+            settings::all()
+                .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
+        };
+        let unknown = rushmem_settings::unknown_in_files(|name| names().any(|known| known == name));
+        mistakes.extend(unknown.into_iter().map(|(_, warning)| warning));
+    }
+    for mistake in mistakes {
+        eprintln!("shmem-info: warning: {mistake}");
+    }
     let mut status = ExitCode::SUCCESS;
     let shown = if let Some(command) = &flags.command {
         match command {
@@ -90,7 +104,7 @@ fn main() -> ExitCode {
 /// Returns the transports of this build, what each finds here, and who carries out atomic
 /// operations over it.
 fn transports() -> Result<String, String> {
-    let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
+    let settings = rushmem_settings::of_this_process()?;
     let mut text = String::new();
     for provider in rushmem_providers::ALL {
         let name = provider.name;

@@ -5,7 +5,7 @@ use clap::builder::styling::Style;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::settings::{self, Settings};
 use rushmem_runtime::setup::on_this_machine;
-use rushmem_transport::setting::{ValueSource, environment};
+use rushmem_transport::setting::ValueSource;
 use rushmem_transport::{Provider, Setting};
 use serde_json::{Value, json};
 
@@ -74,6 +74,7 @@ pub fn page() -> String {
         deprecated and counts only where the first one is not set. A value that a variable may not have ends the job with a\n\
         message. PE 0 warns of variables whose names are nearly those of settings, of interfaces and NICs that its host does not\n\
         have, and of empty lists.\n\n\
+        [Files](configuration.md) of the site and of the user change the defaults.\n\n\
         `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
         on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
@@ -96,7 +97,7 @@ pub fn as_json() -> String {
             json!({ "name": name, "value": value, "origin": origin.to_string() })
         })
         .collect();
-    let read = Settings::read(environment);
+    let read = settings::of_this_process();
     let found = |settings: &Settings| -> Vec<Value> {
         let of = |provider: &Provider| match on_this_machine(settings, provider) {
             Ok(found) => json!({ "name": provider.name, "found": found.found.to_string() }),

@@ -225,6 +225,30 @@ fn a_setting_is_shown_with_where_it_comes_from() {
     assert!(lines[unset + 1..].concat().contains("SHMEM_VIRTUAL_NODES"), "{text}");
 }
 
+fn a_value_of_a_file_is_shown_with_its_line() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings.conf");
+    std::fs::write(&file, "# two\nSHMEM_CHECK=1\nSHMEM_STATS=1\nSHMEM\nSHMEM_NOSUCH=1\n")
+        .expect("a file");
+    let with_file = |words: &[&str]| {
+        let mut command = command();
+        command.args(words).env("SHMEM_CONFIG", &file).env("SHMEM_STATS", "0");
+        let output = command.env_remove("SHMEM_CHECK").output().expect("shmem-info starts");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said =
+            format!("shmem-info: warning: {}:4: SHMEM is no line of the form", file.display());
+        assert!(stderr.starts_with(&said) && stderr.lines().count() == 2, "{stderr}");
+        assert!(stderr.contains(":5: there is no setting SHMEM_NOSUCH"), "{stderr}");
+        String::from_utf8(output.stdout).expect("plain text")
+    };
+    let text = with_file(&[]);
+    let line =
+        |name: &str| text.lines().find(|line| line.trim().starts_with(name)).expect("a line");
+    assert!(line("SHMEM_CHECK").contains(&format!("\"1\" from {}:2;", file.display())), "{text}");
+    assert!(line("SHMEM_STATS").contains("\"0\" from SHMEM_STATS"), "{text}");
+    let json = with_file(&["--json"]);
+    assert!(json.contains(&format!("\"origin\": \"{}:2\"", file.display())), "{json}");
+}
+
 fn programs_read_the_same_as_json() {
     let mut command = command();
     command
@@ -411,5 +435,6 @@ testkit::tests! {
     colors_are_for_terminals,
     the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret,
     a_setting_is_shown_with_where_it_comes_from,
+    a_value_of_a_file_is_shown_with_its_line,
     programs_read_the_same_as_json,
 }

@@ -77,7 +77,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/providers",
             "crates/collectives",
             "crates/heap",
-            "crates/interfaces",
             "crates/topology",
             "crates/trace",
             "crates/transport",

@@ -1,14 +1,15 @@
 //! Initialization by a unique id: one process makes it, the program hands it to the others, and
 //! each joins with its rank. The names and forms are those of NVSHMEM and rocSHMEM.
 
+use super::join::apply_files;
+use crate::call::warning::warning;
 use crate::call::{Call, fail};
 use crate::job;
 use crate::memory::statics;
 use crate::process;
-use crate::settings::Settings;
+use crate::settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
-use rushmem_transport::setting::environment;
 use std::sync::OnceLock;
 
 /// Bytes of a unique id in C.
@@ -84,7 +85,10 @@ pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
     if process::is_child() {
         job::refuse_child(call);
     }
-    let settings = match Settings::read(environment) {
+    for mistake in apply_files() {
+        warning!("{mistake}");
+    }
+    let settings = match settings::of_this_process() {
         Ok(settings) => settings,
         Err(error) => fail!(call, "{error}"),
     };

@@ -10,6 +10,7 @@ use super::by_id::ById;
 use super::record::{self, StartupRecord};
 use super::{algorithm_table, child, locality, mistakes};
 use crate::api::lock;
+use crate::call::warning::warning;
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::diagnosis::status;
@@ -23,7 +24,7 @@ use crate::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use crate::memory::{huge_pages, shortage, statics};
 use crate::net::flags::{self, FlagArea};
 use crate::process;
-use crate::settings::{Settings, Statistics, VirtualNodes};
+use crate::settings::{self, Settings, Statistics, VirtualNodes};
 use crate::teams::registry::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, Joining, NodeMap, Protocol, Records};
@@ -32,10 +33,12 @@ use rushmem_collectives::receive_buffer;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
-use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Mutex;
 
 /// Joins the job that the environment and the launcher, or the program by a unique id, name.
@@ -69,6 +72,17 @@ struct Identified {
     layout: Option<Layout>,
 }
 
+/// Applies the files of settings, also the one of the directory where the library is installed.
+/// Returns why files or lines do not count.
+pub(super) fn apply_files() -> Vec<String> {
+    settings::apply_files(|| {
+        let library = statics::object_holding((apply_files as *const ()).cast())?.name;
+        // A program that contains the library is installed anywhere.
+        let library = Path::new(OsStr::from_bytes(&library));
+        Some(library.parent()?.parent()?.to_owned()).filter(|prefix| prefix.is_absolute())
+    })
+}
+
 /// Reads the environment, gets the number of this PE from the launcher, and sets up the process:
 /// its identity in messages, its exit handler, its log.
 fn identify(
@@ -77,7 +91,8 @@ fn identify(
     thread_level: c_int,
     by: Option<&ById>,
 ) -> Identified {
-    let settings = Settings::read(environment);
+    let mistakes = apply_files();
+    let settings = settings::of_this_process();
     if let Ok(Settings { debug: Some(filter), .. }) = &settings {
         rushmem_log::print(filter);
     }
@@ -113,6 +128,7 @@ fn identify(
     }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     if me == Pe(0) {
+        mistakes.iter().for_each(|mistake| warning!("{mistake}"));
         mistakes::print_lines(&settings, providers, session.is_launched());
     }
     let algorithms =

@@ -7,8 +7,9 @@
 use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use crate::settings::{self, Settings};
-use rushmem_bootstrap::env;
 use rushmem_bootstrap::meeting::lone_variables;
+use rushmem_bootstrap::{config, env};
+use rushmem_interfaces::{INTERFACES, Selection};
 use rushmem_transport::setting::{ValueSource, environment, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
 use std::path::Path;
@@ -18,9 +19,6 @@ const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
 
 /// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
 const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
-
-/// The setting of the network interfaces for TCP.
-const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
 /// Prints a warning for each setting without effect, for variables that ask for a job that this
 /// process has not joined, and for an MPI that cannot start any more, and if requested the version
@@ -57,9 +55,18 @@ fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
         .chain([env::LOCAL_ID])
         .collect();
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let of_files = config::in_environment(environment);
+    let set = set.filter(|name| of_files.iter().all(|one| one.name != *name));
     let mut warnings = misspelled(&known, set);
+    let unknown = settings::unknown_in_files(|name| known.contains(&name));
+    warnings.extend(unknown.into_iter().map(|(name, warning)| {
+        let likely = rest(&name).and_then(|part| likely(part, known.iter().copied(), rest));
+        warning + &likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"))
+    }));
     let of_user = |row: &Setting| match settings::now(row) {
-        Some((value, ValueSource::Environment(name))) => Some((name, value)),
+        Some((value, ValueSource::Environment(name) | ValueSource::File(name, _))) => {
+            Some((name, value))
+        }
         _ => None,
     };
     let blank = providers.iter().filter_map(|row| of_user(row)).filter(|(_, it)| is_blank(it));
@@ -69,8 +76,11 @@ fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     for (name, value) in rows().filter_map(of_user) {
         if name == INTERFACES {
             let interfaces = class("net");
-            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-            warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
+            // What is wrong in a list, the transport says that uses it.
+            if let Ok(Some(selection)) = Selection::parse(&value) {
+                let names = selection.requested_names();
+                warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
+            }
         } else if name == rushmem_topology::NIC_VARIABLE
             && let Some(nic) = NicName::parse(&value).filter(|_| value != "any")
         {

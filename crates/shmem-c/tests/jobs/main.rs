@@ -4,6 +4,7 @@
 mod algorithms;
 mod checking;
 mod children;
+mod configuration;
 mod core_files;
 mod death;
 mod environment;

@@ -304,6 +304,19 @@ mod hydra {
         assert!(outcome.stderr.contains("call shmem_init before MPI_Init"), "{outcome}");
     }
 
+    /// Each PE reads the file.
+    pub fn with_a_file_of_settings() {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
+        std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
+        let program = program!("heap_size.c");
+        let job = Job::direct(&program).wrap(HYDRA.iter().copied()).wrap(["-n", "3"]);
+        drop(hydra());
+        let outcome = job.arg(1 << 20).arg(8 << 20).env("SHMEM_CONFIG", file.display()).run();
+        outcome.assert_ok(3);
+        let said = outcome.stderr.matches("hydra.conf:2: there is no setting SHMEM_NOSUCH").count();
+        assert_eq!(said, 1, "{outcome}");
+    }
+
     pub fn a_job_ends_as_a_whole() {
         for launcher in hydras() {
             ends_with_its_pes(&launcher);
@@ -649,6 +662,7 @@ testkit::module_tests! {
     ; ignored "part of `cargo xtask test --providers`" =>
     hydra::over_an_inherited_socket,
     hydra::over_a_port,
+    hydra::with_a_file_of_settings,
     hydra::how_pes_join_is_reported,
     hydra::a_job_ends_as_a_whole,
     hydra::a_job_ends_with_its_proxy,

@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rushmem_runtime::settings::Settings;
+use rushmem_runtime::settings;
 use rushmem_runtime::setup::{diagnose, on_this_machine};
-use rushmem_transport::setting::environment;
 use rushmem_transport::{Diagnosis, Verdict};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -41,7 +40,7 @@ pub struct ExaminedPart {
 /// Prints the examination of a transport, or of one of its parts, for [`examine`].
 pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
     prepare();
-    let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
+    let settings = settings::of_this_process()?;
     let provider = rushmem_providers::ALL.iter().find(|provider| provider.name == transport);
     let provider = provider.ok_or_else(|| format!("there is no transport {transport}"))?;
     let found = match on_this_machine(&settings, provider) {

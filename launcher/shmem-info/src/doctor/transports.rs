@@ -1,9 +1,8 @@
 //! The transports of this build on this machine, what their libraries have, and from which size on
 //! jobs use a provider of libfabric that needs no connections.
 
-use rushmem_runtime::settings::Settings;
+use rushmem_runtime::settings;
 use rushmem_topology::cpus_at_once;
-use rushmem_transport::setting::environment;
 use rushmem_transport::{MANY_PAIRS, Provider};
 
 use super::examination::{Examination, ExaminedPart, examine};
@@ -22,7 +21,7 @@ pub fn with_host() -> Result<Vec<Section>, String> {
 
 /// Returns a section for each transport.
 fn sections() -> Result<Vec<Section>, String> {
-    let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
+    let settings = settings::of_this_process()?;
     let requested = settings.transport.as_deref();
     let all = rushmem_providers::ALL.iter();
     Ok(all.map(|provider| section(provider.name, examined(provider), requested)).collect())

@@ -1,0 +1,218 @@
+//! The files with which a site and a user change the defaults of settings: lines of `NAME=value`.
+//!
+//! One process of a job reads them, `oshrun` or a PE that no `oshrun` has started, and what they
+//! say becomes part of its environment. The variable [`READ`] tells the processes that it starts,
+//! so that none of them reads the files again, and where each value comes from.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The setting that names the only file to read.
+pub const FILE: &str = "SHMEM_CONFIG";
+
+/// Set if the files have been read: one line with a tab for each value that came from them, the
+/// place in a file and `NAME=value`.
+pub const READ: &str = "RUSHMEM_CONFIG_READ";
+
+/// The name of a file in the directory of a site or of a user.
+const NAME: &str = "rushmem.conf";
+
+/// A value that a file gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileValue {
+    /// The name of the setting.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The file and the number of the line.
+    pub place: String,
+}
+
+/// What the files say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileValues {
+    /// The value of each setting in the nearest file that has one.
+    pub values: Vec<FileValue>,
+    /// Why a file or a line does not count.
+    pub mistakes: Vec<String>,
+}
+
+/// Returns the variables that a process is to set in its environment, of which [`READ`] is the last
+/// one, and why some files or lines do not count. Variables that are set already go first: they are
+/// not among these. `lookup` reads the environment, and `prefix` is where Rushmem is installed.
+pub fn defaults(
+    lookup: impl Fn(&str) -> Option<String>,
+    prefix: Option<&Path>,
+) -> (Vec<(String, String)>, Vec<String>) {
+    let found = read(&files(&lookup, prefix));
+    let used: Vec<FileValue> =
+        found.values.into_iter().filter(|one| lookup(&one.name).is_none()).collect();
+    let line = |one: &FileValue| format!("{}\t{}={}", one.place, one.name, one.value);
+    let lines: Vec<String> = used.iter().map(line).collect();
+    let values = used.into_iter().map(|one| (one.name, one.value));
+    (values.chain([(READ.to_owned(), lines.join("\n"))]).collect(), found.mistakes)
+}
+
+/// Returns the values in the environment that came from files. A value that has changed since is
+/// not among them. `lookup` reads the environment.
+pub fn in_environment(lookup: impl Fn(&str) -> Option<String>) -> Vec<FileValue> {
+    let lines = lookup(READ).unwrap_or_default();
+    let value = |line: &str| {
+        let (place, rest) = line.split_once('\t')?;
+        let (name, value) = rest.split_once('=')?;
+        let (name, value, place) = (name.to_owned(), value.to_owned(), place.to_owned());
+        (lookup(&name).as_ref() == Some(&value)).then_some(FileValue { name, value, place })
+    };
+    lines.lines().filter_map(value).collect()
+}
+
+/// Returns the files to read, the farthest one first: where a setting is in several, the last one
+/// counts. The second value is true if the file must be there.
+fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<(PathBuf, bool)> {
+    let set = |name| lookup(name).filter(|value| !value.is_empty());
+    if let Some(only) = set(FILE) {
+        return vec![(only.into(), true)];
+    }
+    let of_user = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(&set("HOME")?).join(".config")));
+    let dirs = [prefix.map(|prefix| prefix.join("etc")), Some("/etc".into()), of_user];
+    dirs.into_iter().flatten().map(|dir| (dir.join(NAME), false)).collect()
+}
+
+/// Reads these files.
+fn read(files: &[(PathBuf, bool)]) -> FileValues {
+    let mut values: BTreeMap<String, FileValue> = BTreeMap::new();
+    let mut mistakes = Vec::new();
+    for (file, must_exist) in files {
+        let shown = file.display();
+        match std::fs::read(file) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                for (number, line) in (1..).zip(text.lines()) {
+                    let place = format!("{shown}:{number}");
+                    match parse(line) {
+                        Ok(None) => {}
+                        Ok(Some((name, value))) => {
+                            let (name, value) = (name.to_owned(), value.to_owned());
+                            values.insert(name.clone(), FileValue { name, value, place });
+                        }
+                        Err(why) => mistakes.push(format!("{place}: {why}")),
+                    }
+                }
+            }
+            Err(error)
+                if !must_exist
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => {
+                let by = if *must_exist { ", which SHMEM_CONFIG names," } else { "" };
+                mistakes.push(format!("{shown}{by} cannot be read: {error}"));
+            }
+        }
+    }
+    FileValues { values: values.into_values().collect(), mistakes }
+}
+
+/// Returns the name and the value of a line, or the reason why it does not count; `None` if there
+/// is nothing but a comment.
+fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let line = line.find(" #").map_or(line, |comment| &line[..comment]).trim_end();
+    let Some((name, value)) = line.split_once('=') else {
+        return Err(format!("{line} is no line of the form NAME=value"));
+    };
+    let (name, value) = (name.trim_end(), value.trim_start());
+    if !name.starts_with("SHMEM_") && !name.starts_with("SMA_") {
+        return Err(format!("{name} is no setting: their names begin with SHMEM_"));
+    }
+    if name == FILE {
+        return Err(format!("{FILE} names the file to read, and has no effect in one"));
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+        || value.contains('\0')
+    {
+        return Err(format!("{name} is no setting: names have capital letters, digits and _"));
+    }
+    Ok(Some((name, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Variables = BTreeMap<String, String>;
+
+    fn lookup(variables: &Variables) -> impl Fn(&str) -> Option<String> {
+        |name| variables.get(name).cloned()
+    }
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn nearer_files_come_later() {
+        let named = |pairs: &[(&str, &str)], prefix: Option<&str>| {
+            let files = files(lookup(&variables(pairs)), prefix.map(Path::new));
+            files.into_iter().map(|(file, _)| file.display().to_string()).collect::<Vec<_>>()
+        };
+        let home = ("HOME", "/home/me");
+        assert_eq!(
+            named(&[home], Some("/opt/rushmem")),
+            ["/opt/rushmem/etc/rushmem.conf", "/etc/rushmem.conf", "/home/me/.config/rushmem.conf"]
+        );
+        assert_eq!(
+            named(&[home, ("XDG_CONFIG_HOME", "/c")], None),
+            ["/etc/rushmem.conf", "/c/rushmem.conf"]
+        );
+        assert_eq!(named(&[], None), ["/etc/rushmem.conf"]);
+        assert_eq!(named(&[home, (FILE, "/f")], Some("/opt")), ["/f"]);
+        assert_eq!(named(&[(FILE, "")], None), ["/etc/rushmem.conf"]);
+    }
+
+    #[test]
+    fn lines_are_settings_or_comments() {
+        for (line, expected) in [
+            ("", None),
+            ("  # SHMEM_CHECK=1", None),
+            ("SHMEM_CHECK=1", Some(("SHMEM_CHECK", "1"))),
+            ("  SMA_INFO = yes  # always", Some(("SMA_INFO", "yes"))),
+            ("SHMEM_UCX_TLS=rc,#x=y", Some(("SHMEM_UCX_TLS", "rc,#x=y"))),
+            ("SHMEM_NIC=", Some(("SHMEM_NIC", ""))),
+        ] {
+            assert_eq!(parse(line), Ok(expected), "{line}");
+        }
+        for (line, words) in [
+            ("SHMEM_CHECK", "no line of the form NAME=value"),
+            ("export SHMEM_CHECK=1", "export SHMEM_CHECK is no setting"),
+            ("UCX_TLS=rc", "their names begin with SHMEM_"),
+            ("SHMEM_check=1", "capital letters"),
+            ("SHMEM_CONFIG=/f", "names the file to read"),
+        ] {
+            assert!(parse(line).is_err_and(|why| why.contains(words)), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_file_is_read(lines in "(SHMEM_[A-Z]{1,3}[ =]{0,2}[ -~\t]{0,5}\n|[ -~\0\t]{0,9}\n){0,9}") {
+            for line in lines.lines() {
+                if let Ok(Some((name, value))) = parse(line) {
+                    let read = format!("/a file:1\t{name}={value}");
+                    let there = variables(&[(READ, &read), (name, value)]);
+                    let (name, value) = (name.to_owned(), value.to_owned());
+                    let place = "/a file:1".to_owned();
+                    prop_assert_eq!(
+                        in_environment(lookup(&there)),
+                        [FileValue { name, value, place }]
+                    );
+                }
+            }
+        }
+    }
+}

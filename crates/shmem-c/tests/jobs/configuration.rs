@@ -1,0 +1,145 @@
+//! Files of settings of a site and of a user: which values count, and what is said about mistakes,
+//! under oshrun and without a launcher.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use testkit::{Job, Outcome, prefix, program};
+
+/// Returns a fresh directory.
+fn dir(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("configuration").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a directory");
+    dir
+}
+
+fn file(dir: &Path, text: &str) -> String {
+    let file = dir.join("rushmem.conf");
+    fs::write(&file, text).expect("a file");
+    file.display().to_string()
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Returns a job that checks that the heap has about this size.
+fn with_heap(job: Job, size: u64) -> Job {
+    job.arg(size / 2).arg(size + 4 * MIB)
+}
+
+fn launched() -> Job {
+    Job::new(program!("heap_size.c")).n(2)
+}
+
+fn alone() -> Job {
+    Job::direct(program!("heap_size.c"))
+}
+
+/// The files of `home` count, and of no variable.
+fn of_home(job: Job, home: &Path) -> Job {
+    job.wrap(["env", "-u", "SHMEM_CONFIG", "-u", "XDG_CONFIG_HOME"]).env("HOME", home.display())
+}
+
+#[track_caller]
+fn says_once(outcome: &Outcome, words: &str) {
+    let count = outcome.stderr.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(count, 1, "{words}\n{outcome}");
+}
+
+#[test]
+fn the_nearest_value_counts() {
+    let home = dir("nearest");
+    let user = home.join(".config");
+    fs::create_dir_all(&user).expect("a directory");
+    file(&user, "# mine\n\n SHMEM_SYMMETRIC_SIZE = 2m # enough\n");
+    let named = file(&home, "SHMEM_SYMMETRIC_SIZE=8m\n");
+    for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
+        let outcome = with_heap(of_home(job(), &home), 2 * MIB).run();
+        outcome.assert_ok(n);
+        assert!(!outcome.stderr.contains("rushmem.conf"), "{outcome}");
+        // A variable counts more, and the file that a variable names counts alone.
+        let by_variable = of_home(job(), &home).env("SHMEM_SYMMETRIC_SIZE", "32m");
+        with_heap(by_variable, 32 * MIB).run().assert_ok(n);
+        with_heap(job().env("SHMEM_CONFIG", &named).env("HOME", home.display()), 8 * MIB)
+            .run()
+            .assert_ok(n);
+        let xdg = job().wrap(["env", "-u", "SHMEM_CONFIG"]).env("XDG_CONFIG_HOME", home.display());
+        with_heap(xdg, 8 * MIB).run().assert_ok(n);
+    }
+    let exported = launched().launcher_options(["-x", "SHMEM_SYMMETRIC_SIZE=32m"]);
+    with_heap(of_home(exported, &home), 32 * MIB).run().assert_ok(2);
+}
+
+/// An installation's file is beside its programs.
+#[test]
+fn a_user_overrides_the_site() {
+    let site = dir("site");
+    for part in ["bin", "etc", "home/.config"] {
+        fs::create_dir_all(site.join(part)).expect("a directory");
+    }
+    let oshrun = site.join("bin/oshrun");
+    fs::copy(prefix().join("bin/oshrun"), &oshrun).expect("a copy");
+    file(&site.join("etc"), "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_INFO=1\n");
+    let job = || of_home(launched().launcher(&oshrun), &site.join("home"));
+    let outcome = with_heap(job(), 2 * MIB).run();
+    outcome.assert_ok(2);
+    let place = site.join("etc/rushmem.conf:1").display().to_string();
+    let shown = outcome.stdout.lines().find(|line| line.starts_with("SHMEM_SYMMETRIC_SIZE"));
+    assert!(
+        shown.is_some_and(|line| line.contains(&format!("now \"2m\" from {place}"))),
+        "{outcome}"
+    );
+    file(&site.join("home/.config"), "SHMEM_SYMMETRIC_SIZE=8m\n");
+    with_heap(job(), 8 * MIB).run().assert_ok(2);
+}
+
+#[test]
+fn mistakes_are_named_once() {
+    let dir = dir("mistakes");
+    let named = file(
+        &dir,
+        "SHMEM_CHECK\nUCX_TLS=rc\nSHMEM_TRANSPROT=tcp\nSHMEM_NOSUCH=1\nSHMEM_SYMMETRIC_SIZE=2m\n",
+    );
+    for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
+        let outcome = with_heap(job().env("SHMEM_CONFIG", &named), 2 * MIB).run();
+        outcome.assert_ok(n);
+        for words in [
+            "rushmem.conf:1: SHMEM_CHECK is no line of the form NAME=value",
+            "rushmem.conf:2: UCX_TLS is no setting: their names begin with SHMEM_",
+            "rushmem.conf:3: there is no setting SHMEM_TRANSPROT; did you mean SHMEM_TRANSPORT?",
+            "rushmem.conf:4: there is no setting SHMEM_NOSUCH",
+        ] {
+            says_once(&outcome, words);
+        }
+        let said = outcome.stderr.lines().filter(|line| line.contains("rushmem.conf:"));
+        assert_eq!(said.count(), 4, "{outcome}");
+    }
+    let bad = file(&dir, "\nSHMEM_CHECK=7\n");
+    for job in [launched(), alone()] {
+        let outcome = job.arg(0).arg(0).env("SHMEM_CONFIG", &bad).run();
+        assert!(!outcome.status.success(), "{outcome}");
+        says_once(&outcome, "rushmem.conf:2: SHMEM_CHECK is 7, but it must be 0, 1 or races");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_one_that_is_not_there_is_none() {
+    let home = dir("unreadable");
+    let absent = home.join("nowhere").display().to_string();
+    for (named, words) in [
+        (absent.as_str(), "nowhere, which SHMEM_CONFIG names, cannot be read: No such file"),
+        (home.to_str().expect("a plain path"), "cannot be read: Is a directory"),
+    ] {
+        for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
+            let outcome = job().arg(KIB).arg(0).env("SHMEM_CONFIG", named).run();
+            outcome.assert_ok(n);
+            says_once(&outcome, words);
+        }
+    }
+    for (n, job) in [(2, launched()), (1, alone())] {
+        let outcome = of_home(job, &home).arg(KIB).arg(0).run();
+        outcome.assert_ok(n);
+        assert_eq!(outcome.stderr, "", "{outcome}");
+    }
+}

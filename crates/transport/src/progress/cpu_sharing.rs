@@ -16,7 +16,7 @@ use std::time::Duration;
 const LONG_YIELD: Duration = Duration::from_micros(500);
 /// The time for which a CPU counts as shared after a long yield. To find out again takes a wait
 /// that spins, and a time slice of the other thread.
-const MEMORY: Duration = Duration::from_millis(50);
+const MEMORY: Duration = Duration::from_millis(250);
 
 /// The time until which the CPUs count as shared; 0 at the start.
 static SHARED_UNTIL: AtomicU64 = AtomicU64::new(0);

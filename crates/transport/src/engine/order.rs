@@ -149,8 +149,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Waits until the operations to a PE that [`begin_quiet`](Self::begin_quiet) flushed are
-    /// complete. Afterwards the PE awaits no acknowledgment; the caller removes it from the active
-    /// ones.
+    /// complete. Afterwards no acknowledgment of the PE is awaited; the caller removes the PE from
+    /// the active ones.
     fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.until(network, Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
@@ -190,7 +190,8 @@ impl<W: Wire> Origin<W> {
         self.begin_quiet_of_all(network)?;
         self.advance(network, true)?;
         let is_acked = self.issued.awaiting_ack().iter().all(|&pe| self.issued.unacked(pe) == 0);
-        if !is_acked || self.is_unfinished() {
+        // A wire that other threads move has no unfinished operations, but may have some in flight.
+        if !is_acked || !self.active.is_empty() || self.waits_to_send() {
             return Ok(false);
         }
         while let Some(&pe) = self.issued.awaiting_ack().last() {

@@ -71,6 +71,8 @@ pub(super) struct TestWire {
     /// The key of the second block is known, or damaged.
     is_known: bool,
     is_damaged: bool,
+    /// Polls complete nothing.
+    is_slow: bool,
     /// Called by each poll; returns whether there was work.
     pub(super) polled: Option<Box<dyn FnMut() -> bool + Send>>,
 }
@@ -203,6 +205,9 @@ impl Wire for TestWire {
 
     fn poll(&mut self, _: &TestNetwork, _: TakeReply<'_>) -> Result<bool, Error> {
         self.calls.push(Called::Poll);
+        if self.is_slow {
+            return Ok(false);
+        }
         (self.over, self.in_flight) = (self.started, 0);
         Ok(self.polled.as_mut().is_none_or(|polled| polled()))
     }
@@ -261,6 +266,7 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
         failing_write: 0,
         is_known: false,
         is_damaged: false,
+        is_slow: false,
         polled: None,
     };
     let origin = Origin::new(wire, &network);
@@ -447,6 +453,28 @@ fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     assert!(origin.is_unfinished(), "it is to be polled");
     origin.caps.polled = PolledUntil::Started;
     assert!(!origin.is_unfinished());
+}
+
+#[test]
+fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
+    let mut bytes = [0u8; 8];
+    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 8 };
+    for is_put in [true, false] {
+        let (network, mut origin) = origin();
+        (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
+        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        let done = if is_put {
+            // SAFETY: a static source.
+            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
+        } else {
+            // SAFETY: the destination outlives the origin.
+            unsafe { origin.get(&network, PEER, &get) }
+        };
+        assert_eq!(done, Ok(()));
+        assert_eq!(origin.is_quiet(&network), Ok(false), "put: {is_put}");
+        origin.wire.is_slow = false;
+        assert_eq!(origin.is_quiet(&network), Ok(true), "put: {is_put}");
+    }
 }
 
 #[test]

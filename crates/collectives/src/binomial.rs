@@ -33,22 +33,22 @@ pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clon
     signal_parent(n, me, rank).into_iter().chain(waits)
 }
 
-/// Returns the plan of a sync that gathers at index 0 and is released from there. Each member but
-/// one sleeps until its subtree is there, and once more until it is released: where PEs share cores
-/// that takes fewer turns of the scheduler than the rounds of a dissemination.
+/// Returns the plan of a sync that gathers at index 0, which then releases the others. A member
+/// sleeps until its subtree has entered, and again until it is released. If PEs share cores, this
+/// takes fewer turns of the scheduler than the rounds of a dissemination.
 pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     gather(n, me, me).chain(release(n, me, me))
 }
 
-/// Returns the plan by which the root learns that all are there: each member waits for its
-/// children, then signals its parent.
+/// Returns the plan by which the root learns that all members have entered: each member waits for
+/// its children, then signals its parent.
 pub(crate) fn gather(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
     let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
     waits.chain(signal_parent(n, me, rank))
 }
 
-/// Returns the plan by which a message of the root reaches all: each member waits for its parent,
-/// then signals its children.
+/// Returns the plan by which the root signals all members: each member waits for its parent, then
+/// signals its children.
 pub(crate) fn release(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
     let wait = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
     let signals =
@@ -71,7 +71,7 @@ pub(crate) fn to_children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = 
     rounds(subtree(n, rank))
 }
 
-/// Returns how many ranks a rank's subtree has: itself and those that follow.
+/// Returns the number of ranks in the subtree of a rank: the rank itself and those that follow it.
 pub(crate) fn subtree(n: u32, rank: u32) -> u32 {
     let after = n - rank;
     if rank == 0 { n } else { after.min(1 << rank.trailing_zeros()) }

@@ -36,19 +36,19 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// Returns the plan by which members learn that those to whom they will put in [`all_gather`] have
-/// entered it: where its destination is not ready before.
+/// entered it. It is needed if a destination may not be ready before its member enters.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
 }
 
 /// Returns the plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes
-/// part `i` of `Dest` of member `j`. In each round a member puts a receive buffer of up to
-/// [`receive_buffer_parts`] parts. No member leaves it before all have entered it.
+/// part `i` of `Dest` of member `j`. In each round a member puts up to [`receive_buffer_parts`]
+/// parts to a receive buffer. No member leaves it before all have entered it.
 ///
 /// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the
-/// distance is set. A member packs the blocks that go on, in the order of distances, out of its
-/// source and the receive buffers in which they came.
+/// distance is set. A member packs the blocks that go on, in the order of distances, from its
+/// source and from the receive buffers of earlier rounds.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
@@ -82,13 +82,13 @@ pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
 }
 
-/// Returns how many parts the fullest receive buffer of an [`all_to_all`] holds.
+/// Returns the maximum number of parts that an [`all_to_all`] puts to a receive buffer.
 pub fn receive_buffer_parts(n: u32) -> u32 {
     rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
 }
 
-/// Returns where a member has the block that must go `distance` places when it has gone `gone` of
-/// them: it came there in the round of the highest bit of that.
+/// Returns the location, at a member, of the block that must go `distance` places and has gone `gone`
+/// of them: the source, or the receive buffer of the round of the highest bit of `gone`.
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
         None => Buffer::Source.at(ahead(n, me, distance)),

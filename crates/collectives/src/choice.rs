@@ -1,9 +1,9 @@
-//! Which algorithm to use where there are several.
+//! Chooses among the algorithms of a collective.
 //!
-//! A table says it: rows of conditions, of which the first that holds wins. What a user forces is a
-//! row before all others, and what a user has measured goes before the rows that are built in. A
-//! condition is about facts that are the same on every PE, else members would run plans that do not
-//! fit together: never about load, time, or anything a PE knows of itself alone.
+//! A table decides: the first row whose conditions hold names the algorithm. A row that the user
+//! forces comes first, then the rows of the user's file, then those that are built in. Conditions
+//! depend on facts that are the same on every PE, never on load, time or the state of one PE.
+//! Otherwise members would run plans that do not fit together.
 
 mod algorithms;
 mod facts;

@@ -1,12 +1,12 @@
-//! The edges between members along which the messages of plans go.
+//! Edges: which member sends a message of a plan to which other one.
 //!
-//! Plans use few of them, so that a team needs few flags. Knows nothing of what messages carry.
+//! Plans use few kinds of edges, so that a team needs few flags.
 
 use crate::index::{ahead, behind, log2_ceil};
 
-/// The edge of a plan along which a message goes from its sender to its receiver. Of each edge but
-/// the last three one leads to each member and one from each, so an executor needs one flag for
-/// each edge instead of one for each peer: O(log n) of them.
+/// The relation between the sender and the receiver of a message. Of each kind but the last three,
+/// one edge leads to each member and one from each. So an executor needs one flag for each kind
+/// instead of one for each peer: O(log n) flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// To the member 2^k places ahead, around the circle.
@@ -15,21 +15,21 @@ pub enum Edge {
     Behind(u8),
     /// Between the two members of a pair, which exchange messages in round k.
     Exchange(u8),
-    /// From any member to any other one. In a plan that uses it each member gets one such message
-    /// of each other one, and no member leaves the plan before all have entered it: so messages can
-    /// be counted instead of distinguished, by two alternating counters.
+    /// From any member to any other one. In a plan that uses it each member receives one such
+    /// message from each other one, and no member leaves the plan before all have entered it. So
+    /// messages can be counted instead of distinguished, by two alternating counters.
     Any,
-    /// Between any two members. An executor needs a flag for each two of them: it has these for
-    /// each two PEs, not for each team.
+    /// Between any two members. An executor needs a flag for each pair of PEs; all teams share
+    /// these.
     Pair,
-    /// Between any two members that share memory, with [`LINE_BYTES`] beside the flag in its cache
-    /// line. A plan sends at most one such message from one member to another, to a receive buffer,
-    /// and no member ends the plan before all have entered it: so of two lines, used in turn, none
-    /// is overwritten unread.
+    /// Between any two members that share memory: the flag and up to [`LINE_BYTES`] bytes of data
+    /// are in one cache line. A plan sends at most one such message from one member to another, to a
+    /// receive buffer, and no member ends the plan before all have entered it. So two lines, used in
+    /// turn, suffice: none is overwritten before it is read.
     Line,
 }
 
-/// The most bytes of a message along [`Edge::Line`]: a cache line but for its flag.
+/// Maximum number of bytes of a message along [`Edge::Line`]: a cache line without its flag.
 pub const LINE_BYTES: usize = 56;
 
 /// The other member of a message: its receiver in [`Step::Put`](crate::Step::Put) and
@@ -43,15 +43,16 @@ pub struct Partner {
 }
 
 impl Edge {
-    /// Returns how many edges but the last three lead to a member of a team of `n`.
+    /// Returns the number of edges that lead to a member of a team of `n`, without those of the last
+    /// three kinds.
     pub const fn count(n: u32) -> usize {
         3 * log2_ceil(n) as usize
     }
 
-    /// Returns the number of this edge among those. Those of an exchange come last.
+    /// Returns the index of this edge among those that [`count`](Edge::count) counts.
     ///
     /// # Panics
-    /// For the last three.
+    /// For the last three kinds.
     #[inline]
     pub const fn number(self, n: u32) -> usize {
         let rounds = log2_ceil(n) as usize;
@@ -70,12 +71,12 @@ impl Partner {
         Self { index, edge: Edge::Exchange(k) }
     }
 
-    /// Returns a partner whose messages are counted.
+    /// Returns a partner on [`Edge::Any`].
     pub(crate) const fn any(index: u32) -> Self {
         Self { index, edge: Edge::Any }
     }
 
-    /// Returns a partner whose messages come in a line.
+    /// Returns a partner on [`Edge::Line`].
     pub(crate) const fn line(index: u32) -> Self {
         Self { index, edge: Edge::Line }
     }

@@ -1,13 +1,12 @@
-//! Lets a team of any size run an algorithm for a power of two: some members are folded onto
-//! others.
+//! Runs an algorithm for a power of two of members on a team of any size: each surplus member is
+//! folded onto its neighbor, which then takes part with the contributions of both.
 //!
-//! Neighboring members are folded, so what a run of positions holds is that of a run of
-//! neighboring indices. Knows nothing of what is exchanged.
+//! Since neighbors are folded, a run of positions stands for a run of neighboring indices.
 
 use crate::Partner;
 
-/// The members that take part in the rounds: a power of two of them. Each of the
-/// first `extra` carries the contribution of the next index along with its own.
+/// The members that take part in the rounds: a power of two of them. Each of the first `extra` also
+/// has the contribution of the next index.
 #[derive(Clone, Copy)]
 pub(crate) struct FoldCore {
     size: u32,
@@ -29,7 +28,7 @@ impl FoldCore {
         Partner::exchange(self.member(position ^ (1 << k)), k)
     }
 
-    /// Returns where in the core `me` is, if it is.
+    /// Returns the position of `me` in the core; `None` if it is folded onto another member.
     pub(crate) const fn position(self, me: u32) -> Option<u32> {
         if me >= 2 * self.extra {
             Some(me - self.extra)
@@ -45,7 +44,7 @@ impl FoldCore {
         if position < self.extra { 2 * position } else { position + self.extra }
     }
 
-    /// Returns the member whose contribution `me` carries along, if there is one.
+    /// Returns the member that is folded onto `me`, if there is one.
     pub(crate) const fn folded_onto(self, me: u32) -> Option<u32> {
         if me < 2 * self.extra && me.is_multiple_of(2) { Some(me + 1) } else { None }
     }

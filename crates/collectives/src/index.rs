@@ -1,6 +1,5 @@
-//! Arithmetic on the indices of a team: around the circle of members, and in powers of two.
-//!
-//! Exact for every size that fits `u32`. Knows nothing of steps.
+//! Arithmetic on the indices of a team: around the circle of members, and in powers of two. It is
+//! exact for every size that fits `u32`.
 
 /// Returns the index `distance <= n` places after `me`, around the circle.
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {

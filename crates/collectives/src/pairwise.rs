@@ -1,4 +1,5 @@
-//! Pairwise all-to-all: each block goes straight to its receiver, at different ones at a time.
+//! Pairwise all-to-all: each member sends each block directly to its receiver, and members send to
+//! different receivers at a time.
 //!
 //! R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
 //! MPICH. International Journal of High Performance Computing Applications 19 (1), 2005.
@@ -19,14 +20,15 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(puts).chain(waits)
 }
 
-/// Returns the plan of an [`all_to_all`] of blocks that come along
-/// [`Edge::Line`](crate::Edge::Line): no peer writes to `Dest`, so it may be `Source`.
+/// Returns the plan of an [`all_to_all`] of blocks that are sent along
+/// [`Edge::Line`](crate::Edge::Line). No peer writes to `Dest`, so it may be `Source`.
 pub fn all_to_all_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     in_lines(n, me, |peer| peer)
 }
 
-/// Returns the plan of an all-gather of such blocks in one round: part 0 of `Source` of member `i`
-/// becomes part `i` of `Dest` everywhere.
+/// Returns the plan of an all-gather in one round of blocks that are sent along
+/// [`Edge::Line`](crate::Edge::Line): part 0 of `Source` of member `i` becomes part `i` of `Dest`
+/// everywhere.
 pub fn all_gather_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     in_lines(n, me, |_| 0)
 }

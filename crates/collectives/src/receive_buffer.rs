@@ -1,19 +1,20 @@
-//! Numbers of the receive buffers, and the rules that keep them from being overwritten unread.
+//! The number and size of receive buffers, and the rules that keep them from being overwritten
+//! before they are read.
 //!
-//! A receive buffer takes what a peer sends in one round. All teams of a PE share its receive
-//! buffers, so a member puts to a receive buffer of a peer only when it knows that the peer has
-//! entered the same collective: from the plan that the algorithm calls `entry`, or, in a scan, from
-//! credits in the plan itself. Several plans of one collective follow one `entry`: the executor
-//! holds two copies of each receive buffer and uses them in turn. No member ends such a plan before
-//! every member has entered it; so a member that runs the next but one knows that all have ended
-//! this one.
+//! A receive buffer is for the data that a peer puts in one round. All teams of a PE share its
+//! receive buffers, so a member puts to a receive buffer of a peer only when it knows that the peer
+//! has entered the same collective: from the plan `entry` of the algorithm or, in a scan, from
+//! credits in the plan itself. Several plans of one collective follow one `entry`: the executor has
+//! two copies of each receive buffer and uses them in turn. No member ends such a plan before every
+//! member has entered it. So a member that runs the next plan but one knows that all members have
+//! ended this one.
 //!
-//! An all-reduce needs no `entry` if its receive buffers are used by all-reduces among the same
-//! members alone, which all make in the same order: two copies suffice, by the parity of a count of
-//! them. A member that writes has ended the one before, so all have entered that, and have read
-//! what was put in the one before it. The executor has such receive buffers for all-reduces among
-//! all PEs, on whatever team, and, beside the flag of each edge of each team, for so short vectors
-//! that there is room.
+//! An all-reduce needs no `entry` if its receive buffers are used only by all-reduces among the
+//! same members, which all members make in the same order. Two copies then suffice, selected by the
+//! parity of the number of these all-reduces: a member that writes has ended the all-reduce before,
+//! so all members have entered that one, and have read what was put in the one before it. The
+//! executor has such receive buffers for all-reduces among all PEs, on any team, and, for vectors
+//! that fit there, beside the flag of each edge of each team.
 
 use crate::index::log2_ceil;
 
@@ -21,7 +22,7 @@ use crate::index::log2_ceil;
 pub const MIN_BYTES: usize = 8 << 10;
 
 /// Returns the bytes of a receive buffer in a job of `n` PEs. A large job has more receive buffers,
-/// and together they are to pin little memory.
+/// so they are shorter, since their memory is locked.
 pub const fn nbytes(n: u32) -> usize {
     match n {
         0..=16 => 4 * MIN_BYTES,
@@ -30,8 +31,8 @@ pub const fn nbytes(n: u32) -> usize {
     }
 }
 
-/// Returns how many receive buffers a team of `n` uses at most: one for each round, and one for the
-/// shift of an exclusive scan.
+/// Returns the maximum number of receive buffers that a team of `n` uses: one for each round, and
+/// one for the shift of an exclusive scan.
 pub const fn count(n: u32) -> usize {
     let shift = (n > 1) as usize;
     log2_ceil(n) as usize + shift

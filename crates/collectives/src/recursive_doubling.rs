@@ -3,9 +3,8 @@
 //!
 //! All-reduce and all-gather: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective
 //! communication operations in MPICH. International Journal of High Performance Computing
-//! Applications 19 (1),
-//! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM 29
-//!       (12), 1986.
+//! Applications 19 (1), 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms.
+//! Communications of the ACM 29 (12), 1986.
 //!
 //! A partial result always stands for a run of neighboring indices, and the lower run is the left
 //! operand. So the operation needs to be associative only, not commutative.
@@ -95,14 +94,14 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan of an exclusive scan: an [`inclusive_scan`] whose results move up by one index.
 ///
 /// At the end the accumulator of every index but 0 holds the contributions of `0..me` combined.
-/// That of index 0 is not what the caller wants: there is no contribution before it, and the
-/// executor writes zero instead.
+/// That of index 0 is meaningless: there is no contribution before it, and the executor writes zero
+/// to its destination instead.
 pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }
 
-/// Returns the plan by which the results of an inclusive scan move up by one index. In the scan the
-/// neighbor's credit was taken, which holds for this receive buffer as well.
+/// Returns the plan by which the results of an inclusive scan move up by one index. The credit that
+/// the neighbor has sent in the scan holds for this receive buffer as well.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let receive_buffer = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), receive_buffer));
@@ -129,7 +128,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// Sends the accumulator to a receive buffer of `peer`.
+/// Returns the step that puts the accumulator to a receive buffer of `peer`.
 pub(crate) const fn put(peer: Partner, receive_buffer: u8) -> Step {
     Step::Put { peer, from: ACCUMULATOR, to: Buffer::Receive(receive_buffer).at(0), count: 1 }
 }

@@ -15,8 +15,8 @@ use crate::{Buffer, Step};
 /// rounds at most; a member puts less than 2 vectors. They arrive in `Dest` of every other member;
 /// `Dest` of the root itself is not touched.
 ///
-/// What the scatter gives a member, for itself and its subtree, does not come to it around the ring
-/// again. So the root gets nothing, and no part is written twice.
+/// The parts that a member receives in the scatter, for itself and its subtree, are not sent to it
+/// around the ring again. So the root receives nothing, and no part is written twice.
 pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
     let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };

@@ -1,7 +1,7 @@
 //! Divides a vector among members, or into segments.
 
-/// Returns the parts that member `me` of `n` works on, as the first of them and the one after the
-/// last: shares differ by one part at most.
+/// Returns the parts that member `me` of `n` works on, as the first part and the one after the last.
+/// The shares of members differ by at most one part.
 pub(crate) fn share(n: u32, me: u32, parts: u32) -> (u32, u32) {
     let at = |member: u64| (member * u64::from(parts) / u64::from(n)) as u32;
     (at(u64::from(me)), at(u64::from(me) + 1))

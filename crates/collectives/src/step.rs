@@ -1,4 +1,4 @@
-//! The vocabulary of plans.
+//! The steps of plans, and the buffers that they read and write.
 
 use crate::edge::{Edge, Partner};
 
@@ -8,15 +8,15 @@ pub enum Buffer {
     /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and
     /// [`Step::ScanDirect`] alone.
     Source,
-    /// The caller's destination array; every member's is ready before any member calls (OpenSHMEM
-    /// 1.6, collective routines), so a peer may write it at once. A plan that writes a part of it
-    /// again knows that the first write, and all reads of what it wrote, are over.
+    /// The caller's destination array. Those of all members are ready before any member calls
+    /// (OpenSHMEM 1.6, collective routines), so a peer may write to it at once. A plan writes to a
+    /// part of it again only after the first write, and all reads of what that wrote, are over.
     Dest,
     /// Private memory of the member that holds its partial result: one part, the whole vector. In
     /// an all-to-all it holds the blocks that are sent together.
     Accumulator,
-    /// A buffer of the internal area into which one peer writes once, by number: see
-    /// [`receive_buffer`](crate::receive_buffer). What it holds is read once.
+    /// The receive buffer of this number, in the internal area. One peer writes to it once, and the
+    /// data are read once: see [`receive_buffer`](crate::receive_buffer).
     Receive(u8),
 }
 
@@ -27,8 +27,8 @@ impl Buffer {
     }
 }
 
-/// A run of consecutive parts of a buffer. What a part is (an element, a PE's block, the whole
-/// vector) is for the executor to know; its size may differ from part to part, and be zero.
+/// A run of consecutive parts of a buffer. The executor defines what a part is (an element, a PE's
+/// block, the whole vector). The sizes of parts may differ, and be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The buffer.
@@ -37,10 +37,11 @@ pub struct Span {
     pub first: u32,
 }
 
-/// The own operand of a combination, beside one of a peer.
+/// The operand of a combination that this member has; the other operand is a peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The own buffer that holds it, in the parts where the result goes in the destination.
+    /// The own buffer that holds it, in the same parts as those of the destination to which the
+    /// result is written.
     pub buffer: Buffer,
     /// True if it holds the contribution of the lower indices, and so is the left operand.
     pub is_left: bool,
@@ -49,50 +50,50 @@ pub struct Operand {
 /// One step of a plan.
 ///
 /// On each edge from one member to another messages are matched in order: the k-th `Put` or
-/// `Signal` of `a` on an edge to `b` is taken by the k-th `Wait` of `b` for it. On
-/// [`Edge::Any`](crate::Edge::Any) a `Wait` takes a message of whichever member, so only after the
-/// last one the data of a given member are there. A `Put` is never seen before the data it carries.
-/// Every plan takes as many signals as its peers' plans send, so that plans can follow one another
-/// on the same counters without an agreement between them.
+/// `Signal` of `a` on an edge to `b` is matched with the k-th `Wait` of `b` on that edge. On
+/// [`Edge::Any`](crate::Edge::Any) a `Wait` is matched with a message of any member, so the data of a
+/// given member are certain to have arrived only after the last `Wait`. The signal of a `Put` is
+/// never visible before its data. Every plan waits for as many signals as its peers' plans send, so
+/// that plans can follow one another on the same counters without an agreement between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Copy `count` parts of the own `from` to `to` of `peer`, then signals it. An accumulator as
-    /// `from` may change as soon as the step is done; parts of `Source` and `Dest` that were put
-    /// stay as they are until the plan ends.
+    /// Copy `count` parts of the own `from` to `to` of `peer`, then signal the peer. An accumulator
+    /// may change as soon as the step is done; parts of `Source` and `Dest` that were put do not
+    /// change until the plan ends.
     Put {
-        /// Receiver.
+        /// The receiver.
         peer: Partner,
         /// The position of the parts here.
         from: Span,
-        /// Their position there.
+        /// Their position at the receiver.
         to: Span,
         /// The number of parts, at least 1.
         count: u32,
     },
     /// Signal `peer` without data.
     Signal {
-        /// Receiver.
+        /// The receiver.
         peer: Partner,
     },
     /// Wait for the next signal of `peer`.
     Wait {
-        /// Sender.
+        /// The sender.
         peer: Partner,
     },
     /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them
-    /// with an own operand, and store the result there. No member is signaled: the plan has heard
-    /// that the parts are there, and notifies their owner that they were read before it ends or
-    /// writes to them.
+    /// with an own operand, and store the result there. This step signals no member: the plan waits
+    /// before it for a signal that the parts are complete, and signals their owner after it, before
+    /// the owner ends the plan or writes to the parts.
     Get {
         /// The owner of the parts.
         peer: u32,
-        /// The position of the parts there.
+        /// The position of the parts at their owner.
         from: Span,
         /// Their position here.
         to: Span,
         /// The number of parts, at least 1.
         count: u32,
-        /// With what they are combined, if with anything.
+        /// The operand that they are combined with, if there is one.
         with: Option<Operand>,
     },
     /// Copy `count` parts within this member.
@@ -104,21 +105,21 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
-    /// Count this member in at the counter of member `at`, which may be itself. The last of all
-    /// members to be counted releases them all. Nothing but such steps uses the counter.
+    /// Increment the counter of member `at`, which may be this one. The last of all members to do so
+    /// releases all of them. Only such steps use the counter.
     Arrive {
         /// The owner of the counter.
         at: u32,
     },
-    /// Give the accumulator to the counter of member `at`, and count this member in there like
-    /// [`Step::Arrive`]. The last of all members combines what they gave in the order of the
-    /// indices, before it releases them.
+    /// Store the accumulator beside the counter of member `at`, and increment the counter as
+    /// [`Step::Arrive`]. The last of all members combines the stored contributions, in the order of
+    /// the indices, before it releases the members.
     Contribute {
         /// The owner of the counter.
         at: u32,
     },
-    /// Copy what was combined at the counter of member `at`, which has released the members, to the
-    /// accumulator.
+    /// Copy the combined contributions from the counter of member `at`, which has released the
+    /// members, to the accumulator.
     TakeCombined {
         /// The owner of the counter.
         at: u32,
@@ -136,20 +137,21 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
-    /// Combine `count` parts of `Source` of the members in the order of the indices, and store in
-    /// the same parts of `Dest` of each member what the members up to it combine to. No member
-    /// is signaled.
+    /// Combine `count` parts of `Source` of the members in the order of the indices, and store the
+    /// combination of the members up to each member in the same parts of its `Dest`. No member is
+    /// signaled.
     ScanDirect {
         /// The first part.
         first: u32,
         /// The number of parts, at least 1.
         count: u32,
-        /// True if a member's own contribution is left out; then nothing is stored at member 0.
+        /// True if the combination for a member leaves out its own contribution. Then nothing is
+        /// stored at member 0.
         exclusive: bool,
     },
     /// Combine the whole accumulator with a receive buffer, into the accumulator.
     Reduce {
-        /// Number of the receive buffer.
+        /// The number of the receive buffer.
         receive_buffer: u8,
         /// True if the receive buffer holds the contribution of the lower indices, and so is the
         /// left operand. All members then combine in the same order and agree to the last bit.
@@ -158,8 +160,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Puts parts, given as the first and the one after the last, to the same of `Dest` of `peer`.
-    /// If there are none, what is left of it is a signal.
+    /// Returns the step that puts parts, given as the first and the one after the last, to the same
+    /// parts of `Dest` of `peer`. If there are none, the step only signals.
     pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
             0 => Step::Signal { peer },
@@ -167,8 +169,9 @@ impl Step {
         }
     }
 
-    /// Combines parts of `from` of `peer` with those of an own operand, into the same of the own
-    /// `Dest`, if there are any.
+    /// Returns the step that combines parts of `from` of `peer` with the same parts of an own
+    /// operand, and stores the result in the same parts of the own `Dest`; `None` if there are no
+    /// parts.
     pub(crate) fn get_combined(
         peer: u32,
         from: Buffer,
@@ -179,12 +182,14 @@ impl Step {
         (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
     }
 
-    /// Returns the same step with its peer, where it has one, under another number.
+    /// Returns the same step with the index of its peer, if it has one, replaced by what `number`
+    /// returns for it.
     pub fn with_peer(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |edge| edge)
     }
 
-    /// Returns the same step, with messages between the two alone.
+    /// Works as [`with_peer`](Step::with_peer), and replaces the edge of a message by
+    /// [`Edge::Pair`].
     pub(crate) fn in_pairs(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |_| Edge::Pair)
     }
@@ -209,7 +214,7 @@ impl Step {
         }
     }
 
-    /// Returns the same step of a plan for the parts from part `first` on.
+    /// Returns the same step for parts that are `first` places further on.
     pub(crate) fn parts_after(self, first: u32) -> Step {
         let moved = |span: Span| span.buffer.at(first + span.first);
         match self {

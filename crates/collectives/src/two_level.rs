@@ -1,13 +1,14 @@
-//! Two levels: the members of a node meet at their leader, and only leaders talk to other nodes.
+//! Two levels: the members of a node exchange data among themselves, and only one member of each
+//! node, its leader, with other nodes. For long vectors, several members of each node do.
 //!
 //! V. Tipparaju, J. Nieplocha, D. Panda: Fast collective operations using shared and remote memory
 //! access protocols on clusters. International Parallel and Distributed Processing Symposium
 //! (IPDPS), 2003.
 //!
 //! Members of a node need not be neighbors in the team, and nodes may have different numbers of
-//! them: [`Nodes`] gives a plan the node of each member, and all else is the plan of one level over
-//! the members of a node or over leaders. All messages go along [`Edge::Pair`](crate::Edge::Pair),
-//! because leaders are at other distances than members.
+//! members: [`Nodes`] has the position of a member. Everything else is a plan of one level over the
+//! members of a node or over leaders. All messages are sent along
+//! [`Edge::Pair`](crate::Edge::Pair), because leaders are at other distances than members.
 
 use crate::{Step, binomial, dissemination};
 use nodes::{in_lane, on_node};

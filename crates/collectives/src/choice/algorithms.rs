@@ -9,22 +9,23 @@ use crate::{
 };
 use std::fmt::Debug;
 
-/// In how many pieces, each of which fits a receive buffer, recursive doubling reduces a vector at
-/// most: one follows the other, and other algorithms are faster.
+/// Maximum number of pieces in which recursive doubling reduces a vector. A piece fits a receive
+/// buffer, and pieces are reduced one after another, so other algorithms are faster for more.
 const MAX_PIECES: usize = 4;
 
-/// A function that returns true if an algorithm can be used for a number of bytes; the table says
-/// which bytes count.
+/// A function that returns true if an algorithm can be used for this number of bytes:
+/// [`Row`](super::Row) defines which bytes count.
 pub type Limit = fn(usize, &ChoiceFacts) -> bool;
 
 /// One of the algorithms of an operation.
 pub trait Algorithm: Copy + Debug + Eq + 'static {
-    /// The operation, as tables call it.
+    /// The name of the operation in tables.
     const OPERATION: &'static str;
-    /// All of them, by the names that users type.
+    /// All algorithms of the operation, with the names that users type.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Returns where it can be used; `None` if that is everywhere.
+    /// Returns the function that decides whether the algorithm can be used; `None` if it always
+    /// can.
     fn limit(self) -> Option<Limit>;
 
     /// Returns the algorithm of a name.
@@ -32,7 +33,7 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, algorithm)| algorithm)
     }
 
-    /// Returns its name.
+    /// Returns the name that users type.
     fn name(self) -> &'static str {
         let named = Self::ALL.iter().find(|(_, algorithm)| *algorithm == self);
         named.expect("every algorithm has a name").0
@@ -147,8 +148,8 @@ algorithms! {
 }
 
 impl SyncAlgorithm {
-    /// Returns the plan of a sync by this algorithm; that of a tree on one level if it is one of
-    /// two, whose plan needs to know the nodes.
+    /// Returns the plan of a sync by this algorithm. For two levels, whose plan needs the nodes,
+    /// returns the plan of the binomial tree on one level instead.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Dissemination => Either::Left(dissemination::sync(n, me)),
@@ -161,8 +162,8 @@ impl SyncAlgorithm {
 }
 
 impl BroadcastAlgorithm {
-    /// Returns the plan of a broadcast by this algorithm. The binomial tree takes the vector as one
-    /// part, the other one in `parts` parts.
+    /// Returns the plan of a broadcast by this algorithm. In the plan of the binomial tree the
+    /// vector is one part, in the other one it has `parts` parts.
     pub fn plan(
         self,
         n: u32,

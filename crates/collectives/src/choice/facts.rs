@@ -1,9 +1,9 @@
 //! The facts on which a choice depends.
 
-/// The largest vector that is given to a counter or sent beside a flag.
+/// Maximum number of bytes of a vector that is stored beside a counter or sent beside a flag.
 pub const SHORT_MAX_BYTES: usize = 8;
 
-/// The most members that exchange messages in lines, each with each.
+/// Maximum number of members that all exchange messages along [`Edge::Line`](crate::Edge::Line).
 pub const LINE_MEMBERS: u32 = 16;
 
 /// The facts on which a choice depends besides sizes: the same on all members of a team.
@@ -11,17 +11,18 @@ pub const LINE_MEMBERS: u32 = 16;
 pub struct ChoiceFacts {
     /// The number of members.
     pub members: u32,
-    /// The number of of them that are on the node that has most of them.
+    /// The number of members on the node with the most members.
     pub per_node: u32,
     /// PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
-    /// Bytes of the receive buffers that the members use; 0 if one of them may be in another
-    /// collective that uses the same.
+    /// Bytes of a receive buffer. 0 if the members must not use receive buffers, because one of
+    /// them may be in another collective that uses the same ones.
     pub receive_buffer_bytes: usize,
-    /// They use the flags of each two PEs and what lies beside these, contributions to counters,
-    /// which all teams share: no other team uses them at once.
+    /// The members may use the flags of pairs of PEs, the data beside these flags, and the
+    /// contributions to counters. All teams share these, so this is false if another team may use
+    /// them at the same time.
     pub pair_flags: bool,
-    /// They share memory, and have lines for messages of [`LINE_BYTES`](crate::LINE_BYTES).
+    /// The members share memory, and may exchange messages along [`Edge::Line`](crate::Edge::Line).
     pub lines: bool,
 }
 
@@ -32,14 +33,14 @@ impl ChoiceFacts {
         self.per_node == self.members
     }
 
-    /// Returns true if the members use receive buffers.
+    /// Returns true if the members may use receive buffers.
     #[inline]
     pub const fn has_receive_buffers(&self) -> bool {
         self.receive_buffer_bytes > 0
     }
 
-    /// Returns true if plans of two levels can be used: they use receive buffers and the flags of
-    /// each two PEs.
+    /// Returns true if plans of two levels can be used. These need receive buffers and the flags of
+    /// pairs of PEs.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
         self.has_receive_buffers() && self.pair_flags && !self.one_node() && self.per_node > 1

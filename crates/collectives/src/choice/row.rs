@@ -1,4 +1,4 @@
-//! A row of a table: conditions, and the algorithm where they hold; how it is written and read.
+//! A row of a table: the conditions, and the algorithm to use if they hold. Also its text form.
 
 use super::algorithms::Algorithm;
 use super::facts::ChoiceFacts;
@@ -7,9 +7,9 @@ use std::fmt;
 /// The origin of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOrigin {
-    /// A user, everywhere.
+    /// A setting by which the user forces the algorithm.
     Forced,
-    /// A user's file, in this line.
+    /// This line of the user's file.
     File(u32),
     /// The library.
     BuiltIn,
@@ -31,17 +31,17 @@ pub struct Row<A> {
     /// The range of bytes: of the message or vector, of a block of an all-to-all, of the whole
     /// result of an all-gather.
     bytes: Bounds,
-    /// These are bytes for each member.
+    /// `bytes` is a number of bytes per member.
     bytes_per_member: bool,
     /// The range of team sizes.
     members: Bounds,
-    /// True if all of them share one node's memory.
+    /// The required value of [`ChoiceFacts::one_node`]; `None` for any.
     one_node: Option<bool>,
-    /// The most members on a node.
+    /// The range of [`ChoiceFacts::per_node`].
     per_node: Bounds,
-    /// True if PEs of the job share CPUs.
+    /// The required value of [`ChoiceFacts::oversubscribed`]; `None` for any.
     oversubscribed: Option<bool>,
-    /// In this job it holds on every team, for these bytes.
+    /// All conditions but `bytes` hold on every team of this job.
     everywhere: bool,
     /// The algorithm to use.
     pub algorithm: A,
@@ -49,12 +49,12 @@ pub struct Row<A> {
     pub origin: RowOrigin,
 }
 
-/// The error in a row, and what to write instead.
+/// A line of a table that is no valid row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowError {
-    /// The line, from 1 on.
+    /// The number of the line; the first is 1.
     pub line: u32,
-    /// A sentence.
+    /// The error, and what to write instead.
     pub what: String,
 }
 
@@ -108,7 +108,7 @@ impl<A: Algorithm> Row<A> {
         })
     }
 
-    /// Returns whether its algorithm is to be used for `nbytes` bytes.
+    /// Returns true if the conditions hold for `nbytes` bytes, so that the algorithm is to be used.
     #[inline]
     pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> bool {
         match self.everywhere {
@@ -128,9 +128,9 @@ impl<A: Algorithm> Row<A> {
             && self.algorithm.limit().is_none_or(|fits| fits(nbytes, facts))
     }
 
-    /// Returns true if it may hold on a team of the job whose world is like this. If so, it is
-    /// recorded whether its bytes alone decide that.
-    pub(super) fn may_hold(&mut self, world: &ChoiceFacts) -> bool {
+    /// Prepares the row for the job whose world team has these facts: records whether `bytes` alone
+    /// decides if the row holds. Returns false if the row holds on no team of the job.
+    pub(super) fn prepare_for(&mut self, world: &ChoiceFacts) -> bool {
         let (members, per_node) = (world.members as usize, world.per_node as usize);
         self.everywhere = !self.bytes_per_member
             && self.members.contain(1)
@@ -145,14 +145,15 @@ impl<A: Algorithm> Row<A> {
             && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
     }
 
-    /// Returns the sizes at which it may begin or cease to hold for a number of members.
+    /// Returns the numbers of bytes at which the row may begin or cease to hold on a team of
+    /// `members` members.
     pub(super) fn changes(&self, members: u32) -> [usize; 2] {
         let factor = if self.bytes_per_member { members as usize } else { 1 };
         [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))
     }
 }
 
-/// A row as it is written, without its origin.
+/// Formats the row as a line of a table, without its origin.
 impl<A: Algorithm> fmt::Display for Row<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let per_member = if self.bytes_per_member { PER_MEMBER } else { "" };
@@ -170,10 +171,10 @@ impl<A: Algorithm> fmt::Display for Row<A> {
 
 /// The text of a condition that always holds.
 const ANY: &str = "any";
-/// Follows bytes that are for each member.
+/// The suffix of a number of bytes per member.
 const PER_MEMBER: &str = "/pe";
 
-/// The numbers from the one to the other.
+/// A range of numbers, with both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     least: usize,
@@ -222,7 +223,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// Returns a number that may be in units of 1024 or of its square.
+/// Parses a number, which may be followed by `k` or `m` for units of 1024 or of its square.
 fn number(text: &str) -> Option<usize> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),

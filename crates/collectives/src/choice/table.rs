@@ -1,4 +1,5 @@
-//! The table in force: what a user forces, what a file says, what is built in, in this order.
+//! The table of a job: rows that the user forces, rows of the user's file, and built-in rows, in
+//! this order.
 
 use super::algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
@@ -7,17 +8,17 @@ use super::algorithms::{
 use super::facts::ChoiceFacts;
 use super::row::{Conditions, Row, RowError, RowOrigin};
 
-/// The rows that are built in, which leave no case open.
+/// The built-in rows. For every operation, one of them always holds.
 const BUILT_IN: &str = include_str!("built_in.txt");
 
-/// One row in the form of [`Table::listed`].
+/// An algorithm, and the size from which on a table chooses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The operation.
+    /// The name of the operation.
     pub operation: &'static str,
     /// The minimum number of bytes.
     pub from: usize,
-    /// The algorithm.
+    /// The name of the algorithm.
     pub algorithm: &'static str,
     /// The origin of the row that applies.
     pub origin: RowOrigin,
@@ -34,7 +35,8 @@ pub trait Tabled: Algorithm {
 
 macro_rules! table {
     ($($(#[doc = $doc:literal])+ $operation:ident: $algorithm:ident,)+) => {
-        /// Which algorithm is used where. An empty one answers nothing.
+        /// The rows of each operation. A table without [built-in rows](Table::complete) may have no
+        /// row that holds.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Table {
             $($(#[doc = $doc])+ $operation: Vec<Row<$algorithm>>,)+
@@ -64,19 +66,20 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// Drops the rows that hold on no team of the job whose world is like this, so that the
-            /// others are found sooner.
+            /// Removes the rows that hold on no team of the job whose world team has these facts,
+            /// so that the others are found sooner.
             pub fn retain_for(&mut self, world: &ChoiceFacts) {
-                $(self.$operation.retain_mut(|row| row.may_hold(world));)+
+                $(self.$operation.retain_mut(|row| row.prepare_for(world));)+
             }
 
-            /// Returns the rows as they are written, with the origin of each.
+            /// Returns the rows as lines of text, with the origin of each.
             pub fn rows(&self) -> impl Iterator<Item = (String, RowOrigin)> + '_ {
                 std::iter::empty()
                     $(.chain(self.$operation.iter().map(|row| (row.to_string(), row.origin))))+
             }
 
-            /// Returns the names of an operation's algorithms; none if it is no operation.
+            /// Returns the names of the algorithms of an operation; none if there is no such
+            /// operation.
             pub fn algorithms(operation: &str) -> Vec<&'static str> {
                 match operation {
                     $(stringify!($operation) => {
@@ -86,7 +89,8 @@ macro_rules! table {
                 }
             }
 
-            /// Returns the name of what is chosen for `nbytes` bytes; `None` if it is no operation.
+            /// Returns the name of the algorithm that is chosen for `nbytes` bytes; `None` if there
+            /// is no such operation.
             pub fn chosen(&self, operation: &str, nbytes: usize, facts: &ChoiceFacts) -> Option<&'static str> {
                 match operation {
                     $(stringify!($operation) => {
@@ -96,15 +100,15 @@ macro_rules! table {
                 }
             }
 
-            /// Returns what is chosen with such facts for each operation, by ascending numbers of
-            /// bytes.
+            /// Returns the algorithms that are chosen with these facts: for each operation, those
+            /// for ascending numbers of bytes.
             pub fn listed(&self, facts: &ChoiceFacts) -> Vec<Listed> {
                 let mut listed = Vec::new();
                 $(listed.extend(ladder::<$algorithm>(self, facts));)+
                 listed
             }
 
-            /// Returns the table as text: each operation, and its algorithms.
+            /// Returns each operation, and the list of its algorithms as text.
             pub fn described(&self, facts: &ChoiceFacts) -> Vec<(&'static str, String)> {
                 let listed = self.listed(facts);
                 let of = |&operation: &&'static str| {
@@ -146,21 +150,21 @@ table! {
 }
 
 impl Table {
-    /// Appends a row that holds wherever the algorithm can be used, if there is one.
+    /// Appends a row that holds wherever `algorithm` can be used. Does nothing for `None`.
     pub fn force<A: Tabled>(&mut self, algorithm: Option<A>) {
         let row = algorithm.map(|algorithm| Row::always(algorithm, RowOrigin::Forced));
         A::rows_mut(self).extend(row);
     }
 
-    /// Appends the rows of a file: a row in a line, in the columns of `built_in.txt`.
+    /// Appends the rows of a file: one row per line, with the columns of `built_in.txt`.
     ///
     /// # Errors
-    /// At the first line that is no row.
+    /// The first line that is no valid row.
     pub fn read(&mut self, text: &str) -> Result<(), RowError> {
         self.append(text, RowOrigin::File)
     }
 
-    /// Appends what is built in.
+    /// Appends the built-in rows.
     pub fn complete(&mut self) {
         self.append(BUILT_IN, |_| RowOrigin::BuiltIn).expect("what is built in has no mistake");
     }
@@ -186,11 +190,11 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the algorithm of the first row that holds for `nbytes` bytes. Facts are requested
-    /// only where a row depends on them.
+    /// Returns the algorithm of the first row that holds for `nbytes` bytes. Calls `facts` only if
+    /// a row depends on them.
     ///
     /// # Panics
-    /// When the table is not complete.
+    /// When no row holds, which cannot happen after [`complete`](Table::complete).
     #[inline]
     pub fn choose<A: Tabled>(&self, nbytes: usize, facts: impl Fn() -> ChoiceFacts) -> A {
         self.row(nbytes, &facts).algorithm
@@ -203,8 +207,8 @@ impl Table {
     }
 }
 
-/// Returns the rows that a table chooses for an operation, each with the size from which on it is
-/// chosen.
+/// Returns the algorithms that a table chooses for an operation, each with the size from which on it
+/// is chosen.
 fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     let chosen = |nbytes| {
         let row = table.row::<A>(nbytes, &|| *facts);
@@ -218,7 +222,8 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     let mut listed: Vec<Listed> = Vec::new();
     for ends in sizes.windows(2) {
         let (mut from, end) = (ends[0], ends[1]);
-        // Between two sizes at which rows change, an algorithm has at most one limit of its own.
+        // Between two sizes at which rows change, the limit of an algorithm changes the choice at
+        // most once, so a binary search finds the size.
         while from < end {
             let (algorithm, origin) = chosen(from);
             if listed.last().is_none_or(|it| (it.algorithm, it.origin) != (algorithm, origin)) {

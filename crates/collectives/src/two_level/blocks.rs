@@ -1,5 +1,5 @@
-//! Nodes that can be computed: each has the same number of neighboring members, but for the last
-//! one, which may have fewer.
+//! Nodes with the same number of consecutive members each; the last one may have fewer. Everything
+//! is computed from these numbers.
 
 use super::nodes::{Levels, Nodes};
 

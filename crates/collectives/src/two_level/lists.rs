@@ -1,10 +1,10 @@
-//! Nodes of any kind, as lists of the members that a member talks to: those of its node, and those
-//! of its lane.
+//! Nodes with any members, as two lists for one member: the members of its node, and those of its
+//! lane.
 
 use super::nodes::{Levels, Nodes};
 use std::collections::HashMap;
 
-/// The nodes of a team, as a member keeps them.
+/// The position of a member, and the members that it exchanges messages with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLists {
     levels: Levels,
@@ -20,8 +20,8 @@ impl NodeLists {
         let own = node_of(me);
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
         let local = on_node.iter().position(|&member| member == me).expect("it is on its node");
-        // By mark: the number of the node, in the order of their first members, and how many
-        // members were found there.
+        // For each node, its number, in the order of the nodes' first members, and how many of its
+        // members were found so far.
         let mut found: HashMap<u32, (usize, u32)> = HashMap::new();
         let mut in_lane = Vec::new();
         for member in 0..n {

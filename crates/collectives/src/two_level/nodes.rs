@@ -1,5 +1,5 @@
-//! The facts about the nodes of a team that plans of two levels need, and plans of one level for a
-//! node or a lane.
+//! The position of a member among the nodes of its team, and the conversion of plans for a node or
+//! a lane to plans for the team.
 
 use crate::Step;
 
@@ -8,20 +8,20 @@ use crate::Step;
 pub struct Levels {
     /// The number of nodes that have members.
     pub nodes: u32,
-    /// The number of the own one.
+    /// The number of the member's node.
     pub node: u32,
-    /// The number of members that the own one has.
+    /// The number of members on this node.
     pub members: u32,
-    /// The own number among these. Member 0 is the leader.
+    /// The index of the member among these. The one with index 0 is the leader.
     pub local: u32,
-    /// The minimum number of members of a node. Members with the same number below this are a lane:
-    /// one on each node.
+    /// The number of lanes: the minimum number of members of a node. A lane consists of the members
+    /// with the same `local`, one on each node.
     pub lanes: u32,
 }
 
-/// The nodes of a team, as a member knows them.
+/// What a member knows of the nodes of its team.
 pub trait Nodes: Copy {
-    /// Returns where the member itself is.
+    /// Returns the position of the member.
     fn levels(self) -> Levels;
 
     /// Returns the index in the team of a member of the own node.
@@ -36,7 +36,7 @@ pub(super) fn on_node(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
     move |step| step.in_pairs(|local| at.member(local))
 }
 
-/// Translates steps for the member's own lane.
+/// Converts a step of a plan for the own lane to one for the team.
 pub(super) fn in_lane(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
     move |step| step.in_pairs(|node| at.in_lane(node))
 }

@@ -1,9 +1,9 @@
 //! All-reduces over two levels, for vectors of three lengths.
 //!
-//! Those of a few bytes go up and down the tree of a node beside the signals. Longer ones are read
-//! where they are: a leader combines what the members of its node have in their sources, and when
-//! the leaders have combined that, the others get it from theirs. Long ones are divided among
-//! lanes, so that all members of a node combine and send.
+//! Vectors of a few bytes are sent up and down the tree of a node together with the signals. Longer
+//! ones are read in place: a leader combines the sources of the members of its node, the leaders
+//! combine their results, and the other members copy the result from their leader. Long ones are
+//! divided among lanes, so that all members of a node combine and send.
 //!
 //! J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication.
 //! IEEE International Conference on Cluster Computing (CLUSTER), 2020.
@@ -17,10 +17,10 @@ use crate::{Buffer, Operand, Span, Step, binomial, rabenseifner, recursive_doubl
 
 const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
-/// Parts that the member of a lane combines at least, those of each member of its node counted,
-/// where there is more than one lane.
+/// The minimum number of parts that the member of a lane combines, counted over all members of its
+/// node, if there is more than one lane.
 const LANE_PARTS: u64 = 2048;
-/// Parts of what a member combines at a time: few enough to stay in its caches.
+/// The number of parts that a member combines at a time: few enough to stay in its caches.
 const BLOCK_PARTS: u32 = 64;
 
 /// Returns the plan of an all-reduce in 2 ⌈log2 p⌉ rounds on a node of p members and those of
@@ -62,16 +62,17 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
 /// on a node of p members, and those of [`recursive_doubling::all_reduce`] over the leaders. No
 /// member leaves it before all have entered it.
 ///
-/// Where other teams use the same receive buffers, each leader announces to the others that it has
-/// entered; they hear that while they wait for their nodes. A source may be the destination.
+/// If `are_receive_buffers_shared` with other teams, each leader first signals to the other leaders
+/// that it has entered, and receives their signals while it waits for its node. A source may be the
+/// destination.
 pub fn all_reduce_piece(
     at: impl Nodes,
-    are_receive_buffer_shared: bool,
+    are_receive_buffers_shared: bool,
 ) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, local, .. } = at.levels();
     let is_leader = (local == 0).then_some(());
     let entry = is_leader
-        .filter(|()| are_receive_buffer_shared)
+        .filter(|()| are_receive_buffers_shared)
         .into_iter()
         .flat_map(move |()| recursive_doubling::entry(nodes, node));
     let signals = entry.clone().filter(|step| matches!(step, Step::Signal { .. }));
@@ -90,7 +91,8 @@ pub fn all_reduce_piece(
         .chain(spread(at, 1, 1))
 }
 
-/// Returns how many lanes pay for a vector of `parts` parts: each of them costs messages.
+/// Returns the number of lanes to use for a vector of `parts` parts, at least 1. Each lane costs
+/// messages, so short vectors have few.
 pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
     let most = at.levels().lanes;
     let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
@@ -125,8 +127,8 @@ fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     gather.chain(release.into_iter().flatten()).map(on_node(at))
 }
 
-/// Returns a member of a lane combines the lane's share of the sources of its node in its
-/// destination.
+/// Returns the plan by which the member of a lane combines the lane's share of the sources of its
+/// node, in its destination.
 fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };
@@ -135,8 +137,8 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
         let count = BLOCK_PARTS.min(end - first);
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         let alone = (members == 1).then_some(Step::Copy { from, to, count });
-        // From the own contribution to the last one, then down to the first: always those of
-        // neighbors.
+        // From the own contribution up to the last one, then from the one before the own down to
+        // the first: each is a neighbor of the run that is combined already.
         let others = (local + 1..members).chain((0..local).rev()).enumerate();
         let gets = others.map(move |(turn, peer)| {
             let buffer = if turn == 0 { Buffer::Source } else { Buffer::Dest };
@@ -148,7 +150,7 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     combine.map(on_node(at))
 }
 
-/// Returns the plan by which all members of a node get what its members of the lanes have.
+/// Returns the plan by which all members of a node copy the results of the lanes.
 fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let gather = move || binomial::gather(members, local, local);

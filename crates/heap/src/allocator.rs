@@ -92,16 +92,16 @@ impl Allocator {
         Allocator { heap, base, nbytes, max_alignment, blocks, guards: None }
     }
 
-    /// Puts guards around the blocks, of which there are none yet.
+    /// Returns the allocator with guards around the blocks that it will allocate.
     pub fn guarded(mut self) -> Allocator {
         let marks = Marks::find();
-        marks.no_access(self.base, self.nbytes);
+        marks.forbid(self.base, self.nbytes);
         self.guards = Some(Guards { marks, next: 0 });
         self
     }
 
-    /// Returns a block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16, for
-    /// the call `by`; `None` when there is no room, or the alignment is no power of two.
+    /// Allocates a block of `nbytes` bytes for the call `by`, aligned to `alignment` and to at least
+    /// 16. Returns `None` if there is no room, or the alignment is no power of two or too large.
     pub fn allocate(
         &mut self,
         by: &'static str,
@@ -121,16 +121,16 @@ impl Allocator {
         }
         let start = base.wrapping_add(front);
         let number = self.blocks.next_number();
-        self.put(Block { start, nbytes, front, number, by });
+        self.record(Block { start, nbytes, front, number, by });
         Some(start)
     }
 
-    /// Records a block that was just allocated.
-    fn put(&mut self, block: Block) {
+    /// Records a block that was just allocated, and writes its guards.
+    fn record(&mut self, block: Block) {
         if let Some(Guards { marks, .. }) = &self.guards {
             let end = block.start.wrapping_add(block.nbytes);
-            marks.no_access(block.start.wrapping_sub(GUARD), GUARD + block.nbytes + GUARD);
-            marks.access(block.start, block.nbytes);
+            marks.forbid(block.start.wrapping_sub(GUARD), GUARD + block.nbytes + GUARD);
+            marks.permit(block.start, block.nbytes);
             marks.unreported(|| {
                 // SAFETY: the bytes before the block belong to it.
                 unsafe { guard::write(block.start.wrapping_sub(GUARD)) };
@@ -141,12 +141,12 @@ impl Allocator {
         self.blocks.insert(block);
     }
 
-    /// Returns the bytes of all blocks.
+    /// Returns the number of bytes in all blocks.
     pub fn in_use(&self) -> usize {
         self.blocks.from(0).map(|block| block.nbytes).sum()
     }
 
-    /// Returns what `address` is.
+    /// Returns the kind of an address of the heap.
     pub fn kind(&self, address: *const u8) -> AddressKind {
         match self.blocks.up_to(address.addr()) {
             Some(block) if block.start.addr() == address.addr() => AddressKind::Block,
@@ -161,16 +161,16 @@ impl Allocator {
         Some((block.start.addr() - self.base.addr(), block.nbytes))
     }
 
-    /// Returns whether `nbytes` bytes, at least one, lie in one block.
+    /// Returns the addresses of the block that contains these `nbytes` bytes, at least one.
     ///
     /// # Errors
-    /// When they do not.
+    /// When they do not lie in one block.
     pub fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         self.blocks.hold(address, nbytes)
     }
 
-    /// Changes the size of a block for the call `by`, moving its contents if need be; `Ok(None)`
-    /// when there is no room, and the block is then as it was.
+    /// Changes the size of a block for the call `by`, and moves its contents if necessary. Returns
+    /// the new start, or `None` if there is no room; then the block is unchanged.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -200,11 +200,11 @@ impl Allocator {
         }
         self.take_away(&old, by);
         let start = moved.wrapping_add(old.front);
-        self.put(Block { start, nbytes, by, ..old });
+        self.record(Block { start, nbytes, by, ..old });
         Ok(Some(start))
     }
 
-    /// Gives a block back for the call `by`; its size.
+    /// Frees a block for the call `by`. Returns its size in bytes.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -220,7 +220,7 @@ impl Allocator {
     fn take_away(&mut self, block: &Block, by: &'static str) {
         self.blocks.remove(block.start.addr());
         if let Some(Guards { marks, .. }) = &self.guards {
-            marks.no_access(block.start, block.nbytes);
+            marks.forbid(block.start, block.nbytes);
             self.blocks.remember(block.clone(), by);
         }
     }
@@ -230,8 +230,8 @@ impl Allocator {
         self.damage(self.blocks.at(start.addr())?)
     }
 
-    /// Returns a guard that was overwritten, of at most `n` blocks: those after the ones of the
-    /// last call.
+    /// Checks the guards of at most `n` blocks, those that follow the ones of the last call. Returns
+    /// the first guard that was overwritten.
     pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));
@@ -255,7 +255,7 @@ impl Allocator {
         damaged.map(|bytes| Overwritten { block: block.clone(), bytes })
     }
 
-    /// Calls the allocator below, which has its data outside blocks.
+    /// Calls dlmalloc. Tools do not report its accesses to its own data, which are outside blocks.
     fn unreported<R>(&mut self, act: impl FnOnce(&mut Dlmalloc<SingleRange>) -> R) -> R {
         match &self.guards {
             Some(guards) => guards.marks.unreported(|| act(&mut self.heap)),
@@ -278,23 +278,23 @@ impl Allocator {
 impl Drop for Allocator {
     fn drop(&mut self) {
         if let Some(Guards { marks, .. }) = &self.guards {
-            marks.access(self.base, self.nbytes);
+            marks.permit(self.base, self.nbytes);
         }
     }
 }
 
-/// A source of memory that has one range to give, once.
+/// The source of dlmalloc's memory: one range, which it gets once.
 struct SingleRange {
     base: *mut u8,
     nbytes: usize,
     taken: std::sync::atomic::AtomicBool,
 }
 
-// SAFETY: the pointer is only handed on; the range is the allocator's alone by its contract.
+// SAFETY: the pointer is only passed on; the range belongs to the allocator alone by its contract.
 unsafe impl Send for SingleRange {}
 
-// SAFETY: the range is valid by the contract of `Allocator::new` and handed out once; nothing is
-// taken back, and pages are zero or not: `allocates_zeros` says that they may not be.
+// SAFETY: the range is valid by the contract of `Allocator::new` and returned once. No part of it is
+// taken back, and `allocates_zeros` returns false, so its contents may be anything.
 unsafe impl dlmalloc::Allocator for SingleRange {
     fn alloc(&self, nbytes: usize) -> (*mut u8, usize, u32) {
         let taken = self.taken.swap(true, std::sync::atomic::Ordering::Relaxed);

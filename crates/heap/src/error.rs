@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// Why symmetric memory could not be had.
+/// The reason why symmetric memory cannot be provided.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns what the user can do, as the end of a sentence.
+    /// Returns the remedy, as the end of a sentence.
     pub fn remedy(&self) -> String {
         match self {
             Error::Misplaced(_) => "start all PEs with the same installation".to_owned(),

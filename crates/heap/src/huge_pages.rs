@@ -1,16 +1,17 @@
 //! Huge pages for ranges of symmetric memory.
 //!
 //! With pages of 4 KiB nearly every random access to gigabytes misses the TLB, and the first touch
-//! of each page is a fault. Linux gives shared memory huge pages at the first touch only where the
-//! administrator allows it (`shmem_enabled`). From 6.1 on it also makes them on request, of pages
-//! that are there, for every user.
+//! of each page is a fault. Linux backs shared memory by huge pages at the first touch only where
+//! the administrator allows it (`shmem_enabled`). From Linux 6.1 on, any user can also request that
+//! the kernel collapses present pages into huge ones (`MADV_COLLAPSE`).
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Huge pages are possible where an address and its place in the file differ by whole ones.
+/// Bytes of a huge page. Huge pages are possible if an address and its offset in the file differ by
+/// a multiple of this.
 pub const HUGE: usize = 2 << 20;
 
 /// The sizes of huge pages that an administrator can reserve.
@@ -32,12 +33,12 @@ impl PageSize {
     }
 }
 
-/// The bytes that the kernel collapses at a time. Each request first empties lists of pages of all
-/// CPUs, which takes milliseconds on a busy machine.
+/// The number of bytes that one request collapses. For each request the kernel first empties lists
+/// of pages of all CPUs, which takes milliseconds on a busy machine.
 const AT_A_TIME: usize = 16 * HUGE;
 
-/// The time for which it may take in any case: a moment in which the machine is busy does not end
-/// it.
+/// The time that a collapse may always take, so that a moment in which the machine is busy does not
+/// end it.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// The outcome for a range.
@@ -45,11 +46,11 @@ const GRACE: Duration = Duration::from_millis(100);
 pub struct Collapsed {
     /// The number of bytes that have huge pages.
     pub nbytes: usize,
-    /// Why the rest has none.
+    /// The reason why the rest has none.
     pub why: Option<NotHuge>,
 }
 
-/// Why memory has no huge pages.
+/// The reason why memory has no huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotHuge {
@@ -63,16 +64,16 @@ pub enum NotHuge {
     Refused(Errno),
 }
 
-/// Returns the huge pages that lie wholly in a range of addresses; where there are none, an empty
-/// range at its end.
+/// Returns the huge pages that lie wholly in a range of addresses. If there are none, returns an
+/// empty range at its end.
 pub fn whole(range: &Range<usize>) -> Range<usize> {
     let (first, end) = (range.start.next_multiple_of(HUGE), range.end / HUGE * HUGE);
     if first < end { first..end } else { range.end..range.end }
 }
 
-/// Lets mapped memory consist of huge pages: `range`, which is one of [`whole`] ones. All of it
-/// takes memory afterwards; contents stay, and anybody may access it meanwhile. It ends early when
-/// the kernel needs more than `limit` for each page, and a moment.
+/// Makes the kernel back `range`, which [`whole`] has returned, by huge pages. All of it takes
+/// memory afterwards. Its contents do not change, and threads and peers may access it meanwhile.
+/// Ends early if it takes longer than 100 ms and `limit` for each page.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
     // If this is allowed, touching a page makes a huge one; otherwise it changes nothing.
@@ -99,9 +100,9 @@ fn collapse_part(part: Range<usize>) -> Result<(), Errno> {
     advise(part, libc::MADV_COLLAPSE)
 }
 
-/// Lets a range have no huge pages, whatever the administrator has chosen for all memory.
+/// Forbids huge pages in a range, whatever the administrator has chosen for all memory.
 pub fn forbid(range: Range<usize>) {
-    // Refused where the kernel has none.
+    // A kernel without huge pages refuses this.
     let _ = advise(range, libc::MADV_NOHUGEPAGE);
 }
 

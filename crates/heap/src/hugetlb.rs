@@ -1,8 +1,8 @@
 //! Memory of huge pages that the administrator has reserved (hugetlb), for the heaps of a node.
 //!
-//! The first PE of a node makes it, and reserves pages for all heaps, so that no access fails later
-//! for lack of one. The others open it by the number of the descriptor in that process, which is
-//! refused where they do not see that process.
+//! The first PE of a node makes a file, and reserves pages for all heaps, so that no access fails
+//! later for lack of a page. The others open the file through /proc, by the numbers of that process
+//! and its descriptor. This fails if they do not see that process.
 #![allow(unsafe_code)]
 
 use crate::huge_pages::PageSize;
@@ -54,7 +54,7 @@ impl ReservedPages {
         Ok(ReservedPages { file, of_heap })
     }
 
-    /// Returns where other processes find them, as long as this exists.
+    /// Returns the data by which other processes open these pages, as long as this object exists.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -63,10 +63,10 @@ impl ReservedPages {
         Ok((std::process::id(), self.file.as_raw_fd(), inode))
     }
 
-    /// Opens those that the first PE of the node has reserved.
+    /// Opens the pages that the first PE of the node has reserved.
     ///
     /// # Errors
-    /// When they cannot be reached.
+    /// When they cannot be opened.
     pub fn open(layout: &Layout, (pid, number, inode): ReservedAt) -> Result<ReservedPages, Errno> {
         let path = format!("/proc/{pid}/fd/{number}");
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -77,8 +77,8 @@ impl ReservedPages {
         }
     }
 
-    /// Maps the pages of the heap of the node's PE number `local` at `start`, in place of what is
-    /// there.
+    /// Maps the pages of the heap of the node's PE number `local` at `start`, and replaces what is
+    /// mapped there.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -3,7 +3,7 @@
 
 use crate::huge_pages::PageSize;
 
-/// Pages of the largest size that the supported platforms use.
+/// Bytes of the largest normal page of the supported platforms.
 const PAGE: usize = 64 << 10;
 
 /// The bytes that the allocator needs beyond those that it hands out, so that one `shmem_malloc` of
@@ -11,7 +11,7 @@ const PAGE: usize = 64 << 10;
 const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 
 /// The offset of the PEs' static data in a node's memory: behind all slices, since it must be known
-/// before the size of those is. The gap takes no memory.
+/// before the size of the slices is. The gap takes no memory.
 pub(crate) const STATICS_AT: u64 = 1 << 46;
 
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.

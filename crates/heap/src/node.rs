@@ -20,9 +20,10 @@ use std::ptr::NonNull;
 
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///
-/// Beside the slices the static data of the peers are mapped. Nothing of it is written to a core
-/// file: peers' memory belongs to their own cores, and the kernel would bring in every untouched
-/// page of ours to write it. (The own static data are: they are mapped elsewhere.)
+/// Beside the slices the static data of the peers are mapped. None of this memory is written to a
+/// core file: peers' memory belongs to their own core files, and to write this PE's slice the kernel
+/// would allocate every page that was never touched. (This PE's own static data are written, since
+/// they are mapped elsewhere.)
 #[derive(Debug)]
 pub struct NodeMemory {
     _slices: Mapping,
@@ -35,7 +36,7 @@ pub struct NodeMemory {
     has_reserved_pages: bool,
 }
 
-// SAFETY: it is an address range that stays mapped; who accesses it decides how.
+// SAFETY: an address range that stays mapped. The code that accesses the memory synchronizes.
 unsafe impl Send for NodeMemory {}
 // SAFETY: no method accesses the memory.
 unsafe impl Sync for NodeMemory {}
@@ -43,13 +44,14 @@ unsafe impl Sync for NodeMemory {}
 impl NodeMemory {
     /// Maps the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
     /// memfd that all PEs of the node inherited; without one this process makes its own. The first
-    /// PE can publish `published_bytes`. `peers` has for each of the PEs where its `statics` are in
-    /// shared memory, if they are, as that PE says. The slices come to the addresses
-    /// that are `reserved` for them, if any are, and otherwise to addresses of the kernel's choice.
-    /// The heaps consist of the reserved `pages`, if there are some.
+    /// PE can publish `published_bytes`. `peers` has, for each PE, the location of its `statics` as
+    /// that PE reports it, or `None` if they are not in shared memory. The slices are mapped at the
+    /// `reserved` addresses or, if there are none, at addresses of the kernel's choice. If there are
+    /// reserved `pages`, the heaps consist of them.
     ///
     /// # Errors
-    /// When the sizes or the kernel do not allow it, or a PE's static data cannot be where it says.
+    /// When the sizes are too large, the kernel refuses, or a PE's static data cannot be at the
+    /// location that it reports.
     ///
     /// # Panics
     /// When `local` is not below `n_local`, or the reservation is one for other slices.
@@ -73,8 +75,8 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // All PEs of the node request the same size, so later ones change nothing; and
-        // where static data are there already, it is larger.
+        // All PEs of the node request the same size, so the first one sets it. If static data are
+        // stored behind the slices already, the file is larger.
         let size =
             fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
         if (size as u64) < bytes as u64 {
@@ -118,7 +120,7 @@ impl NodeMemory {
         })
     }
 
-    /// Returns where everything is in a slice.
+    /// Returns the layout of a slice.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -133,8 +135,8 @@ impl NodeMemory {
         self.slice().wrapping_add(self.layout.internal_offset())
     }
 
-    /// Returns what to add to an address in this PE's slice to get the same address in that of the
-    /// node's PE number `local`.
+    /// Returns the number that, added to an address in this PE's slice, gives the corresponding
+    /// address in the slice of the node's PE number `local`.
     pub fn delta(&self, local: u32) -> isize {
         (local as isize - self.local as isize) * self.layout.stride() as isize
     }
@@ -158,17 +160,18 @@ impl NodeMemory {
         unsafe { self.published.publish(bytes) };
     }
 
-    /// Returns what the first PE of the node published since the last call, once it did. Each PE of
-    /// the node calls this as often as that one publishes.
-    pub fn published(&self) -> &[u8] {
+    /// Waits until the first PE of the node publishes again after the last call. Returns the
+    /// published bytes. Each PE of the node calls this as often as the first one publishes.
+    pub fn await_published(&self) -> &[u8] {
         self.published.wait()
     }
 
-    /// Lets the pages of this PE's slice come from the memory of NUMA node `node`, also those that
-    /// a peer touches first. What is there already stays where it is.
+    /// Makes the kernel take the pages of this PE's slice from the memory of NUMA node `node`, also
+    /// those that a peer touches first. Pages that exist already do not move.
     ///
     /// # Errors
-    /// Many containers refuse it; everything works without, at the speed of memory farther away.
+    /// When the kernel refuses, as in many containers. The memory can still be used, but may be
+    /// farther away.
     pub fn prefer_numa_node(&self, node: u32) -> Result<(), Errno> {
         let start = NonNull::new(self.slice()).ok_or(Errno::FAULT)?;
         numa::prefer(start, self.layout.stride(), node)
@@ -179,8 +182,8 @@ impl NodeMemory {
         self.has_reserved_pages
     }
 
-    /// Returns the offset in the node's memory of an address in this PE's slice, if it is there: a
-    /// heap of reserved pages is in a file of its own.
+    /// Returns the offset in the node's memory of an address in this PE's slice; `None` for another
+    /// address, and for a heap of reserved pages, which is in a file of its own.
     pub fn offset(&self, address: *const u8) -> Option<u64> {
         let from_slice = address.addr().checked_sub(self.slice().addr())?;
         if self.has_reserved_pages && from_slice < self.layout.heap_bytes() {
@@ -201,7 +204,8 @@ impl NodeMemory {
         start..start + self.n_local as usize * self.layout.stride()
     }
 
-    /// Returns where the `nbytes` bytes at an offset in the slices of the node's memory are mapped.
+    /// Returns the address of the `nbytes` bytes at an offset in the node's memory; `None` if they
+    /// do not lie within the slices.
     pub fn at(&self, offset: u64, nbytes: usize) -> Option<*mut u8> {
         let slices_bytes = self.layout.node_bytes(self.n_local)?;
         let offset = usize::try_from(offset).ok()?;
@@ -317,17 +321,17 @@ mod tests {
         let first = map(Some(fd), layout, 3, 0).expect("mapped");
         let other = map(Some(again), layout, 3, 2).expect("mapped");
         let reader = std::thread::spawn(move || {
-            let seen = other.published().to_vec();
+            let seen = other.await_published().to_vec();
             (other, seen)
         });
         // SAFETY: nothing was published before.
         unsafe { first.publish(b"once") };
-        assert_eq!(first.published(), b"once");
+        assert_eq!(first.await_published(), b"once");
         let (other, seen) = reader.join().expect("no panic");
         assert_eq!(seen, b"once");
         // SAFETY: nobody reads what was published before.
         unsafe { first.publish(&[7; 100]) };
-        assert_eq!(other.published(), [7; 100]);
+        assert_eq!(other.await_published(), [7; 100]);
     }
 
     #[test]

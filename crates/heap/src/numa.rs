@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 /// Bits of a word of the kernel's node masks.
 const WORD: u32 = c_ulong::BITS;
 
-/// Lets pages of a mapped range come from the memory of NUMA node `node` from now on, whichever
-/// process touches them first, and from other nodes where that is full. Contents and pages that are
-/// there stay.
+/// Makes the kernel take new pages of a mapped range from the memory of NUMA node `node`, whichever
+/// process touches them first, and from other nodes if that is full. Pages that exist already do not
+/// move.
 ///
 /// # Errors
 /// Kernels without NUMA and many containers refuse it.

@@ -1,8 +1,8 @@
-//! Publishes data of a node's first PE to all PEs of the node: bytes that it writes once and that
-//! they read in place, so that no PE has a copy.
+//! Publishes bytes of a node's first PE to all PEs of the node. All PEs read them in place, so that
+//! none has a copy.
 //!
-//! They lie behind the slices in the memory of the node, but are not symmetric memory: only the
-//! first PE can write them. Their meaning is up to the caller.
+//! The bytes lie behind the slices in the memory of the node, but are not symmetric memory: only the
+//! first PE can write to them. This module does not interpret them.
 #![allow(unsafe_code)]
 
 use crate::core_files;
@@ -23,8 +23,7 @@ struct Publication {
     nbytes: AtomicUsize,
 }
 
-/// The bytes as one PE of the node has them mapped. Each PE looks as often as the first one
-/// publishes.
+/// The published bytes, mapped into one PE of the node.
 #[derive(Debug)]
 pub(crate) struct PublishedBytes {
     memory: Mapping,
@@ -83,17 +82,16 @@ impl PublishedBytes {
         let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
         times.fetch_add(1, Ordering::Release);
-        // It fails for an address that is no word's.
+        // This fails only for an address that is not that of a word.
         let _ = futex::wake(times, futex::Flags::empty(), u32::MAX >> 1);
     }
 
-    /// Returns what was published since the last call, once it was.
+    /// Waits until bytes are published after those of the last call. Returns them.
     pub(crate) fn wait(&self) -> &[u8] {
         let Publication { times, nbytes } = self.publication();
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         while times.load(Ordering::Acquire) == seen {
-            // It returns at once if the number is another by now, and is called again after a
-            // signal.
+            // The call returns at once if the number has changed, and is repeated after a signal.
             let _ = futex::wait(times, futex::Flags::empty(), seen, None);
         }
         // SAFETY: published with this length, within the range. A caller that publishes again knows

@@ -28,7 +28,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns the ranges that this process, number `local` of `n_local` on its node, can have.
+    /// Reserves the candidates whose addresses are free, for PE number `local` of `n_local` on its
+    /// node. Returns them, best first.
     pub fn all(layout: &Layout, (n_local, local): (u32, u32)) -> Vec<Reservation> {
         let Some(nbytes) = layout.node_bytes(n_local) else { return Vec::new() };
         let stride = layout.stride();
@@ -39,7 +40,7 @@ impl Reservation {
             let range = Mapping::reserve(start, nbytes).ok()?;
             Some(Reservation { slice, range })
         });
-        // A limit (`ulimit -v`) counts what is reserved, so one must do.
+        // Reserved addresses count towards `ulimit -v`, so under a limit only one range is reserved.
         let most = getrlimit(Resource::As).current.map_or(PLACES.len(), |_| 1);
         places.take(most).collect()
     }

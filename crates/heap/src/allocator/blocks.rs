@@ -13,9 +13,9 @@ const REMEMBERED: usize = 4096;
 pub struct Block {
     pub(super) start: *mut u8,
     pub(super) nbytes: usize,
-    /// Bytes from where the allocator below has it to its start.
+    /// Bytes from the start of dlmalloc's block to that of this one.
     pub(super) front: usize,
-    /// Which of all blocks it is, counted from 1: the same on every PE.
+    /// The number of the allocation, counted from 1; the same on every PE.
     pub(super) number: u64,
     /// The call that allocated it.
     pub(super) by: &'static str,
@@ -41,7 +41,7 @@ impl fmt::Display for Block {
 /// Why bytes do not lie in one block.
 #[derive(Debug)]
 pub enum Misplaced {
-    /// They begin in a block and end behind it.
+    /// They begin in a block, and this number of them lie behind its end.
     Beyond(Block, usize),
     /// They begin behind a block, this number of bytes after its end.
     After(Block, usize),
@@ -53,7 +53,7 @@ pub enum Misplaced {
     Nowhere,
 }
 
-/// In the words of a message that begins with the bytes.
+/// Formats as the predicate of a sentence whose subject is the bytes.
 impl fmt::Display for Misplaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,12 +79,12 @@ impl fmt::Display for Misplaced {
     }
 }
 
-/// The blocks.
+/// The allocated blocks, and the last ones that were freed.
 #[derive(Default)]
 pub(super) struct BlockList {
-    /// By their starts.
+    /// The allocated blocks, by their starts.
     allocated: BTreeMap<usize, Block>,
-    /// The latest first, with the calls that freed them.
+    /// The freed blocks, the latest first, with the calls that freed them.
     freed: VecDeque<(Block, &'static str)>,
     /// The number of blocks allocated so far.
     count: u64,
@@ -115,8 +115,8 @@ impl BlockList {
         self.allocated.range(..=address).next_back().map(|(_, block)| block)
     }
 
-    /// Blocks in the order of their addresses, from the first one that starts at an address or
-    /// behind it.
+    /// Returns the blocks in the order of their addresses, from the first one that starts at an
+    /// address or behind it.
     pub(super) fn from(&self, address: usize) -> impl Iterator<Item = &Block> + Clone {
         self.allocated.range(address..).map(|(_, block)| block)
     }

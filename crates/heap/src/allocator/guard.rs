@@ -1,8 +1,8 @@
 //! The guard words around a block, which show that something was written beyond its ends.
 //!
-//! They are written and read by volatile accesses: the heap is shared memory, and the functions
-//! that copy or compare memory are AddressSanitizer's own where a program runs under it, which
-//! forbids them these bytes.
+//! They are written and read by volatile accesses of single bytes: the heap is shared memory, and
+//! AddressSanitizer replaces the functions that copy or compare memory by ones that report accesses
+//! to these bytes.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;
@@ -10,7 +10,8 @@ use std::ops::RangeInclusive;
 /// Bytes of the guard on each side of a block.
 pub(super) const GUARD: usize = 64;
 
-/// The byte at an address is that of its place in a word, so that the guard needs no alignment.
+/// The pattern of guards. A guard's byte depends on its address modulo 8, so that guards need no
+/// alignment.
 const WORD: [u8; 8] = [0xb1, 0x0c, 0x6a, 0x5d, 0xe4, 0x97, 0xf2, 0x3c];
 
 fn expected(address: usize) -> u8 {

@@ -1,20 +1,20 @@
-//! Marks of memory for AddressSanitizer and for valgrind's memcheck, which report the program's own
-//! accesses to heap memory outside blocks.
+//! Marks memory for AddressSanitizer and for valgrind's memcheck, which then report the program's
+//! own accesses to heap memory outside blocks.
 //!
-//! The functions of AddressSanitizer are there if the program is linked with it. A request to
-//! valgrind is a sequence of instructions without an effect on a CPU.
+//! AddressSanitizer has functions for this if the program is linked with it. A request to valgrind
+//! is a sequence of instructions that has no effect on a CPU.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// AddressSanitizer keeps one byte for 8, and a mark writes them: a call marks no more bytes than
-/// this.
+/// Maximum number of bytes that a call poisons: AddressSanitizer writes a byte of its own for each
+/// 8 of them.
 const MOST: usize = 256 << 20;
 
 type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
 
-/// The tools that learn which memory may be accessed.
+/// The tools that run this process and report accesses to memory that is marked.
 pub(super) struct Marks {
     asan: Option<Asan>,
     valgrind: bool,
@@ -23,7 +23,7 @@ pub(super) struct Marks {
 struct Asan {
     poison: PoisonCall,
     unpoison: PoisonCall,
-    /// The end of what has been poisoned: nothing behind it needs the opposite.
+    /// The end of the poisoned memory. Memory behind it need not be unpoisoned.
     poisoned: AtomicUsize,
 }
 
@@ -37,20 +37,20 @@ impl Marks {
         Marks { asan: asan(), valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0 }
     }
 
-    /// Forbids access to these bytes.
-    pub(super) fn no_access(&self, start: *const u8, nbytes: usize) {
+    /// Makes the tools report accesses to these bytes.
+    pub(super) fn forbid(&self, start: *const u8, nbytes: usize) {
         self.poison(start, nbytes);
         self.ask(valgrind::NO_ACCESS, start, nbytes);
     }
 
-    /// Anybody may access these bytes. What they contain is defined for memcheck, which does not
-    /// see the stores of peers.
-    pub(super) fn access(&self, start: *const u8, nbytes: usize) {
+    /// Makes the tools permit accesses to these bytes. Memcheck takes their contents for initialized,
+    /// since it does not see the stores of peers.
+    pub(super) fn permit(&self, start: *const u8, nbytes: usize) {
         self.unpoison(start, nbytes);
         self.ask(valgrind::DEFINED, start, nbytes);
     }
 
-    /// Returns true if AddressSanitizer sees what the functions that copy memory do.
+    /// Returns true if AddressSanitizer checks the accesses of functions that copy memory.
     pub(super) fn copies_are_seen(&self) -> bool {
         self.asan.is_some()
     }
@@ -78,7 +78,7 @@ impl Marks {
         }
     }
 
-    /// Does what accesses bytes that nobody else may: this thread's errors are not reported
+    /// Calls `act`, which accesses forbidden bytes. Valgrind reports no errors of this thread
     /// meanwhile.
     pub(super) fn unreported<R>(&self, act: impl FnOnce() -> R) -> R {
         if self.valgrind {
@@ -102,9 +102,10 @@ fn function(name: &CStr) -> Option<PoisonCall> {
 
 /// Requests to valgrind, whose numbers and instructions are part of its interface.
 mod valgrind {
-    /// The mark of a block that this process uses.
+    /// Asks whether valgrind runs this process.
     pub(super) const RUNNING: usize = 0x1001;
-    /// Report no errors of this thread if the sum of these numbers is positive.
+    /// Adds to a number of this thread. Valgrind reports no errors of the thread while it is
+    /// positive.
     pub(super) const DISABLE_ERRORS: usize = 0x1801;
     const MEMCHECK: usize = (b'M' as usize) << 24 | (b'C' as usize) << 16;
     pub(super) const NO_ACCESS: usize = MEMCHECK;
@@ -156,7 +157,7 @@ mod valgrind {
         answer
     }
 
-    /// Nothing runs this process that could answer.
+    /// Returns 0: there are no instructions of a request for this processor.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(super) fn request(_: usize, _: [usize; 2]) -> usize {
         0

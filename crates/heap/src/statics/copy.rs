@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The source of a copy.
 pub(super) struct CopySource<'a> {
     pub(super) statics: &'a Statics,
-    /// The node's memory. Where it is not open any more nobody can say which pages hold something,
-    /// and all are copied.
+    /// The node's memory; `None` if it is not open any more. Then it is unknown which pages are in
+    /// use, and all are copied.
     pub(super) memory: Option<BorrowedFd<'a>>,
     /// The offset of the static data in it.
     pub(super) at: u64,
 }
 
 impl CopySource<'_> {
-    /// Returns the first run of pages among these that hold something.
+    /// Returns the first run of pages among these that are in use.
     fn held(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
         if pages.is_empty() {
             return Ok(None);
@@ -38,7 +38,7 @@ impl CopySource<'_> {
         let end = self.at + pages.end as u64;
         let start = match seek(memory, SeekFrom::Data(self.at + pages.start as u64)) {
             Ok(start) if start < end => start,
-            // Nothing any more.
+            // No further page is in use.
             Ok(_) | Err(Errno::NXIO) => return Ok(None),
             Err(errno) => return Err(errno),
         };
@@ -47,8 +47,7 @@ impl CopySource<'_> {
     }
 }
 
-/// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps what
-/// was not moved.
+/// Private memory with the layout of the static data. Dropping it unmaps what was not moved.
 pub(super) struct StaticsCopy {
     /// Room for the static data, and to align them.
     _reserved: Mapping,
@@ -58,7 +57,7 @@ pub(super) struct StaticsCopy {
 }
 
 impl StaticsCopy {
-    /// Returns a copy of all that holds something.
+    /// Returns a copy of all pages that are in use.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -80,9 +79,9 @@ impl StaticsCopy {
         Ok(copy)
     }
 
-    /// Copies a run of pages of a part, in huge pages as far as whole ones are in it: more would
-    /// take memory that the static data do not take. The advice is always one for all of the part,
-    /// because kernels before 6.17 move no range in which it differs.
+    /// Copies a run of pages of a part, into huge pages where whole ones lie in the run: others
+    /// would take memory that the static data do not take. The advice always covers the whole part,
+    /// because kernels before 6.17 do not move a range with different advice.
     fn fill(
         &self,
         from: &CopySource<'_>,
@@ -103,7 +102,8 @@ impl StaticsCopy {
         self.copy(from, huge.end..run.end)
     }
 
-    /// Refused where the kernel has no huge pages, and of no use where none fits.
+    /// Advises the kernel on huge pages in a part of the copy, if one fits there. A kernel without
+    /// huge pages refuses this.
     fn advise(&self, part: &Range<usize>, advice: Advice) {
         if part.len() >= HUGE {
             // SAFETY: a part of the copy; the advice changes no contents.
@@ -123,21 +123,21 @@ impl StaticsCopy {
         let _ = unsafe { rustix::mm::madvise(to, run.len(), Advice::LinuxPopulateWrite) };
     }
 
-    /// The kernel reads where it can: it sees no error where an address sanitizer has put guards
-    /// between variables.
+    /// Copies a run of pages. The kernel reads the node's memory if that is open, since
+    /// AddressSanitizer reports reads of the guards that it has put between variables.
     fn copy(&self, from: &CopySource<'_>, mut run: Range<usize>) -> Result<(), Errno> {
         let Some(memory) = from.memory else {
             let source = from.statics.start() + run.start;
             let source: *mut u64 = std::ptr::with_exposed_provenance_mut(source);
             let to: *mut u64 = self.start.wrapping_byte_add(run.start).cast();
-            // SAFETY: whole pages of the static data, and as many of the copy, which nobody else
-            // knows.
+            // SAFETY: whole pages of the static data, and as many of the copy, which no other thread
+            // uses.
             unsafe { copy_words(to, source, run.len() / size_of::<u64>()) };
             return Ok(());
         };
         while !run.is_empty() {
             let to = self.start.wrapping_byte_add(run.start).cast();
-            // SAFETY: a part of the copy, which nobody else knows.
+            // SAFETY: a part of the copy, which no other thread uses.
             let to: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(to, run.len()) };
             match pread(memory, to, from.at + run.start as u64)? {
                 0 => return Err(Errno::IO),
@@ -147,11 +147,11 @@ impl StaticsCopy {
         Ok(())
     }
 
-    /// Puts the copy in the place of the static data: system calls alone, since variables of the C
-    /// library may be among them.
+    /// Moves the copy to the addresses of the static data. Makes only system calls, since variables
+    /// of the C library may be among the static data.
     ///
     /// # Errors
-    /// When the kernel refuses; nothing works any more then.
+    /// When the kernel refuses. Then the process must end.
     pub(super) fn take_the_place_of(self, statics: &Statics) -> Result<(), Errno> {
         for ProgramPart { pages, executable, .. } in &statics.parts {
             let from = self.start.wrapping_byte_add(pages.start);
@@ -171,7 +171,7 @@ impl StaticsCopy {
     }
 }
 
-/// Copies words that peers may change meanwhile: each comes over whole, from before or after the
+/// Copies words that peers may change meanwhile. Each is copied whole, as it was before or after the
 /// change.
 ///
 /// # Safety

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The state of the handlers.
 struct ForkState {
     statics: Statics,
-    /// The node's memory, to ask which pages hold something. The program may have closed it.
+    /// The node's memory, which shows which pages are in use. The program may have closed it.
     memory: OwnedFd,
     identity: (u64, u64),
     /// The offset of the static data in it.
@@ -39,21 +39,22 @@ unsafe extern "C" {
 }
 
 static SHARED: OnceLock<ForkState> = OnceLock::new();
-/// The static data are shared memory: not before they were remapped, and not in a child.
+/// True while the static data of this process are shared memory: after they were remapped, but not
+/// in a child.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
 /// The preparations of this thread for the fork that it is in.
 struct Forking {
     /// The copy for the child, if there is memory for one.
     copy: Option<StaticsCopy>,
-    /// The signal mask to restore. A signal's handler that ran in the child before that has its
-    /// copy would write to the parent's variables.
+    /// The signal mask to restore. Signals are blocked, since a handler that runs in the child
+    /// before the child has its copy would write to the parent's variables.
     signals: libc::sigset_t,
 }
 
 thread_local! {
-    /// Without a destructor: to register one takes memory, and after the copy is made, or while the
-    /// C library holds its locks, no memory may be allocated.
+    /// It has no destructor. Registering one would allocate memory, which is not allowed after the
+    /// copy is made, or while the C library holds its locks.
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
@@ -63,7 +64,7 @@ pub fn are_shared() -> bool {
     ARMED.load(Ordering::Acquire)
 }
 
-/// Handlers that are registered and do nothing yet.
+/// Registered handlers, which do nothing before they are armed.
 pub(super) struct ForkHandlers;
 
 impl ForkHandlers {
@@ -73,8 +74,8 @@ impl ForkHandlers {
     }
 }
 
-/// Registers the handlers, before the static data are shared: it takes memory. `memory` is kept
-/// open.
+/// Registers the handlers. This allocates memory, so it is called before the static data are shared.
+/// Keeps `memory` open.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
     let identity = identity(&memory)?;
     let shared = ForkState { statics: statics.clone(), memory, identity, at };
@@ -121,7 +122,7 @@ extern "C" fn in_child() {
     let (copy, signals) = forking.map(|f| (f.copy, f.signals)).unzip();
     if copy.flatten().is_none_or(|copy| copy.take_the_place_of(&shared.statics).is_err()) {
         const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
-        // It ends either way.
+        // The child ends even if nothing can be written.
         let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(127) }

@@ -24,7 +24,7 @@ pub(super) struct ProgramPart {
     pub(super) pages: Range<usize>,
     /// The number of its bytes that have their initial values in the executable.
     pub(super) file_bytes: usize,
-    /// It holds code, too.
+    /// The part also contains code.
     pub(super) executable: bool,
 }
 
@@ -39,7 +39,7 @@ struct Header {
 }
 
 impl Statics {
-    /// Returns those of the program that this process runs.
+    /// Returns the static data of the program that this process runs.
     pub fn of_program() -> Statics {
         /// The result of the callback: the headers of the first object, which is the program.
         type FoundHeaders = Option<(usize, Vec<Header>)>;
@@ -73,8 +73,8 @@ impl Statics {
         Statics::of_headers(load_address, &headers, page())
     }
 
-    /// Returns those of a program with these headers that is loaded `load_address` bytes from where
-    /// it was linked to.
+    /// Returns the static data of a program with these headers that is loaded `load_address` bytes
+    /// from the addresses for which it was linked.
     fn of_headers(load_address: usize, headers: &[Header], page: usize) -> Statics {
         let protected = headers
             .iter()
@@ -117,7 +117,7 @@ impl Statics {
         self.load_address
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     pub fn start(&self) -> usize {
         self.start
     }
@@ -144,7 +144,7 @@ impl Statics {
         !self.has_linker
     }
 
-    /// Numbers that differ where the layout of the program differs.
+    /// Returns numbers that differ if the layout of the program differs.
     pub fn fingerprint(&self) -> &[u64] {
         &self.fingerprint
     }

@@ -49,7 +49,7 @@ impl Remapped {
     }
 }
 
-/// Why static data were left as they are.
+/// The reason why static data were not remapped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NotRemapped {
@@ -87,11 +87,11 @@ impl fmt::Display for NotRemapped {
 }
 
 impl Statics {
-    /// Puts the slot of the PE with number `local` on its node, in the node's `memory`, in the
-    /// place of the static data. Its own thread is the only one, or it refuses.
+    /// Copies the static data to the slot of the node's PE number `local` in the node's `memory`, and
+    /// maps the slot in their place. Refuses if the process has other threads.
     ///
     /// # Errors
-    /// When it cannot be done; everything is as it was then.
+    /// The reason why the static data are unchanged.
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
         let slots = StaticSlots::of(self).ok_or(NotRemapped::TooLarge)?;
         let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
@@ -110,11 +110,11 @@ impl Statics {
         Ok(Remapped { in_slot, in_node_memory: Some(slot + in_slot), file: None })
     }
 
-    /// Puts a new memfd of this PE alone in the place of the static data. The calling thread is the
-    /// only one, or it refuses.
+    /// Copies the static data to a new memfd of this PE alone, and maps the memfd in their place.
+    /// Refuses if the process has other threads.
     ///
     /// # Errors
-    /// When it cannot be done; everything is as it was then.
+    /// The reason why the static data are unchanged.
     pub fn remap_alone(&self) -> Result<Remapped, NotRemapped> {
         let in_slot = StaticSlots::shift(self);
         self.check(in_slot + self.nbytes() as u64)?;
@@ -139,7 +139,7 @@ impl Statics {
         })
     }
 
-    /// Returns true if a mapping that is shared with other processes holds the first byte.
+    /// Returns true if the first byte is in a shared mapping.
     fn are_shared_already(&self) -> bool {
         let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
         let holds_first = |line: &&str| {
@@ -196,7 +196,7 @@ impl Statics {
         page: usize,
         pagemap: Option<&OwnedFd>,
     ) -> Result<(), NotRemapped> {
-        // The file only grows: others may be at this, too.
+        // This only extends the file, since other PEs may do the same at the same time.
         let last = at + self.nbytes() as u64 - 1;
         write(memory, last, self.start + self.nbytes() - 1, 1)?;
         for part in &self.parts {
@@ -249,10 +249,11 @@ impl Statics {
     }
 }
 
-/// Only the process that is this PE may have its slot, and only once: not one that it starts, whose
-/// environment is the same, nor a second copy of the library in it. A lock says so that belongs to
-/// a descriptor of our own, which is returned: it lasts as long as that is open, in this program
-/// and in its forked children. Its place does not depend on the program.
+/// Locks the slot of the node's PE number `local`. Only the process that is this PE may have its
+/// slot, and only once: not a process that it starts, whose environment is the same, nor a second
+/// copy of the library in it. The lock belongs to a descriptor that this function opens and returns,
+/// so it lasts as long as that is open, in this program and in its forked children. The locked byte
+/// does not depend on the program.
 fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let refused = |e| NotRemapped::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
@@ -276,7 +277,7 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     }
 }
 
-/// Writes bytes of this process to a place in the file, by system calls alone.
+/// Writes bytes of this process to an offset in the file. Makes only system calls.
 fn write(
     memory: BorrowedFd<'_>,
     mut at: u64,
@@ -301,7 +302,7 @@ const WINDOW: usize = 32 << 10;
 /// Bits of an entry: the page is in memory, the page is in swap.
 const PRESENT: u64 = 0b11 << 62;
 
-/// Which pages are in use, by the kernel's map of them; where there is none, by what is in them.
+/// Tells which pages are in use: by the kernel's page map or, without one, by their contents.
 struct InUse<'a> {
     pagemap: Option<&'a OwnedFd>,
     page: usize,

@@ -1,9 +1,9 @@
 //! Assigns the static data of PEs their slots in a node's memory.
 //!
-//! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and
-//! the size of their heaps, so the slots are behind all heaps. Those of one size are side by side:
-//! one mapping shows those of all PEs. Slots of different sizes do not overlap: PEs that run
-//! different programs by mistake can still report it. What is not used takes no memory.
+//! Each PE takes its slot when the program is loaded, before it knows the other PEs and the size of
+//! their heaps, so the slots are behind all heaps. Slots of one size are adjacent, so that one
+//! mapping contains those of all PEs. Slots of different sizes do not overlap, so that PEs that run
+//! different programs by mistake can still report this. Unused slots take no memory.
 
 use super::program::Statics;
 use crate::huge_pages::HUGE;
@@ -20,7 +20,7 @@ pub(crate) struct StaticSlots {
 }
 
 impl StaticSlots {
-    /// Returns those of a program, if its static data are not too large.
+    /// Returns the slots for a program; `None` if its static data are too large.
     pub(crate) fn of(statics: &Statics) -> Option<StaticSlots> {
         let nbytes = (statics.nbytes() + room(statics)) as u64;
         let nbytes = nbytes.checked_next_power_of_two()?;
@@ -45,8 +45,8 @@ impl StaticSlots {
         (offset < REGION).then_some(self.first + offset)
     }
 
-    /// Returns where in its slot a PE has its static data: huge pages need the same place in the
-    /// file as in memory.
+    /// Returns the offset of the static data in their slot. Huge pages need the same position in a
+    /// huge page in the file as in memory.
     pub(crate) fn shift(statics: &Statics) -> u64 {
         (statics.start() & room(statics).saturating_sub(1)) as u64
     }
@@ -59,8 +59,8 @@ impl StaticSlots {
     }
 }
 
-/// Returns what a slot has beyond the static data, wherever these begin in a huge page: nothing for
-/// those that are smaller than one.
+/// Returns the number of bytes that a slot has beyond the static data, so that these may begin
+/// anywhere in a huge page; 0 if they are smaller than a huge page.
 fn room(statics: &Statics) -> usize {
     if statics.nbytes() < HUGE { 0 } else { HUGE }
 }

@@ -28,11 +28,11 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// Maps the static data of the PEs with numbers `0..peers.len()` on this node, except for
-    /// `own`, where they are in shared memory. The node's `memory` comes with its size.
+    /// Maps those static data of the PEs with numbers `0..peers.len()` on this node, except `own`,
+    /// that are in shared memory. `memory` is the node's memory, and its size.
     ///
     /// # Errors
-    /// When the kernel refuses, or a PE's cannot be where it says.
+    /// When the kernel refuses, or a PE's static data cannot be at the location that it reports.
     pub(crate) fn map(
         (memory, size): (BorrowedFd<'_>, u64),
         statics: &Statics,
@@ -45,7 +45,7 @@ impl Views {
         let others = others.filter_map(|(local, peer)| Some((local, peer.as_ref()?)));
         let mut slots: Option<(StaticSlots, *mut std::ffi::c_void)> = None;
         for (local, peer) in others {
-            // Bytes beyond the end of the file would be lost at the first access.
+            // An access to bytes beyond the end of the file would end this process by SIGBUS.
             let is_within = |at: u64, size: u64| {
                 at.is_multiple_of(page() as u64)
                     && at.checked_add(nbytes).is_some_and(|end| end <= size)
@@ -74,7 +74,7 @@ impl Views {
         Ok(views)
     }
 
-    /// Maps a part of a file; returns where.
+    /// Maps a part of a file. Returns its address.
     fn add(
         &mut self,
         file: BorrowedFd<'_>,
@@ -89,14 +89,14 @@ impl Views {
         Ok(start)
     }
 
-    /// Returns what to add to the address of an own static variable to get that of the PE with this
-    /// number.
+    /// Returns the number that, added to the address of a static variable of this PE, gives the
+    /// address of the variable of the PE with this number; `None` if that is not mapped.
     pub(crate) fn delta(&self, local: u32) -> Option<isize> {
         *self.deltas.get(local as usize)?
     }
 }
 
-/// Returns the size of a file that nobody can make shorter.
+/// Returns the size of a file that is sealed, so that no process can make it shorter.
 fn size_of_sealed(file: &OwnedFd) -> Option<u64> {
     let is_sealed = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
     u64::try_from(fstat(file).ok()?.st_size).ok().filter(|_| is_sealed)

@@ -200,7 +200,7 @@ fn attempt(
         Ok(None) => {}
         Err(error) => fail!(call, "{error}"),
     }
-    let directory = Arc::new(Directory::new(job.memory.published()));
+    let directory = Arc::new(Directory::new(job.memory.await_published()));
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
     let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
     host.set_chosen();

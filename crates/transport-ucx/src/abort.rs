@@ -1,6 +1,6 @@
-//! UCX (1.13 and 1.19 do) aborts the process when it cannot answer a peer that has just died. The
-//! launcher knows which PE died first, and ends the job at once. An abort while UCX makes progress
-//! waits for that, so that this PE is not taken for the one that failed.
+//! Delays aborts that come from UCX. UCX (1.13 and 1.19) aborts the process if it cannot answer a
+//! peer that has just died. The launcher then reports the PE that died first, and ends the job. An
+//! abort while UCX makes progress waits for that, so that the launcher does not report this PE.
 #![allow(unsafe_code)]
 
 use libc::siginfo_t;
@@ -17,7 +17,7 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The time that an abort waits first, and the words that it then prints.
+/// The time for which an abort waits, and the message that it prints then.
 struct Last {
     wait: libc::timespec,
     words: String,
@@ -25,7 +25,7 @@ struct Last {
 
 static LAST: OnceLock<Last> = OnceLock::new();
 
-/// Makes UCX progress, in which it may abort.
+/// Calls UCX's progress function, which may abort.
 #[inline]
 pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     WITHIN.set(true);
@@ -34,8 +34,8 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Aborts of this process, which is PE `me`, wait from now on if they come from UCX, unless the
-/// program handles them itself.
+/// Installs a handler of SIGABRT that makes aborts from UCX wait and then print a message that names
+/// PE `me`, this process. Does nothing if the program has a handler of its own.
 pub(crate) fn guard(me: Pe, wait: Duration) {
     let words = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
@@ -63,8 +63,8 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     }
 }
 
-/// Returns true if the signal comes from a thread of this process, as abort's does: others are to
-/// end the process at once.
+/// Returns true if the signal comes from a thread of this process, as that of `abort` does. Signals
+/// of other processes end this one at once.
 fn is_own(info: &siginfo_t) -> bool {
     // SAFETY: the kernel fills in the sender of a signal with this code.
     info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()

@@ -1,5 +1,5 @@
-//! The data that PEs exchange once, before they connect, and a peer as the origins that use it see
-//! it. What it published is decoded when it is needed.
+//! The addresses and keys that PEs publish, and their encoding. A peer's record is decoded at the
+//! first use of the peer.
 
 use rushmem_transport::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
@@ -8,9 +8,9 @@ use rushmem_wire::{UCX_ADDRESS, UCX_KEY, decode, encode};
 /// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// Its host, for messages.
+    /// The name of its host, for messages.
     pub(crate) host: String,
-    /// Its service worker, in UCX's words.
+    /// The address of its service worker, in UCX's encoding.
     pub(crate) worker: Vec<u8>,
 }
 
@@ -25,16 +25,16 @@ impl Address {
     }
 }
 
-/// A registered segment.
+/// The address and the key of a registered segment, or of a block of a heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryKey {
     /// Its address in its owner's process.
     pub(crate) base: u64,
-    /// Its size.
+    /// Its size in bytes.
     pub(crate) nbytes: u64,
     /// The packed key that UCX needs for an access.
     pub(crate) packed: Vec<u8>,
-    /// Bytes of the beginning that this is for.
+    /// The number of bytes from the start that the key covers.
     pub(crate) covered: u64,
 }
 
@@ -50,15 +50,16 @@ impl MemoryKey {
     }
 }
 
-/// The places of the segments of a PE in its process.
+/// The segments of a peer that was used.
 pub(crate) struct Peer([Option<PeerSegment>; Segment::COUNT]);
 
-/// A segment.
+/// The address of a segment in its owner's process.
 #[derive(Clone, Copy)]
 struct PeerSegment {
     base: u64,
     nbytes: u64,
-    /// Bytes of the beginning for which the published key is: of a heap in blocks, the first.
+    /// The number of bytes from the start that the published key covers: of a heap in blocks, those
+    /// of the first block.
     covered: u64,
 }
 
@@ -70,12 +71,12 @@ fn no_segment(pe: Pe, segment: Segment) -> Error {
     Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
 }
 
-/// Returns how to reach `pe`, from its record.
+/// Decodes the address of `pe` from its record.
 pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// Returns the key to a segment of `pe`, from its record.
+/// Decodes the key of a segment of `pe` from its record.
 pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<MemoryKey, Error> {
     match record.keys[segment as usize] {
         [] => Err(no_segment(pe, segment)),
@@ -95,7 +96,7 @@ impl Peer {
         Ok(Peer(places))
     }
 
-    /// Returns the address of a range in the process of `pe`, which this is.
+    /// Returns the address of a range in the process of this peer, which is PE `pe`.
     #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
         let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;
@@ -103,7 +104,7 @@ impl Peer {
         Ok(place.base + at.offset)
     }
 
-    /// Returns true if the published key is for a range, which lies in the segment.
+    /// Returns true if the published key covers a range, which lies within the segment.
     #[inline]
     pub(crate) fn is_covered(&self, at: RemoteAddr, nbytes: usize) -> bool {
         self.0[at.segment as usize].is_some_and(|of| at.offset + nbytes as u64 <= of.covered)

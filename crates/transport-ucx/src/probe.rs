@@ -1,7 +1,6 @@
-//! The check whether UCX's atomic operations are right: it tries all of them between two workers of
-//! this process, and checks the memory.
+//! Tests all of UCX's atomic operations between two workers of this process, and checks the results.
 //!
-//! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
+//! UCX 1.13.1, for example, returns the old value for AND, OR and XOR but does not change the word.
 #![allow(unsafe_code)]
 
 use crate::ucp::{
@@ -12,16 +11,16 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time for which an operation may take. The first one connects the workers, which may take
-/// seconds over a NIC.
+/// The maximum time of an operation. The first one connects the workers, which may take seconds
+/// over a NIC.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const OLD: u64 = 0x8765_4321_0FED_CBA9;
 const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 
-/// Tries every operation.
+/// Tests every operation. Returns the reason if one fails.
 pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
-    // Leaked, since an operation that does not end may write to it.
+    // Leaked, since an operation that does not end may still write to this memory.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
     // SAFETY: never freed.
     let memory = unsafe { UcpMemory::register(context, word.cast(), 24) }?;
@@ -37,7 +36,7 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
             Err(why)
         }
         tried => {
-            // UCX complains of keys that are left, whatever came of it.
+            // UCX prints a warning for each key that was not destroyed, also after a failed test.
             endpoint.forget_keys(context.ucp);
             tried.map_err(|(ProbeFault::Wrong(why) | ProbeFault::Endless(why))| why)
         }
@@ -46,9 +45,9 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
 
 /// The fault of an operation.
 enum ProbeFault {
-    /// It came to another result, or was refused.
+    /// The result is wrong, or UCX refused the operation.
     Wrong(String),
-    /// It is in flight forever.
+    /// The operation has not ended within the limit, and may still use its memory.
     Endless(String),
 }
 
@@ -95,7 +94,7 @@ fn try_all(
         {
             let ended = loop {
                 if !from.progress() && !to.progress() {
-                    // UCX's own thread, which connects, wants the same locks.
+                    // UCX's own thread, which connects the workers, needs the same locks.
                     std::thread::yield_now();
                 }
                 match request.status(context.ucp) {
@@ -117,9 +116,9 @@ fn try_all(
                 }
             }
         }
-        // SAFETY: never freed, and UCX is done with it.
+        // SAFETY: never freed, and the operation has ended.
         let now = unsafe { word.read_volatile() };
-        // SAFETY: never freed, and UCX is done with it.
+        // SAFETY: never freed, and the operation has ended.
         let fetched = unsafe { second.read_volatile() };
         let fetched = match width {
             AmoWidth::Four => u64::from(u32::from_ne_bytes(

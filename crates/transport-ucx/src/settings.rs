@@ -7,7 +7,7 @@ use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 
-/// The variable that names the transports of UCX's.
+/// The variable that names UCX's transports.
 pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
 
 /// The variable that sets the number of workers.
@@ -29,12 +29,12 @@ pub(crate) const ALL: &[Setting] = &[
     WORKERS,
 ];
 
-/// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of
-/// these.
+/// Descriptors for each peer: connections of two workers to the peer and of the peer's two workers
+/// to this PE, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
-/// A worker over sockets: itself, and a connection each way between it and a peer.
+/// Descriptors of a worker over sockets: its own, and a connection in each direction for each peer.
 pub(crate) const OF_WORKER: PerEndpoint = PerEndpoint { own: 6, per_peer: 2 };
-/// Fewer are not enough for a small job; UCX crashes then.
+/// The minimum number of descriptors, which suffices for a small job. With fewer, UCX crashes.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Returns the message that this PE has no descriptor left.
@@ -43,16 +43,16 @@ pub(crate) fn no_descriptors() -> String {
     format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted(), WORKERS.name)
 }
 
-/// Most bytes of a batch of small operations: with its headers it fits one piece of UCX's.
+/// Maximum number of bytes of a batch: with its headers it fits one segment of UCX.
 pub(crate) const BATCH_NBYTES: usize = 4096;
-/// The most bytes of a batch of small operations in a session, where a message costs less than what
-/// it brings.
+/// Maximum number of bytes of a batch in a session, where throughput counts and latency does not.
 pub(crate) const SESSION_BATCH_NBYTES: usize = 32 << 10;
 
 /// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
-/// sleep. A thread that polls more than 10 times within the shortest sleep of the service thread,
-/// or a quarter as often in longer ones, waits. No timer completes what calls leave unfinished
-/// beside sleeping threads, since most calls leave something.
+/// sleep. Threads that poll more than 10 times within the shortest sleep of the service thread, or
+/// a quarter as often in longer ones, count as waiting; others compute and rarely call the library.
+/// While threads sleep, no timer completes what calls leave unfinished, since most calls leave
+/// something.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),
@@ -67,17 +67,16 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// No more transfers and old values than this are due on a context, nor more requests that a PE
-    /// is not known to have carried out.
+    /// Maximum number of transfers and unanswered requests that a context has in flight, and of its
+    /// unacknowledged requests to one PE.
     pub max_in_flight: usize,
-    /// No more workers than this; contexts beyond share them.
+    /// Maximum number of workers; further contexts share them.
     pub max_workers: usize,
-    /// The time for which operations may go on with memory of callers that got an error for a loss;
-    /// then the process ends.
+    /// The time for which UCX may still use memory of callers after a loss. Then the process ends.
     pub abandon_limit: Duration,
     /// The time for which attempts to connect to a PE are repeated.
     pub connect_limit: Duration,
-    /// The heap is registered in blocks also where nothing locks it, for tests.
+    /// The heap is registered in blocks even if registration does not lock it, for tests.
     pub heap_in_blocks: bool,
 }
 
@@ -93,7 +92,7 @@ impl Tuning {
         Ok(Tuning { max_workers, connect_limit, ..usual })
     }
 
-    /// Requests of a context that a PE is not known to have carried out.
+    /// Returns the maximum number of unacknowledged requests of a context to one PE.
     pub(crate) fn window(&self) -> u32 {
         u32::try_from(self.max_in_flight).map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT))
     }

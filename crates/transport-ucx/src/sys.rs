@@ -1,11 +1,11 @@
-//! The system calls that take raw memory or that safe crates do not have.
+//! Reads what a C library prints to a stream. No safe crate has `open_memstream`.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
-/// Returns what `print` writes to a stream of the C library; nothing where there is no memory for
-/// one.
+/// Returns the text that `print` writes to a stream of the C library. Returns an empty text if there
+/// is no memory for a stream.
 pub(crate) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
     let (mut text, mut nbytes): (*mut c_char, usize) = (null_mut(), 0);
     // SAFETY: both live until the stream is closed.

@@ -1,4 +1,5 @@
-//! The transport of one PE: opening, registering, connecting, leaving.
+//! The transport of one PE: opens UCX, registers segments, connects to the directory, and leaves
+//! the job.
 #![allow(unsafe_code)]
 
 use crate::connect::{self, Address, MemoryKey, Peer};
@@ -24,7 +25,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// This PE's share in UCX. Fields are dropped in this order.
+/// The transport of this PE. Fields are dropped in this order.
 struct Ucx {
     thread: ServiceThread<Progress>,
     address: Vec<u8>,
@@ -33,10 +34,10 @@ struct Ucx {
     own_heap: OwnHeap<()>,
 }
 
-/// Opens the transport with limits other than the usual ones.
+/// Opens the transport with these limits.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when UCX cannot be had, or what is requested of it.
+/// [`Error::Unavailable`] when UCX cannot be opened, or lacks what the job requires.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);
@@ -45,7 +46,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     Ok(Box::new(Ucx { thread, address, progress, memory, own_heap }))
 }
 
-/// Returns what works once there is a service thread, and this PE's address.
+/// Opens UCX and the service worker. Returns the driver of the service thread, and this PE's
+/// address.
 fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     abort::guard(open.pe, open.host.host_limit() / 2);
@@ -89,11 +91,11 @@ impl Transport for Ucx {
     fn caps(&self) -> Caps {
         Caps {
             amos_compose_with_cpu: self.progress.shared.local.amos == Amos::Software,
-            // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts
-            // without.
+            // UCX's sockets read /proc/net, and its peers read /proc/PID to find shared memory.
+            // Neither can be read after the first thread has ended, and UCX aborts then.
             needs_first_thread: true,
-            // UCX asks for pages on demand only for memory that is registered so, which this is
-            // not.
+            // UCX uses on-demand paging only for memory that is registered as non-blocking, and
+            // this crate registers none so.
             locks_memory: !self.progress.shared.context.copies,
             heap_in_blocks: self.heap_in_blocks(),
             // Nothing signals what a NIC writes.
@@ -190,10 +192,10 @@ impl Ucx {
         !shared.context.copies || shared.tuning.heap_in_blocks
     }
 
-    /// Registers memory of a segment, until this is dropped; its packed key.
+    /// Registers memory of a segment until the transport is dropped. Returns its packed key.
     ///
     /// # Safety
-    /// `base` is valid for reads and writes of `nbytes` bytes until then.
+    /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.
     unsafe fn register_part(
         &self,
         segment: Segment,
@@ -201,7 +203,7 @@ impl Ucx {
         nbytes: usize,
     ) -> Result<Vec<u8>, Error> {
         let refused = |why: String| refusal(segment, nbytes, &why);
-        // SAFETY: valid until this transport is dropped by contract, and the memory with it.
+        // SAFETY: valid by contract until this transport is dropped, which drops the registration.
         let memory = unsafe { UcpMemory::register(&self.progress.shared.context, base, nbytes) };
         let memory = memory.map_err(refused)?;
         let packed = memory.key().map_err(refused)?;
@@ -212,7 +214,7 @@ impl Ucx {
 
 impl Drop for Ucx {
     fn drop(&mut self) {
-        // Peers that leave first are no losses.
+        // Peers that leave before this PE are not lost.
         self.progress.shared.local.loss.leave();
         self.thread.end();
         self.progress.leave();

@@ -1,7 +1,7 @@
-//! UCX's objects as types that own them, and its status codes as results.
+//! Types that own UCX's objects, and UCX's status codes as results.
 //!
-//! They end in this order: endpoints and what refers to them, workers, registered memory, the
-//! context.
+//! Objects must be destroyed in this order: endpoints with their keys and requests, workers,
+//! registered memory, the context.
 
 mod atomic;
 mod context;

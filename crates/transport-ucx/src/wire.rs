@@ -395,8 +395,8 @@ impl Wire for UcxWire {
             params.flags |= UCP_AM_SEND_FLAG_EAGER;
         }
         let base = data.base.cast_const().cast();
-        // SAFETY: a live endpoint, a header that is kept until it is sent, data that is valid by
-        // contract.
+        // SAFETY: a live endpoint, a header that is kept until it is sent, and data that are valid
+        // by contract.
         let begun = unsafe {
             let (ucp, params) = (self.ucp(), &raw const params);
             let endpoint = endpoint.handle;
@@ -449,7 +449,8 @@ impl Wire for UcxWire {
         }
     }
 
-    /// UCX's fence does not order operations of which UCX has started only a part.
+    /// Returns false while transfers are in flight, since UCX's fence does not order those of which
+    /// UCX has started only a part.
     fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
         if self.callbacks.transfers() > 0 {
             return Ok(false);

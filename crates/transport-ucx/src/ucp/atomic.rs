@@ -1,4 +1,4 @@
-//! Atomic operations as UCX has them.
+//! The encoding of atomic operations for UCX.
 #![allow(unsafe_code)]
 
 use rushmem_transport::{AmoOp, AmoWidth};
@@ -10,12 +10,12 @@ use ucx_sys::{
     ucp_rkey_h, ucs_status_ptr_t,
 };
 
-/// An operation of UCX's. All are fetching ones.
+/// An atomic operation in UCX's encoding. All of them fetch the old value.
 pub(crate) struct UcpAtomic {
     code: ucp_atomic_op_t,
-    /// The value that UCX is to find at its first argument.
+    /// The value of the first argument.
     pub(crate) first: u64,
-    /// The value that UCX is to find at its second argument, where it puts the old value.
+    /// The value of the second argument, which UCX replaces by the old value.
     pub(crate) second: u64,
 }
 
@@ -33,11 +33,11 @@ impl UcpAtomic {
         UcpAtomic { code, first, second }
     }
 
-    /// Begins the operation, with parameters that name the callback at its end.
+    /// Starts the operation. `params` name the callback at its end.
     ///
     /// # Safety
-    /// The endpoint is live and the key one of its own; both arguments hold what the operation has
-    /// for them, in words of this width, until it ends.
+    /// The endpoint is live, and the key was unpacked for it. The arguments point to words of this
+    /// width that have the values `first` and `second`, and are valid until the operation ends.
     pub(crate) unsafe fn begin(
         &self,
         ucp: &Ucp,

@@ -1,4 +1,4 @@
-//! UCX as one process sees it, and memory registered with it.
+//! UCX's context, which holds its configuration and transports, and registered memory.
 #![allow(unsafe_code)]
 
 use super::request::fine;
@@ -17,47 +17,45 @@ use ucx_sys::{
     ucp_context_attr_t, ucp_context_h, ucp_mem_h, ucp_mem_map_params_t, ucp_params_t,
 };
 
-/// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to
-/// a put: few pieces, as long as what it takes in at a time. A worker has few such buffers, and
-/// touches what comes of them.
+/// The sizes of UCX's segments over sockets. UCX cuts a transfer into segments, and the target
+/// answers each segment of a put, so long segments need fewer answers. A worker has few buffers of
+/// this size, and only the used parts of them become resident.
 const SOCKETS: [&CStr; 2] = [c"UCX_TCP_TX_SEG_SIZE=256k", c"UCX_TCP_RX_SEG_SIZE=256k"];
-/// The longest put that fits one such piece with its headers. UCX cuts a longer one within words,
+/// The longest put that fits one such segment with its headers. UCX cuts a longer one within words,
 /// and a target that waits for a word would see half of it.
 const PIECE: usize = (256 << 10) - 512;
-/// Over shared memory each worker has 512 buffers for each of two transports, and touches all of
-/// them: 4 MiB, which PEs of a node that share memory anyway have no use for. More are taken where
-/// they are needed.
+/// The number of buffers that UCX allocates at a time over shared memory. By default each worker
+/// allocates and writes 512 for each of two transports, which takes 4 MiB. PEs that share memory
+/// hardly use them.
 const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 
-/// An initialized UCX.
+/// An initialized context.
 pub(crate) struct UcpContext {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
-    /// A peer's failure can be noticed, and an endpoint closed by force: not so where shared memory
-    /// is all there is, for which old versions of UCX refuse an endpoint that should notice.
+    /// UCX reports the failure of a peer, and can close an endpoint by force. False if shared memory
+    /// is the only transport: old versions of UCX refuse endpoints with this feature then.
     pub(crate) notices_failures: bool,
     /// The variables of each worker for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,
-    /// Processors move the data, at the target too: there is no NIC that does, or that would lock
-    /// registered memory.
+    /// CPUs move the data, also at the target: no NIC does, and so none locks registered memory.
     pub(crate) copies: bool,
-    /// The longest put that arrives as a whole, where processors move the data over sockets.
+    /// Maximum number of bytes of a put that arrives in one segment, if CPUs move the data over
+    /// sockets; unlimited otherwise.
     pub(crate) longest_put: usize,
-    /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`]
-    /// matters.
+    /// UCX's fence orders puts without waiting for them: see [`FENCE_WAITS`] and [`SHOWS_ORDER`].
     pub(crate) orders: bool,
 }
 
-/// From this version on UCX's fence waits for all puts by itself. Seen with 1.20
-/// and 1.22.
+/// The first version of UCX whose fence waits for all puts. Seen with 1.20 and 1.22.
 const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 
-/// True if other processors see the data of two puts in their order where processors move the data:
-/// the target's processor stores them without a barrier between the puts, so that this holds only
-/// where stores are not reordered.
+/// True if other CPUs see the data of two puts in their order if CPUs move the data. The target's
+/// CPU stores the data of both without a barrier between them, so this holds only on a processor
+/// that does not reorder stores.
 const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 
-/// UCX's transports inside a node.
+/// UCX's transports within a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
 
 /// Returns the transports and their devices in what UCX prints of a context, in lines such as `#   
@@ -68,9 +66,9 @@ fn resources_of(printed: &str) -> Vec<(String, String)> {
     last.map(|(transport, device)| (transport.to_owned(), device.to_owned())).collect()
 }
 
-// SAFETY: opening checks that UCX guards the context against use by several threads.
+// SAFETY: `open` checks that several threads may use the context.
 unsafe impl Send for UcpContext {}
-// SAFETY: UCX guards the context against use by several threads at a time.
+// SAFETY: `open` checks that several threads may use the context at a time.
 unsafe impl Sync for UcpContext {}
 
 /// UCX's configuration, released when dropped.
@@ -129,7 +127,8 @@ impl UcpContext {
             ..ucp_params_t::default()
         };
         let mut handle = null_mut();
-        // A newer minor than the library's own would make it warn, so the oldest that has all.
+        // The oldest version that has all features. UCX warns if it is older than the version passed
+        // here.
         let (major, minor) = ucx_sys::OLDEST;
         // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
         let status = unsafe {
@@ -181,7 +180,7 @@ impl UcpContext {
 
 impl Drop for UcpContext {
     fn drop(&mut self) {
-        // SAFETY: workers and memory hold the context, so none is left.
+        // SAFETY: workers and registrations own a reference to the context, so none is left.
         unsafe { self.ucp.ucp_cleanup(self.handle) };
     }
 }
@@ -198,10 +197,10 @@ unsafe impl Send for UcpMemory {}
 unsafe impl Sync for UcpMemory {}
 
 impl UcpMemory {
-    /// Lets UCX know memory.
+    /// Registers memory.
     ///
     /// # Safety
-    /// It is valid for reads and writes until the result is dropped.
+    /// The memory is valid for reads and writes until the result is dropped.
     pub(crate) unsafe fn register(
         context: &Arc<UcpContext>,
         base: *mut u8,
@@ -221,7 +220,7 @@ impl UcpMemory {
         Ok(UcpMemory { context: Arc::clone(context), handle })
     }
 
-    /// Returns what a peer needs for an access.
+    /// Returns the packed key, which a peer needs for an access.
     pub(crate) fn key(&self) -> Result<Vec<u8>, String> {
         let (mut buffer, mut nbytes) = (null_mut(), 0);
         let ucp = self.context.ucp;
@@ -240,7 +239,7 @@ impl UcpMemory {
 
 impl Drop for UcpMemory {
     fn drop(&mut self) {
-        // SAFETY: registered once and released once; what it says of errors is of no use any more.
+        // SAFETY: registered once and released once. Nothing can be done if UCX returns an error.
         unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };
     }
 }
@@ -249,7 +248,7 @@ impl Drop for UcpMemory {
 /// variables of transports that it may not use.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
-    // Both, unless the user sets one of them.
+    // Both variables are set, or none if the user has set one of them to another value.
     let is_ours = |ours: &CStr| {
         let parts = ours.to_str().ok().and_then(|ours| ours.split_once('='));
         parts.is_some_and(|(name, value)| environment(name).is_none_or(|set| set == value))

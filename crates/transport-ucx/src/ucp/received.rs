@@ -1,4 +1,4 @@
-//! A message that has come, as UCX gives it to a callback.
+//! A received message, as UCX passes it to a callback.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -6,20 +6,21 @@ use ucx_sys::{
     UCP_AM_RECV_ATTR_FIELD_REPLY_EP, UCP_AM_RECV_ATTR_FLAG_RNDV, ucp_am_recv_param_t, ucp_ep_h,
 };
 
-/// A message, for the length of the callback.
+/// A received message. UCX keeps its memory until the callback returns.
 pub(crate) struct ReceivedMessage<'a> {
     pub(crate) header: &'a [u8],
     pub(crate) data: ReceivedData<'a>,
-    /// The endpoint to which a reply goes, if one is possible.
+    /// The endpoint for a reply, if the sender has asked for one.
     pub(crate) reply_to: Option<ucp_ep_h>,
 }
 
-/// The data that came with the header.
+/// The data of the message, which follow the header.
 #[derive(Clone, Copy)]
 pub(crate) enum ReceivedData<'a> {
-    /// These bytes.
+    /// Bytes that have arrived.
     Here(&'a [u8]),
-    /// This many bytes, which UCX is to fetch by this.
+    /// The descriptor and the number of bytes that are still at the sender. The receiver passes the
+    /// descriptor to `ucp_am_recv_data_nbx` to fetch them.
     There(*mut c_void, usize),
 }
 

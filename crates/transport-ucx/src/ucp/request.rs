@@ -1,4 +1,4 @@
-//! Operations that UCX has begun, and its statuses as results.
+//! Requests of UCX, which stand for operations in flight, and UCX's status codes as results.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_void};
@@ -8,7 +8,7 @@ use ucx_sys::{
     Ucp, ucp_request_param_t, ucp_send_nbx_callback_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// An operation in flight.
+/// A request of UCX. It must be freed once.
 #[derive(Clone, Copy)]
 pub(crate) struct UcpRequest(NonNull<c_void>);
 
@@ -16,7 +16,7 @@ pub(crate) struct UcpRequest(NonNull<c_void>);
 unsafe impl Send for UcpRequest {}
 
 impl UcpRequest {
-    /// Returns how it ended, or `None` while it has not.
+    /// Returns the result of the operation; `None` while it is in flight.
     pub(crate) fn status(self, ucp: &Ucp) -> Option<Result<(), ucs_status_t>> {
         // SAFETY: a request that has not been freed.
         match unsafe { ucp.ucp_request_check_status(self.0.as_ptr()) } {
@@ -26,14 +26,15 @@ impl UcpRequest {
         }
     }
 
-    /// Forgets it, done or not.
+    /// Frees the request. Its operation may still be in flight.
     pub(crate) fn free(self, ucp: &Ucp) {
         // SAFETY: a request that has not been freed.
         unsafe { ucp.ucp_request_free(self.0.as_ptr()) };
     }
 }
 
-/// Returns what a call that begins an operation returned: `None` when it is done already.
+/// Converts the return value of a call that starts an operation. Returns `None` if the operation is
+/// complete.
 pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, ucs_status_t> {
     let error = result.addr() as isize;
     match NonNull::new(result) {
@@ -42,13 +43,13 @@ pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, uc
     }
 }
 
-/// Parameters of which nothing is set.
+/// Returns parameters without any optional field.
 pub(crate) fn plain() -> ucp_request_param_t {
     ucp_request_param_t { user_data: null_mut(), ..ucp_request_param_t::default() }
 }
 
-/// Parameters of an operation whose end calls `callback` with `user_data`, unless the call itself
-/// ends it.
+/// Returns the parameters of an operation at whose end UCX calls `callback` with `user_data`. UCX
+/// does not call it if the operation is complete when the starting call returns.
 pub(crate) fn callback(
     callback: ucp_send_nbx_callback_t,
     user_data: *const c_void,
@@ -60,7 +61,7 @@ pub(crate) fn callback(
     params
 }
 
-/// Returns a status in UCX's words.
+/// Returns UCX's text for a status.
 pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };

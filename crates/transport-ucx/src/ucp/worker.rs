@@ -1,4 +1,5 @@
-//! A worker, and an endpoint of one.
+//! A worker of UCX, which sends and receives, and its endpoints, each of which is a connection to
+//! another worker.
 #![allow(unsafe_code)]
 
 use super::context::UcpContext;
@@ -55,7 +56,7 @@ impl Worker {
         };
         // Each worker reads the variables; the program may have removed them.
         setting::set_defaults(&context.worker_variables);
-        // The first worker starts a thread of UCX's own, which is to take no signals either.
+        // The first worker starts a thread of UCX, which must not take signals of the program.
         let status = without_signals(create);
         fine(ucp, status).map_err(|why| {
             format!("UCX makes no worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
@@ -75,7 +76,7 @@ impl Worker {
         self.handle
     }
 
-    /// Readable when an armed worker has something to do.
+    /// Returns the descriptor that is readable when an [armed](Self::arm) worker has an event.
     pub(crate) fn efd(&self) -> BorrowedFd<'_> {
         // SAFETY: open as long as the worker is.
         unsafe { BorrowedFd::borrow_raw(self.efd) }
@@ -105,29 +106,30 @@ impl Worker {
         }))
     }
 
-    /// Lets it work; returns whether there was anything to do.
+    /// Makes progress on all operations of the worker. Returns true if there was any.
     pub(crate) fn progress(&self) -> bool {
         // SAFETY: a live worker, and no callback calls this.
         within(|| unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 })
     }
 
-    /// Arms the descriptor for what comes; false when something is there already.
+    /// Prepares the worker to signal its next event by its descriptor. Returns false if there is an
+    /// event already.
     pub(crate) fn arm(&self) -> bool {
         // SAFETY: a live worker.
         unsafe { self.ucp().ucp_worker_arm(self.handle) == UCS_OK }
     }
 
-    /// Orders puts and UCX's atomic operations before it ahead of those after it, for each
-    /// endpoint.
+    /// Orders puts and UCX's atomic operations on each endpoint: those before the call take effect
+    /// before those after it.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
         fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
     }
 
-    /// Registers `callback`, called with `arg`, for each message of a kind.
+    /// Registers `callback`, which UCX calls with `arg` for each message of a kind.
     ///
     /// # Safety
-    /// Both fit each other, and `arg` is valid until the worker is dropped.
+    /// `callback` may be called with `arg` until the worker is dropped.
     pub(crate) unsafe fn on_message(
         &self,
         kind: u32,
@@ -144,16 +146,17 @@ impl Worker {
             cb: callback,
             arg,
         };
-        // SAFETY: a live worker; the callback is right by contract.
+        // SAFETY: a live worker; the callback may be called with its argument by contract.
         let status =
             unsafe { self.ucp().ucp_worker_set_am_recv_handler(self.handle, &raw const params) };
         fine(self.ucp(), status)
     }
 
-    /// Connects to the worker with this address. Where UCX can, a peer that dies is noticed.
+    /// Connects to the worker with this address. UCX calls `handler` with `arg` if the connection
+    /// breaks, as far as it [notices failures](UcpContext::notices_failures).
     ///
     /// # Safety
-    /// `handler` fits `arg`, which is valid until the worker is dropped.
+    /// `handler` may be called with `arg` until the worker is dropped.
     pub(crate) unsafe fn connect(
         &self,
         address: &[u8],
@@ -175,7 +178,8 @@ impl Worker {
             ..ucp_ep_params_t::default()
         };
         let mut handle = null_mut();
-        // SAFETY: a live worker and an address that UCX made; the handler is right by contract.
+        // SAFETY: a live worker and an address that UCX made; the handler may be called with its
+        // argument by contract.
         let status =
             unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
         fine(self.ucp(), status)?;
@@ -186,16 +190,17 @@ impl Worker {
         })
     }
 
-    /// Ends an endpoint of this worker that is used no more, whatever its peer does, where UCX
-    /// notices failures. Operations there end with an error. It is closed when the request has
-    /// ended; its keys are forgotten afterwards.
+    /// Closes an endpoint of this worker without waiting for the peer. This needs a context that
+    /// [notices failures](UcpContext::notices_failures). The operations on the endpoint end with an
+    /// error. The endpoint is closed once the returned request has ended; its keys are destroyed
+    /// afterwards.
     pub(crate) fn close_by_force(&self, endpoint: &UcpEndpoint) -> Option<UcpRequest> {
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         // SAFETY: a live endpoint of this worker that is not used from now on.
         let closing = unsafe { self.ucp().ucp_ep_close_nbx(endpoint.handle, &raw const params) };
-        // An error says that there is nothing left to close.
+        // UCX returns an error if the endpoint is closed already.
         started(closing).unwrap_or_default()
     }
 }
@@ -207,13 +212,13 @@ impl Drop for Worker {
     }
 }
 
-/// The connection from a worker to another, with the keys to the memory there. It ends with its
-/// worker, or by [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
+/// The connection from a worker to another one, and the keys to the memory of that PE. It ends with
+/// its worker or by [`Worker::close_by_force`]. Its keys must be destroyed before the worker.
 pub(crate) struct UcpEndpoint {
     pub(crate) handle: ucp_ep_h,
-    /// For the segments of which the key was unpacked; null for the others.
+    /// The unpacked keys of the segments; null for a key that was not unpacked.
     pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
-    /// For the further blocks of the heap.
+    /// The keys of the further blocks of the heap.
     pub(crate) blocks: HeapBlocks<ucp_rkey_h>,
 }
 
@@ -221,7 +226,7 @@ pub(crate) struct UcpEndpoint {
 unsafe impl Send for UcpEndpoint {}
 
 impl UcpEndpoint {
-    /// Begins to complete what was issued; `None` when it is complete already.
+    /// Begins to complete all operations on the endpoint. Returns `None` if they are complete.
     pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
         let params = plain();
         // SAFETY: a live endpoint.
@@ -238,7 +243,7 @@ impl UcpEndpoint {
         }
     }
 
-    /// Makes a key usable here.
+    /// Unpacks a key that a peer has published, for operations on this endpoint.
     pub(crate) fn unpack(&self, ucp: &ucx_sys::Ucp, packed: &[u8]) -> Result<ucp_rkey_h, String> {
         let mut key = null_mut();
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.

@@ -1,4 +1,4 @@
-//! The way from a wire to one PE.
+//! The state of a wire's connection to one PE.
 #![forbid(unsafe_code)]
 
 use crate::callbacks::ConnectionState;
@@ -6,16 +6,16 @@ use crate::ucp::{UcpEndpoint, UcpRequest};
 use rushmem_transport::peers::Attempts;
 use std::rc::Rc;
 
-/// The way to one PE.
+/// The state of the connection to one PE.
 #[derive(Default)]
 pub(super) struct PeRoute {
     pub(super) open: Option<OpenRoute>,
     pub(super) connecting: Option<Connecting>,
-    /// A flush that has not ended.
+    /// The flush that was started last, unless it has ended.
     pub(super) flush: Option<UcpRequest>,
 }
 
-/// An endpoint, with what is in flight there.
+/// An endpoint, and the number of operations in flight on it.
 pub(super) struct OpenRoute {
     pub(super) endpoint: UcpEndpoint,
     pub(super) connection: Rc<ConnectionState>,

@@ -283,7 +283,7 @@ fn some_fitting(
     }
 }
 
-/// Returns those of `devices` that the first entry, which is opened, uses.
+/// Describes the entry that a job opens, the first one, and whether it uses one of `devices`.
 fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     let is_device = |name: &String| devices.contains(name);
     let has_device = |info: &&FiInfo| {

@@ -28,8 +28,8 @@ impl ConnectionPermits {
             .map(|_| ConnectionPermit(Arc::clone(self)))
     }
 
-    /// Counts a connection that was made. Returns the new number.
-    pub(crate) fn made(&self) -> u32 {
+    /// Counts a connection that was made. Returns the number of connections made so far.
+    pub(crate) fn count_made(&self) -> u32 {
         self.made.fetch_add(1, Ordering::Relaxed) + 1
     }
 }

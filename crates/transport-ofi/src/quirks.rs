@@ -78,12 +78,13 @@ const QUIRKS: &[(&str, &[Quirk])] = &[
 ///   requested; a message of one operation has fewer than 128 bytes here, and puts wait in memory
 ///   of their own. Over sockets, rxm sends and receives longer messages in one piece and without
 ///   buffers of its own, up to its eager limit, which it reads for each endpoint and which must be
-///   the same everywhere. It looks for peers that connect every 10 ms, which delays each side of a
-///   first message: here it looks every millisecond.
-/// - tcp, over sockets that are full, keeps the rest of a short message and calls it sent. It would
-///   leave when the endpoint is polled next, which nothing then calls for: so it keeps none.
-/// - A library below psm takes the process's signals, so that one that crashes would end with
-///   status 1 instead.
+///   the same everywhere. It checks for connecting peers every 10 ms, which delays the first message
+///   on both sides; here it checks every millisecond.
+/// - tcp, if a socket is full, keeps the rest of a short message and reports the message as sent. The
+///   next poll of the endpoint would send the rest, but nothing requires another poll then. So tcp is
+///   told to keep nothing.
+/// - A library that psm uses handles the process's signals, so that a process that crashes would
+///   exit with status 1 instead.
 const VARIABLES: [&CStr; 5] = [
     c"FI_OFI_RXM_EAGER_LIMIT=65536",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
@@ -96,10 +97,10 @@ const VARIABLES: [&CStr; 5] = [
 /// with buffers of 128 bytes.
 const WITH_NIC: [&CStr; 1] = [c"FI_OFI_RXM_BUFFER_SIZE=256"];
 
-/// Further ones on machines without a NIC. rxm makes each endpoint's ring of completions long
-/// enough for 1024 processes: 12 MiB, of which every operation touches 48 bytes more, as if it left
-/// them behind. Over TCP a ring that is full goes on in a list; a NIC's would be too short for its
-/// connections, and Slingshot makes more of the same variable.
+/// Further variables on machines without a NIC. rxm makes each endpoint's ring of completions long
+/// enough for 1024 processes: 12 MiB, of which each operation makes 48 further bytes resident. Over
+/// TCP, rxm continues a full ring in a list. Over a NIC the ring would be too short for the
+/// connections, and the provider of Slingshot uses the same variable for more.
 const WITHOUT_NIC: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=128", c"FI_UNIVERSE_SIZE=4"];
 
 /// Sets the variables that are not set.

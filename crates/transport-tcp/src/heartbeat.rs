@@ -1,4 +1,4 @@
-//! Measures how long a host has been silent although it owes an answer, from samples of a
+//! Measures how long a host has been silent although an answer of it is awaited, from samples of a
 //! connection.
 //!
 //! The kernel reports when it last received from the host. On a connection that was idle, this may
@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct PeerHeartbeat(Option<Instant>);
 
 impl PeerHeartbeat {
-    /// Adds a sample: `silence` is the time since the kernel has received from the host, `None` if
-    /// it awaits nothing. Returns how long the host has been silent although it owes an answer.
+    /// Adds a sample: `silence` is the time since the kernel last received data from the host, or
+    /// `None` if the kernel awaits no answer. Returns how long the host has been silent although an
+    /// answer of it is awaited.
     pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
         let Some(silence) = silence else {
             self.0 = None;

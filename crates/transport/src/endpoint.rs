@@ -90,7 +90,7 @@ pub trait Endpoint: Send {
         // SAFETY: the same contract.
         unsafe { self.put(pe, put) }?;
         self.fence()?;
-        // SAFETY: the old value goes nowhere.
+        // SAFETY: no old value is stored.
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
     }
 

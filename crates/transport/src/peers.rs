@@ -18,7 +18,7 @@ type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
 /// An entry is made under a lock, so the function that makes it must not wait for another lock.
 pub struct Peers<T> {
     entries: SharedPeMap<T, 1>,
-    /// The directory and the function that makes entries, from the connection of the transport on.
+    /// The directory and the function that makes entries; set when the transport is connected.
     connected: OnceLock<(Arc<Directory>, Find<T>)>,
     /// The lock under which an entry is made.
     making: Mutex<()>,

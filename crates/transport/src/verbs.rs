@@ -86,9 +86,9 @@ pub enum Completion {
 /// A copy of local memory to a PE.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// The address to which the data go.
+    /// The destination at the PE.
     pub dest: RemoteAddr,
-    /// The data.
+    /// The data to copy.
     pub source: LocalBuf,
     /// When the source may be reused. At the target a put is complete at the next quiet either way.
     pub completion: Completion,
@@ -97,11 +97,11 @@ pub struct Put {
 /// A copy of a PE's memory to local memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Get {
-    /// The local memory to which the data go.
+    /// The destination in local memory.
     pub dest: LocalBuf,
-    /// The data.
+    /// The data to copy.
     pub source: RemoteAddr,
-    /// When the destination holds them.
+    /// When the destination holds the data.
     pub completion: Completion,
 }
 
@@ -196,7 +196,7 @@ pub struct SignalUpdate {
     pub op: AmoOp,
     /// The operand.
     pub value: u64,
-    /// The operations that the signal comes after.
+    /// The operations that the signal follows.
     pub follows: Follows,
 }
 

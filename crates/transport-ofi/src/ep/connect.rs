@@ -41,7 +41,7 @@ impl FiEndpoint {
         let Some(&op) = self.free.last() else { return Ok(()) };
         let connection = self.connecting.take_or_begin(pe, &self.fabric.permits);
         let Some(mut connection) = connection else {
-            if self.connecting.begins_to_wait() {
+            if self.connecting.start_waiting() {
                 let why = format!("{MAX_AT_ONCE} connections are being made");
                 report(pe, &why, "waits to connect to it");
             }
@@ -76,7 +76,7 @@ impl FiEndpoint {
         self.room[pe as usize] = CONNECTED;
         self.attempts.reached(pe);
         self.connecting.take(pe);
-        let which = format!("connection {} of this PE", self.fabric.permits.made());
+        let which = format!("connection {} of this PE", self.fabric.permits.count_made());
         report(pe, &which, "connected to it");
     }
 

@@ -72,7 +72,7 @@ impl Connecting {
     }
 
     /// Records that a PE waits for a permit. Returns true if none waited before.
-    pub(super) fn begins_to_wait(&mut self) -> bool {
+    pub(super) fn start_waiting(&mut self) -> bool {
         !std::mem::replace(&mut self.waits, true)
     }
 }

@@ -36,12 +36,13 @@ pub struct IssuedRequests {
 #[derive(Clone, Copy, Debug, Default)]
 struct Issued {
     count: u32,
-    /// The value of `count` at the last fence, and of the fences counted then.
+    /// The number of the last request before the last fence, as far as that was taken into account.
     before: u32,
+    /// The number of fences that were taken into account, plus one.
     fences: u64,
     /// The number of the last request that asks for an acknowledgment.
     last_asking: u32,
-    /// The PE is among those awaiting an acknowledgment.
+    /// The PE is in the list of those whose acknowledgment is awaited.
     awaits_ack: bool,
 }
 
@@ -50,6 +51,8 @@ impl Issued {
         Issued { count: acked, before: acked, last_asking: acked, ..Issued::default() }
     }
 
+    /// Returns the number after which a request is to be carried out: that of the last request
+    /// before the last fence, or of a later one that was acknowledged.
     fn before_fence(&mut self, fences: u64, acked: u32) -> u32 {
         if self.fences != fences {
             self.fences = fences;
@@ -157,8 +160,7 @@ impl IssuedRequests {
         self.acks.all() != self.all
     }
 
-    /// Returns true if a PE is among those [awaiting](IssuedRequests::awaiting_ack) an
-    /// acknowledgment.
+    /// Returns true if [`awaiting_ack`](IssuedRequests::awaiting_ack) has this PE.
     pub fn awaits_ack_of(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|issued| issued.awaits_ack)
     }
@@ -168,8 +170,8 @@ impl IssuedRequests {
         &self.awaiting_ack
     }
 
-    /// Removes a PE from those awaiting an acknowledgment, after the caller has found that it has
-    /// acknowledged all requests.
+    /// Removes a PE from [`awaiting_ack`](IssuedRequests::awaiting_ack), after the caller has found
+    /// that the PE has acknowledged all requests.
     pub fn mark_acked(&mut self, pe: Pe) {
         if std::mem::take(&mut self.of(pe).0.awaits_ack)
             && let Some(at) = self.awaiting_ack.iter().rposition(|other| *other == pe)

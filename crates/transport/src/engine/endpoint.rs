@@ -1,6 +1,7 @@
 //! The endpoint of one context: it implements the verbs by the operations of an origin.
 //!
-//! A PE accesses its own memory by this CPU, unless the network carries out the atomic operations.
+//! This CPU carries out the operations of a PE on its own memory, unless the network carries out the
+//! atomic operations.
 #![allow(unsafe_code)]
 
 use super::issuer::{Issuer, Issuers};

@@ -37,13 +37,13 @@ pub struct Request {
     /// The slot of the origin that awaits the old value, if the old value is to be returned.
     pub slot: Option<u32>,
     /// The atomic operation that is carried out after the data are stored; absent in a request that
-    /// only brings data or asks for an acknowledgment.
+    /// only has data, or only asks for an acknowledgment.
     pub update: Option<Update>,
     /// The address for the data of the request; meaningless if there are none.
     pub dest: RemoteAddr,
 }
 
-/// The reply to a request that asks, or whose old value is due.
+/// The reply to a request that asks for an acknowledgment, or for an old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The PE that replies.

@@ -35,7 +35,7 @@ pub struct Origin<W: Wire> {
     /// Batches that the wire has not taken yet.
     pub(super) unsent: VecDeque<UnsentRequest>,
     pub(super) routes: PeMap<Route>,
-    /// The PEs with which operations may be in flight, or that owe an answer.
+    /// The PEs to which operations may be in flight, or whose answers are awaited.
     pub(super) active: Vec<Pe>,
     /// The number of polls by calls that wait.
     pub(super) polls: u32,
@@ -157,7 +157,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Lists a PE with which operations may be in flight.
+    /// Adds a PE to the active ones, since operations to it may be in flight.
     #[inline]
     pub(super) fn activate(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].active, true) {

@@ -16,7 +16,7 @@ const OF_PROGRAM: u64 = 32;
 /// The number of peers to which an endpoint is expected to connect. Few contexts reach more, also
 /// in larger jobs.
 const PEERS_OF_ENDPOINT: u64 = 16;
-/// The interval at which a [`DescriptorWatch`] checks that a descriptor is left.
+/// The interval at which a [`DescriptorWatch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time for which a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ impl PerEndpoint {
         let number = self.number(n_pes, limit.saturating_sub(taken), max);
         if number < max {
             rushmem_log::info!(
-                "contexts share {number} endpoints: more would not find descriptors below the {limit} of ulimit -n"
+                "contexts share {number} endpoints: the limit of {limit} descriptors (ulimit -n) has no room for more"
             );
         }
         number

@@ -1,4 +1,4 @@
-//! Runs of elements and of bytes.
+//! Copies runs of elements and of bytes.
 //!
 //! # Whole words
 //!

@@ -1,4 +1,4 @@
-//! One element: a word, or several that are accessed one by one.
+//! Loads and stores one element: a word, or several words that are accessed one by one.
 #![allow(unsafe_code)]
 
 use super::opaque::{ANY_ALIGNMENT, Opaque, foreign_copy};

@@ -28,7 +28,7 @@ use tracing::Dispatch;
 use tracing::dispatcher::with_default;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// The [`rank`] of the last level at which something is reported; 0 if nothing is.
+/// The [`rank`] of the most detailed level that is reported; 0 if nothing is.
 static MOST: AtomicU8 = AtomicU8::new(0);
 /// The subscriber that prints to standard error.
 static PRINTER: OnceLock<Dispatch> = OnceLock::new();
@@ -76,7 +76,8 @@ macro_rules! is_wanted {
     };
 }
 
-/// Returns whether someone takes the events for which `enabled` is true; [`is_wanted`] calls this.
+/// Returns true if a subscriber takes the events for which `enabled` is true; [`is_wanted`] calls
+/// this.
 pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
     let taken = AtomicBool::new(false);
     report(&|| {
@@ -113,9 +114,9 @@ impl Drop for DropCheck {
     fn drop(&mut self) {}
 }
 
-/// Gives an event to the subscribers; the macros call this. Handlers of `exit` run after the
-/// destructors of thread-local variables, without which `tracing` finds no subscriber: another
-/// thread reports for them.
+/// Passes an event to the subscribers; the macros call this. Handlers of `exit` run after the
+/// destructors of thread-local variables, without which `tracing` finds no subscriber, so another
+/// thread reports their events.
 #[cold]
 #[inline(never)]
 pub fn report(event: &(dyn Fn() + Sync)) {
@@ -149,7 +150,7 @@ pub fn print(filter: &Filter) {
     MOST.fetch_max(rank(filter.most()), Ordering::Relaxed);
 }
 
-/// Gives further events also to the subscriber that is the default where they happen.
+/// Also passes further events to the default subscriber of the thread in which they happen.
 pub fn give_to_program() {
     FOR_PROGRAM.store(true, Ordering::Release);
     MOST.store(rank(Level::TRACE), Ordering::Relaxed);

@@ -10,13 +10,13 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// Reads the kernel's list form; `None` when it is something else.
+    /// Parses a list such as `0-3,8`; returns `None` for anything else.
     pub fn parse(list: &str) -> Option<CpuSet> {
         let mut set = CpuSet::default();
         for range in list.trim().split(',').filter(|range| !range.is_empty()) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            // No machine has more: a number beyond is no CPU.
+            // No machine has more CPUs, so a larger number is an error.
             if first > last || last >= 1 << 20 {
                 return None;
             }
@@ -39,7 +39,7 @@ impl CpuSet {
         self.words[word] |= 1 << (cpu % 64);
     }
 
-    /// Returns true if a CPU is in it.
+    /// Returns true if the set has this CPU.
     pub fn contains(&self, cpu: u32) -> bool {
         self.words.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
@@ -53,7 +53,7 @@ impl CpuSet {
             .flat_map(move |(&word, at)| bits(word).map(move |b| at * 64 + b))
     }
 
-    /// Returns how many.
+    /// Returns the number of CPUs.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -63,24 +63,24 @@ impl CpuSet {
         self.words.is_empty()
     }
 
-    /// Returns those in both.
+    /// Returns the CPUs that are in both sets.
     pub fn and(&self, other: &CpuSet) -> CpuSet {
         let words: Vec<u64> =
             self.words.iter().zip(&other.words).map(|(one, two)| one & two).collect();
         CpuSet::from_words(&words)
     }
 
-    /// Returns true if any is in both.
+    /// Returns true if any CPU is in both sets.
     pub fn meets(&self, other: &CpuSet) -> bool {
         self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
     }
 
-    /// Returns true if all of these are in `other`.
+    /// Returns true if all CPUs of this set are in `other`.
     pub fn is_within(&self, other: &CpuSet) -> bool {
         self.and(other) == *self
     }
 
-    /// Adds those of another set.
+    /// Adds the CPUs of another set.
     pub fn extend(&mut self, other: &CpuSet) {
         self.words.resize(self.words.len().max(other.words.len()), 0);
         self.words.iter_mut().zip(&other.words).for_each(|(own, more)| *own |= more);

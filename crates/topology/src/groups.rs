@@ -56,8 +56,8 @@ impl GroupLimit {
         control_groups().iter().filter_map(|dir| memory(dir)).collect()
     }
 
-    /// Returns the number of processes that the kernel has killed in the group of a memory limit
-    /// since there was no more memory.
+    /// Returns the number of processes that the kernel has killed in the group of a memory limit for
+    /// lack of memory.
     pub fn n_killed(&self) -> u64 {
         let number = |names: &MemoryFiles| {
             let text = fs::read_to_string(self.file.with_file_name(names.kills)).ok()?;

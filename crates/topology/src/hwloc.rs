@@ -1,7 +1,7 @@
 //! A machine as libhwloc describes it, as plain data. This is the only file of the crate with
 //! unsafe code.
 //!
-//! Objects are read by reference while their topology lives; nothing of hwloc leaves this file.
+//! Objects are read by reference while their topology lives. No other file uses them.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use hwloc_sys::{Hwloc, hwloc_obj, hwloc_topology_t};
 use crate::cpus::CpuSet;
 use crate::model::{Nic, NicKind, Numa, Topology};
 
-/// Components of hwloc that query accelerators and displays: we do not need the answers, and they
-/// take long.
+/// Components of hwloc that query accelerators and displays. The answers are not needed, and the
+/// queries take long.
 const NOT_NEEDED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
 
 /// The maker of Slingshot's NICs on the PCI bus.
@@ -30,7 +30,8 @@ const INFINIBAND: u16 = 0x0207;
 /// Returns the machine that this process runs on.
 ///
 /// # Errors
-/// Without a libhwloc of version 2, or when the environment gives it another machine's description.
+/// When there is no libhwloc of version 2, or environment variables make hwloc describe another
+/// machine.
 pub(crate) fn this_machine() -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
     loaded.load().map_err(|error| format!("hwloc cannot describe this machine: {error}"))?;
@@ -70,7 +71,7 @@ pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
     Ok(loaded.topology(words.to_owned()))
 }
 
-/// A topology of hwloc's, destroyed when dropped.
+/// A topology of hwloc, which is destroyed when it is dropped.
 struct Loaded {
     hwloc: &'static Hwloc,
     handle: hwloc_topology_t,
@@ -94,17 +95,17 @@ impl Loaded {
         }
         for name in NOT_NEEDED {
             let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
-            // SAFETY: a topology that is not loaded yet and a C string. That it has no such part is
-            // fine.
+            // SAFETY: a topology that is not loaded yet and a C string. The call fails if hwloc has
+            // no such component, which does no harm.
             unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
         }
         let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
-        // SAFETY: a topology that is not loaded yet. Refused, it has no NICs, and none are shown.
+        // SAFETY: a topology that is not loaded yet. If the call fails, the topology has no NICs.
         unsafe { hwloc.hwloc_topology_set_io_types_filter(handle, filter) };
         Ok(Loaded { hwloc, handle })
     }
 
-    /// Loads what was set, or this machine. Objects exist only afterwards.
+    /// Loads the description that was set, or this machine. Objects exist only afterwards.
     fn load(&mut self) -> io::Result<()> {
         // SAFETY: a topology that is not loaded yet; every caller loads once.
         match unsafe { self.hwloc.hwloc_topology_load(self.handle) } {
@@ -252,8 +253,8 @@ impl DeviceNic {
         let DeviceNic { pci, near, mut fabric, interfaces } = self;
         let interface = interfaces.first().cloned();
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
-            // An hwloc that does not know Slingshot shows only the network interfaces; the numbers
-            // are the same.
+            // An hwloc that does not know Slingshot reports only the network interfaces. Their
+            // numbers are those of the devices.
             let names = interfaces.iter().filter_map(|name| name.strip_prefix("hsn"));
             fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
         }

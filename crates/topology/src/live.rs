@@ -38,15 +38,16 @@ impl Topology {
     /// Returns a machine that `lstopo --of xml` has described, by any hwloc from version 2 on.
     ///
     /// # Errors
-    /// A sentence: hwloc is not here, or the file is not such a description.
+    /// The message that hwloc is not installed, or that the file is not such a description.
     pub fn of_xml(file: &Path) -> Result<Topology, String> {
         hwloc::xml(file)
     }
 
-    /// Returns a machine in hwloc's words, such as `package:2 numa:1 l3:2 core:4 pu:2`.
+    /// Returns the machine of a synthetic description of hwloc, such as
+    /// `package:2 numa:1 l3:2 core:4 pu:2`.
     ///
     /// # Errors
-    /// A sentence: hwloc is not here, or the words describe nothing.
+    /// The message that hwloc is not installed, or that the description is invalid.
     pub fn of_synthetic(words: &str) -> Result<Topology, String> {
         hwloc::synthetic(words)
     }

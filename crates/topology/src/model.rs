@@ -93,9 +93,9 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Returns the CPU sets of a kind as far as their CPUs are usable, in their order; those with
-    /// none are left out. Where a kind is not known it is the next wider one, and the machine in
-    /// the end.
+    /// Returns the usable CPUs of each CPU set of a kind, in order, without empty sets. If the kind
+    /// is unknown, returns the sets of the next wider kind, and finally the whole machine; if cores
+    /// are unknown, each usable CPU alone.
     pub fn cpu_sets(&self, level: Level) -> Vec<CpuSet> {
         let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
             all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
@@ -115,7 +115,8 @@ impl Topology {
         }
     }
 
-    /// Returns the CPU set of a kind that `home` lies in.
+    /// Returns all CPUs of the CPU sets of a kind that have a CPU in common with `home`; if there
+    /// are none, all usable CPUs.
     pub fn cpu_set_of(&self, level: Level, home: &CpuSet) -> CpuSet {
         let sets = self.cpu_sets(level).into_iter();
         sets.filter(|set| set.meets(home))

@@ -15,9 +15,9 @@ enum Distance {
 /// Returns for each PE of a machine, at home in `homes[i]`, the index of its NIC among `nics`, or
 /// `None` without NICs.
 ///
-/// PEs with a near NIC choose before those that have none nearby, each the one with the fewest PEs
-/// so far, so that PEs of one place share its NICs evenly. Where nothing is known of where NICs or
-/// PEs are, this is round robin. The same arguments give the same answer to everyone.
+/// PEs with a near NIC choose before those without one. Each chooses the NIC with the fewest PEs so
+/// far, so that PEs share near NICs evenly. If the location of NICs or PEs is unknown, this is round
+/// robin. The result depends on the arguments alone.
 pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Option<usize>> {
     let mut users = vec![0usize; nics.len()];
     let mut chosen = vec![None; homes.len()];

@@ -111,7 +111,7 @@ fn look_up<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String
 /// The placement of one PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PePlacement {
-    /// The core that it was dealt to.
+    /// The core that it was assigned to.
     pub home: CpuSet,
     /// The binding; `None` for none.
     pub binding: Option<CpuSet>,

@@ -31,7 +31,8 @@ pub(crate) fn read(root: &Path) -> Topology {
         usable: usable.clone(),
         ..Topology::default()
     };
-    // Close ones follow each other: CPUs of one package need not have consecutive numbers.
+    // Sorts cores so that close ones follow each other: CPUs of one package need not have
+    // consecutive numbers.
     let position = |core: &CpuSet| {
         let of = |sets: &[CpuSet]| sets.iter().position(|set| set.meets(core));
         let numa = topology.numa.iter().position(|numa| numa.cpus.meets(core));

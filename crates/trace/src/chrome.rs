@@ -1,7 +1,7 @@
 //! The trace of a job as JSON in the Trace Event Format, which Perfetto opens.
 //!
-//! Nodes are its processes and PEs its threads. Calls and accesses are slices, what is in flight is
-//! asynchronous slices, and bytes in flight are a counter.
+//! Nodes are processes of the format, and PEs are its threads. Calls and accesses are slices,
+//! operations in flight are asynchronous slices, and bytes in flight are a counter.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
         events.put(flow.from, from.begin, name, "s", binding.clone())?;
         let mut binding = binding;
         binding["bp"] = "e".into();
-        // A slice ends before its end.
+        // The viewer binds the event to a slice only before the end of the slice.
         events.put(flow.to, end.saturating_sub(1).max(to.begin), name, "f", binding)?;
     }
     out.write_all(b"\n]}\n")
@@ -40,7 +40,7 @@ pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
 
 struct Events<'a, W> {
     job: &'a JobTrace,
-    /// The time from which others are counted: numbers in JSON have 53 bits.
+    /// The time from which times are counted, since numbers in JSON have 53 bits.
     start: u64,
     out: &'a mut W,
     is_first: bool,
@@ -161,7 +161,7 @@ impl<W: Write> Events<'_, W> {
     }
 }
 
-/// Returns the function of a name, and where the program calls it.
+/// Returns the function of a name, and the location of the call in the program, if it has one.
 fn parts(name: &str) -> (&str, Option<&str>) {
     match name.split_once(" (") {
         Some((function, place)) => (function, Some(place.trim_end_matches(')'))),

@@ -18,10 +18,10 @@ pub struct JobTrace {
     pub pes: Vec<PeTrace>,
 }
 
-/// A record: the index of its PE in [`JobTrace::pes`], and its own there.
+/// The index of a record's PE in [`JobTrace::pes`], and of the record in that PE's records.
 pub type RecordIndex = (usize, usize);
 
-/// Something that one PE did and another one received.
+/// An action of one PE that has an effect on another PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The record at which it begins.
@@ -35,7 +35,7 @@ pub struct Flow {
 pub struct TracedWait {
     /// The call.
     pub call: RecordIndex,
-    /// Its nanoseconds.
+    /// The duration of the wait in nanoseconds.
     pub nanoseconds: u64,
     /// The record on another PE that ended it, if that is known.
     pub cause: Option<RecordIndex>,
@@ -69,7 +69,7 @@ impl JobTrace {
             match &mut job {
                 None => job = Some(JobTrace { pes: vec![of(pe)?] }),
                 Some(job) if pe < job.n_pes() => job.add(of(pe)?),
-                // It is left from another job.
+                // The file is left from another job.
                 Some(_) => {}
             }
         }
@@ -165,7 +165,7 @@ impl JobTrace {
 
     /// Returns what PEs did for others that waited: the last change of a word before a wait for it
     /// ended, the last PE that entered a collective before another one left it, and what
-    /// collectives move. None ends before it begins, as the error of clocks could have it.
+    /// collectives move. Leaves out flows that would end before they begin because clocks differ.
     pub fn flows(&self) -> Vec<Flow> {
         let mut flows: Vec<Flow> =
             self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
@@ -176,8 +176,8 @@ impl JobTrace {
         flows
     }
 
-    /// Returns the longest waits, the longest first; before them those that have not ended, whose
-    /// times are at least so long.
+    /// Returns the `n` longest waits, the longest first. Waits that have not ended come before all
+    /// others; their durations are those so far.
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
         let mut waits: Vec<TracedWait> = self
@@ -214,7 +214,7 @@ impl JobTrace {
         totals
     }
 
-    /// Returns what ended each wait that another PE ended.
+    /// Returns, for each wait that another PE has ended, the record that ended it.
     fn causes(&self) -> HashMap<RecordIndex, RecordIndex> {
         let mut causes = HashMap::new();
         let changes = self.changes();
@@ -235,8 +235,8 @@ impl JobTrace {
         for mut members in self.collectives().into_values() {
             members.sort_by_key(|index| self.record(*index).begin);
             for &member in &members {
-                // Who comes after a member has left, as into a broadcast behind its root, has not
-                // ended its wait.
+                // A member that enters after this one has left, as in a broadcast after its root,
+                // has not ended the wait of this one.
                 let Some(end) = self.record(member).end else { continue };
                 let n = members.partition_point(|other| self.record(*other).begin <= end);
                 if let Some(last) = members[..n].last().filter(|last| **last != member) {

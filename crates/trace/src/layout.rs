@@ -1,8 +1,8 @@
 //! The file of a PE: words in the byte order of its machine.
 //!
-//! A header is followed by the names of functions, and these by the ring of records. A record gets
-//! its number in its last word when the others are written, so that a reader knows which ones are
-//! whole whenever the PE has died.
+//! A header is followed by the names of functions, and these by the ring of records. The last word
+//! of a record, its number, is written after the others, so that a reader can tell which records are
+//! complete even if the PE has died.
 
 /// The first word, written last.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"RMTRACE1");
@@ -32,10 +32,10 @@ pub mod header {
     pub const WORDS: usize = 16;
 }
 
-/// Names that there is room for.
+/// Maximum number of names.
 pub const N_NAMES: usize = 1024;
-/// Words of a name, which ends with a zero byte or with its room: that of a function, or with where
-/// the program calls it, as in `shmem_quiet (ring.c:12)`.
+/// Words of a name, which ends with a zero byte or at the end of its words. A name is that of a
+/// function, or also has the location of the call, as in `shmem_quiet (ring.c:12)`.
 pub const NAME_WORDS: usize = 8;
 /// The first word of the names.
 pub const NAMES: usize = header::WORDS;
@@ -99,7 +99,8 @@ kinds! {
     Amo = "amo",
     /// Bytes that a collective moves to the peer, or from it if the first word of the subject is 1.
     Move = "move",
-    /// A collective. The subject is a number of its members, and which of their collectives it is.
+    /// A collective. The subject is a number that identifies its members, and the number of the
+    /// collective among those of these members.
     Collective = "collective",
     /// A wait for words of the PE. The subject is the place of the first, and the bytes of all.
     Wait = "wait",

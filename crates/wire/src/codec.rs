@@ -1,39 +1,40 @@
-//! Start-up records as bytes: the version of their format, then what serde and postcard make of
-//! them.
+//! Encodes start-up records: the version of their format, then the record as serde and postcard
+//! encode it.
 
 use crate::formats::Format;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Why bytes are no record.
+/// The reason why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The PEs run different versions of the library: that of the bytes comes second.
+    /// The PEs run different versions of the library: this build's format, and the version of the
+    /// bytes.
     #[error(
         "the {name} has version {1} there and {version} here; start all PEs with the same version of Rushmem",
         name = .0.name,
         version = .0.version
     )]
     Version(Format, u8),
-    /// The bytes are of this version, but no record.
+    /// The bytes have this version, but are not a record.
     /// Remedy: give all hosts the same installation.
     #[error("the {} is damaged", .0.name)]
     Damaged(Format),
 }
 
-/// Returns a record as bytes.
+/// Encodes a record.
 ///
 /// # Panics
-/// When the type of the record is one that serde cannot write without knowing its length.
+/// When serde cannot encode the type of the record, because a sequence has an unknown length.
 pub fn encode<T: Serialize>(format: Format, record: &T) -> Vec<u8> {
     let bytes = vec![format.version];
     postcard::to_extend(record, bytes).expect("records are plain data, and memory grows")
 }
 
-/// Returns a record from bytes, all of them.
+/// Decodes a record, which consists of all of these bytes.
 ///
 /// # Errors
-/// When they are none of this version.
+/// When the bytes have another version, or are not a record.
 pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, Error> {
     match bytes.split_first() {
         Some((version, body)) if *version == format.version => {

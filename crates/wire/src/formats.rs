@@ -6,7 +6,7 @@
 pub struct Format {
     /// The name of the format, for messages.
     pub name: &'static str,
-    /// Which version of it this build speaks.
+    /// The version that this build uses.
     pub version: u8,
 }
 
@@ -26,9 +26,9 @@ pub const OFFER: Format = format("offer of transports", 3);
 pub const PARTS: Format = format("parts of a transport", 1);
 /// The result of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 4);
-/// The address of a PE, for the first PE of each node.
+/// The address and keys of a PE, sent to the first PE of each node.
 pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
-/// The counters of each PE, for PE 0.
+/// The counters of a PE, sent to PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 5);

@@ -1,4 +1,4 @@
-//! Unit tests of `place`.
+//! Unit tests of `placement`.
 
 use super::*;
 use crate::model::Numa;

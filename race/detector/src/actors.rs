@@ -1,9 +1,10 @@
 //! The actors that make accesses: the threads of PEs, and operations in flight.
 //!
-//! An operation in flight is not of the thread that has issued it, since nothing of that thread
-//! waits for it until a quiet. Those of one context to one PE are one actor, which a fence orders;
-//! those that a signal follows are one for each signal, since the signal covers them alone; gets,
-//! and what atomic operations fetch, are another one, which a quiet alone completes.
+//! An operation in flight is not an access of the thread that has issued it, since the thread does
+//! not wait for it until a quiet. The puts and atomic operations of one context to one PE are one
+//! actor, which a fence orders. Puts with a signal are one actor for each signal, since the signal
+//! covers them alone. Gets, and the results of atomic operations, are another actor, which only a
+//! quiet completes.
 
 use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
 use crate::clock::{Actor, Epoch, VectorClock};
@@ -44,7 +45,7 @@ impl Who {
         u64::from(self.pe) << 40 | u64::from(self.on_context) << 39 | role << 32 | u64::from(detail)
     }
 
-    /// Returns the actor of a number.
+    /// Returns the description of the actor with this number.
     pub fn find(areas: &SharedAreas, actor: Actor) -> Who {
         let word = areas.actors[usize::from(actor)].load(Relaxed);
         let role = match word >> 32 & 0x7f {
@@ -70,15 +71,15 @@ impl Who {
 /// A thread of this process, or a part of its work that another one might have done.
 #[derive(Default)]
 pub struct Thread {
-    /// 0 until the thread is known.
+    /// The number of its actor; 0 before its first access.
     pub actor: Actor,
     /// The vector clock of the actor. Its own entry is the epoch of its next access.
     pub clock: VectorClock,
     /// Its number, in the order of the first accesses.
     pub number: u32,
-    /// The clock before its sections, and the joined clocks of those that are done.
+    /// The thread as it was before its sections, and the joined clocks of the sections that are done.
     pub before_tasks: Option<Box<(Thread, VectorClock)>>,
-    /// Pages with bits of an epoch of this actor, and the epoch.
+    /// An epoch of this actor, and the pages that have bits of it.
     pub pages: (Epoch, Vec<ShadowPlace>),
     /// Its fences and quiets so far.
     pub fences: u32,
@@ -97,7 +98,7 @@ impl Thread {
         u64::from(self.actor) << 48 | u64::from(self.epoch()) << 16
     }
 
-    /// Begins a new epoch: others that have this clock do not know of what comes now.
+    /// Begins a new epoch, since actors that have received this clock do not know of later accesses.
     pub fn advance(&mut self) {
         let next = self.epoch() + 1;
         self.clock.raise(self.actor, next);
@@ -110,7 +111,7 @@ pub struct EndedThread {
     pub actor: Actor,
     /// Its number, in the order of the first accesses.
     pub number: u32,
-    /// Who knows this epoch of the actor knows all that the thread did.
+    /// An actor that knows this epoch knows all accesses of the thread.
     pub released: Epoch,
 }
 
@@ -124,14 +125,14 @@ thread_local! {
 pub struct Flight {
     /// Their actor.
     pub actor: Actor,
-    /// The last one.
+    /// The number of the last operation.
     pub last: Epoch,
-    /// The last one before the last fence of each thread, and the thread's epoch then.
+    /// For each remembered fence, the last operation before it, the thread and the thread's epoch.
     fences: Vec<(Epoch, Actor, Epoch)>,
 }
 
 impl Flight {
-    /// Returns those of an entry, which are of `who` if there are none yet.
+    /// Returns the operations of an entry. If there are none, enrolls `who` as their actor.
     fn find<'a, K>(
         entry: Entry<'a, K, Flight>,
         areas: &SharedAreas,
@@ -163,13 +164,13 @@ pub struct ContextFlights {
     gets: HashMap<u32, Flight>,
     /// The last operations before the quiets that threads are in.
     quiets: HashMap<Actor, HashMap<Actor, Epoch>>,
-    /// Words whose values the next quiet brings, and their PEs.
+    /// The words whose fetched values are complete after the next quiet, with their PEs.
     pub fetched: HashSet<(u32, u64)>,
 }
 
-/// Fences of one thread that are remembered.
+/// Maximum number of remembered fences of one thread.
 const FENCES: usize = 8;
-/// Signals to one PE that are distinguished.
+/// Maximum number of signals to one PE that are distinguished.
 const MAX_SIGNALS: usize = 64;
 
 impl ContextFlights {
@@ -178,7 +179,7 @@ impl ContextFlights {
         ContextFlights { is_default: ctx == 0, ..ContextFlights::default() }
     }
 
-    /// Puts to a PE that `signal` follows, or none.
+    /// Returns the puts to a PE that the word `signal` follows; 0 stands for puts without a signal.
     pub fn puts(
         &mut self,
         areas: &SharedAreas,
@@ -191,13 +192,13 @@ impl ContextFlights {
         Flight::find(self.puts.entry((pe, signal)), areas, Who { pe: me, role, on_context })
     }
 
-    /// Gets from a PE.
+    /// Returns the gets from a PE.
     pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
         let (role, on_context) = (ActorRole::Fetching, !self.is_default);
         Flight::find(self.gets.entry(pe), areas, Who { pe: me, role, on_context })
     }
 
-    /// Returns what fences have ordered of the puts to a PE: those of which `clock` knows.
+    /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock` knows.
     pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
         let to_pe = self.puts.iter().filter(|((to, _), _)| *to == pe).map(|(_, flight)| flight);
         let known = |flight: &Flight| {
@@ -217,7 +218,7 @@ impl ContextFlights {
     /// Records a fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
-            // Other threads may know of an earlier one alone.
+            // Earlier fences are kept, since other threads may know only of those.
             let own = flight.fences.iter().filter(|(_, by, _)| *by == thread.actor).count();
             if own >= FENCES
                 && let Some(oldest) =

@@ -7,27 +7,27 @@ use std::sync::atomic::AtomicU64;
 
 /// Words of counters.
 const HEAD: usize = 64;
-/// The most actors of a job.
+/// Maximum number of actors of a job.
 pub const MAX_ACTORS: usize = 1 << 16;
-/// The most places of the program that are distinguished.
+/// Maximum number of sites: places of the program that make accesses.
 pub const MAX_SITES: usize = 1 << 16;
-/// Words of one.
+/// Words of a site.
 pub const SITE_WORDS: usize = 16;
-/// The most files from which a program is loaded, and the words of one path.
+/// Maximum number of files from which a program is loaded.
 pub const MAX_MODULES: usize = 64;
 /// Words of the path of a file.
 pub const MODULE_WORDS: usize = 33;
-/// The most pairs of places that are reported.
+/// Maximum number of pairs of sites that are reported.
 pub const MAX_PAIRS: usize = 1 << 12;
-/// Words by which PEs synchronize: a key and a clock each.
+/// Entries of the table of words by which PEs synchronize. An entry is a key and a clock.
 pub const SYNC_ENTRIES: usize = 1 << 22;
-/// Entries of them that have one lock.
+/// The number of entries that share a lock.
 pub const SYNC_STRIPE: usize = 1 << 8;
-/// Collectives that members are in.
+/// Maximum number of collectives that members are in.
 pub const MAX_COLLECTIVES: usize = 1 << 12;
-/// Words of one.
+/// Words of a collective.
 pub const COLLECTIVE_WORDS: usize = 8;
-/// Words of clocks.
+/// Words for clocks.
 const ARENA: usize = 1 << 28;
 
 /// The parts of the shared memory.
@@ -37,15 +37,15 @@ pub struct SharedAreas {
     pub head: Words,
     /// The role of each actor.
     pub actors: Words,
-    /// Places of the program.
+    /// The sites.
     pub sites: Words,
-    /// The files that these are in.
+    /// The files that contain the sites.
     pub modules: Words,
-    /// Pairs of them that were reported.
+    /// The pairs of sites that were reported.
     pub pairs: Words,
-    /// Locks of the words by which PEs synchronize.
+    /// The locks of `sync`.
     pub sync_locks: Words,
-    /// These words.
+    /// The words by which PEs synchronize, with their clocks.
     pub sync: Words,
     /// Collectives.
     pub collectives: Words,
@@ -65,7 +65,7 @@ pub enum ShadowSegment {
     Static,
 }
 
-/// Symmetric bytes, from the start of a segment of a PE.
+/// An address in a segment of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShadowPlace {
     /// The PE.
@@ -93,14 +93,14 @@ impl SharedAreas {
         [heap_bytes.div_ceil(PAGE), (heap_bytes.div_ceil(PAGE)) + static_bytes.div_ceil(PAGE)]
     }
 
-    /// Returns words of all of it.
+    /// Returns the number of words of the shared memory.
     pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
         let [_, of_pe] = SharedAreas::pages(segments);
         SharedAreas::SIZES.iter().sum::<usize>()
             + n_pes as usize * of_pe * (HEAD_WORDS + BIT_WORDS + PART_WORDS)
     }
 
-    /// Returns the parts of `words`.
+    /// Divides `words` into the parts.
     pub fn new(words: Words, segments: [usize; 2]) -> SharedAreas {
         let mut rest = words;
         let mut next = |nwords: usize| {
@@ -158,7 +158,7 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
 /// A counter of the head.
 #[derive(Clone, Copy)]
 pub enum Counter {
-    /// Races that were found, each time.
+    /// Races that were found, counted at each occurrence.
     Found = 0,
     /// Reports that were written.
     Reported = 1,

@@ -1,14 +1,14 @@
-//! Vector clocks: for each actor the last of its accesses that an actor knows to be done (C. J.
-//! Fidge, 1988; F. Mattern, 1989).
+//! Vector clocks (C. J. Fidge, 1988; F. Mattern, 1989). The clock of an actor has, for each other
+//! actor, the last access of that actor that is known to be complete.
 //!
-//! An access with a larger number is concurrent. Clocks grow with the actors that a job has.
+//! Accesses with larger numbers are concurrent. Clocks grow with the number of actors of a job.
 
 use crate::shared::Arena;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The number of an actor: a thread, or operations in flight. 0 is none.
 pub type Actor = u16;
-/// Which access of its actor an access is, as far as clocks distinguish them.
+/// The number of an access among those of its actor, as far as clocks distinguish them.
 pub type Epoch = u32;
 
 /// A clock of this process.
@@ -22,7 +22,7 @@ impl VectorClock {
         self.0.get(usize::from(actor)).copied().unwrap_or(0)
     }
 
-    /// Knows accesses of an actor up to `epoch`.
+    /// Records that the accesses of an actor up to `epoch` are complete.
     pub fn raise(&mut self, actor: Actor, epoch: Epoch) {
         let index = usize::from(actor);
         if index >= self.0.len() {
@@ -31,7 +31,7 @@ impl VectorClock {
         self.0[index] = self.0[index].max(epoch);
     }
 
-    /// Knows what `other` knows.
+    /// Adds everything that `other` knows.
     pub fn join(&mut self, other: &VectorClock) {
         if other.0.len() > self.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -55,7 +55,7 @@ impl SharedClock<'_> {
         (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize)
     }
 
-    /// Knows what `clock` knows; whether there was room for that.
+    /// Adds everything that `clock` knows. Returns false if there is no room.
     pub fn join(&self, arena: Arena, clock: &VectorClock) -> bool {
         let (at, len) = self.place();
         let own = arena.block(at, len);
@@ -78,7 +78,7 @@ impl SharedClock<'_> {
         true
     }
 
-    /// Lets `clock` know what this one knows.
+    /// Adds everything that this clock knows to `clock`.
     pub fn join_into(&self, arena: Arena, clock: &mut VectorClock) {
         let (at, len) = self.place();
         for (actor, word) in arena.block(at, len).iter().enumerate() {
@@ -89,7 +89,7 @@ impl SharedClock<'_> {
         }
     }
 
-    /// Forgets everything.
+    /// Empties the clock, and frees its block.
     pub fn clear(&self, arena: Arena) {
         let (at, len) = self.place();
         if len > 0 {

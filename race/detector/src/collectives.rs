@@ -19,7 +19,7 @@ fn key(collective: &CollectiveEvent) -> u64 {
     mixed.rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1
 }
 
-/// Returns those of a collective; free words become them.
+/// Returns the words of a collective. If it has none, makes them from free ones if `make`.
 fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option<MemberClocks> {
     let key = key(collective);
     let mut free = None;
@@ -45,7 +45,7 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
     Some(entry)
 }
 
-/// Records that a member with the knowledge of `clock` is in the collective.
+/// Records that a member with this clock enters the collective.
 pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorClock) {
     let _held = lock(areas.counter(Counter::Collectives));
     let joined = find(areas, collective, true).is_some_and(|entry| {
@@ -57,7 +57,8 @@ pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorCl
     }
 }
 
-/// Leaves the collective with the knowledge of these members.
+/// Records that a member leaves the collective. Adds to its clock what these members knew when they
+/// entered.
 pub fn leave(
     areas: &SharedAreas,
     collective: &CollectiveEvent,

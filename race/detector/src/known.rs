@@ -22,9 +22,9 @@ use std::sync::atomic::{
 /// Words of a table, which covers 32 MiB. Words that are never used take no memory.
 const ENTRIES: usize = 1 << ENTRY_BITS;
 const ENTRY_BITS: u32 = 22;
-/// Other actors of which a thread remembers the last accesses that are complete.
+/// The number of other actors whose last complete accesses a thread remembers.
 const ACTORS: usize = 8;
-/// Instructions of which a thread remembers the number of the place.
+/// The number of instructions whose sites a thread remembers.
 const SITES: usize = 1 << 10;
 /// The bits of an entry: bytes that were not loaded, bytes that were not stored, the number of the
 /// epoch, the upper bits of the address.

@@ -304,7 +304,7 @@ impl ProcessDetector {
         if self.reporter.is_over() {
             return;
         }
-        // Accesses of the library are watched from now on; those that it forgets are not known.
+        // The call may change records in the shadow on which the cache relies.
         known::forget();
         self.with_accessing(|thread| {
             if IS_INSTRUMENTED.load(Relaxed) {
@@ -384,7 +384,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Releases `clock` to the next actor that acquires the word.
+    /// Releases `clock` to the next actor that acquires one of the words.
     fn release(
         &self,
         thread: &mut Thread,
@@ -402,8 +402,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Gives the calling thread the knowledge of the threads that released the object, or changed
-    /// the word of symmetric memory.
+    /// Adds to the clock of the calling thread those of the threads that have released the object, or
+    /// have changed the word of symmetric memory.
     pub fn acquire(&self, object: usize) {
         self.with_thread(|thread| {
             if let AccessedMemory::Symmetric(place) = self.find(object) {
@@ -416,13 +416,13 @@ impl ProcessDetector {
         });
     }
 
-    /// Works as [`acquire`](Self::acquire), and forgets the object, which nobody else acquires.
+    /// Works as [`acquire`](Self::acquire), and forgets the object, which no other thread acquires.
     pub fn acquire_last(&self, object: usize) {
         self.acquire(object);
         self.forget_object(object);
     }
 
-    /// Forgets an object, which nobody acquires any more.
+    /// Forgets an object, which no thread acquires any more.
     pub fn forget_object(&self, object: usize) {
         locked(&self.objects).remove(&object);
     }

@@ -41,8 +41,8 @@ pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), n) })
 }
 
-/// A lock in bit 0 of a word, whose other bits who holds it may change: while it is held they are
-/// zero. It is held for some hundred instructions.
+/// A lock in bit 0 of a word. While it is held, for some hundred instructions, the other bits of the
+/// word are zero: the holder has their values, may change them, and stores them at the end.
 pub struct Held<'a> {
     word: &'a AtomicU64,
     bits: u64,
@@ -82,7 +82,7 @@ impl Held<'_> {
         self.bits & bit != 0
     }
 
-    /// Returns the word as it will be when the lock is given back.
+    /// Returns the value of the word after the lock is released.
     pub fn bits(&self) -> u64 {
         self.bits & !1
     }
@@ -92,7 +92,7 @@ impl Held<'_> {
         self.bits = self.bits.wrapping_add(n);
     }
 
-    /// Sets or clears it.
+    /// Sets or clears a bit beside the lock.
     #[inline]
     pub fn set(&mut self, bit: u64, is_set: bool) {
         self.bits = if is_set { self.bits | bit } else { self.bits & !bit };

@@ -118,7 +118,8 @@ fn begin(addr: usize) -> bool {
 }
 
 /// Records a load or store of own memory, within eight bytes, that is not remembered in this epoch,
-/// if what the thread has at hand shows that it conflicts with none. Otherwise returns false.
+/// if the data in the thread's cache show that it conflicts with no other access. Otherwise returns
+/// false.
 #[inline(always)]
 fn is_recorded(
     (page, at): (Page<'static>, usize),
@@ -187,7 +188,7 @@ impl ProcessDetector {
         };
         let may_be_flag = kind == ShadowKind::STORE.to_peer() && matches!(nbytes, 4 | 8);
         if may_be_flag {
-            // Who sees it in a wait knows what came before, and not what comes now.
+            // A wait that sees this store knows the accesses before it, but not those after it.
             self.with_thread(|thread| {
                 record(thread);
                 thread.advance();

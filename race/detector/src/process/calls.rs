@@ -130,16 +130,17 @@ impl ProcessDetector {
         });
     }
 
-    /// Records the end of a blocking access: a thread that reads a word by an atomic operation gets
-    /// the knowledge of those that changed it. Of operations in flight that this PE has issued on
-    /// the word, a fetch that changes nothing has seen the result; they are the thread's own from
-    /// now on.
+    /// Records the end of a blocking access. A thread that reads a word by an atomic operation
+    /// acquires the clocks of the actors that have changed it. A fetch that does not change the word
+    /// has also seen the results of the operations in flight that this PE has issued on it; these
+    /// become accesses of the thread.
     pub fn end(&self, access: &CheckedAccess) {
         if access.operation != AccessOperation::Fetch || access.word == WordKind::Lock {
             return;
         }
         self.with_caller(|thread| {
-            // What a fence ordered before the operation was delivered before its result came.
+            // Operations that a fence has ordered before this one were complete before its result
+            // arrived.
             let contexts = locked(&self.contexts);
             let context = contexts.get(&access.ctx);
             let fenced = context.map(|context| context.fenced(access.pe, &thread.clock));
@@ -219,8 +220,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Records that a wait has seen a word of this PE: what was written to it, and before it, is
-    /// done.
+    /// Records that a wait has seen a word of this PE. The writes to the word, and those before them,
+    /// are complete.
     pub fn seen(&self, addr: usize) {
         self.with_caller(|thread| {
             let Some(place) = self.on(addr, self.me) else { return };
@@ -234,7 +235,7 @@ impl ProcessDetector {
                 }
                 is_word && old.kind.is_of_library()
             });
-            // The other PE has stored what came before this word, too.
+            // The stores of the other PE before this word are complete, too.
             for (actor, epoch) in stored {
                 thread.clock.raise(actor, epoch);
                 sync_words::acquire_fence(&self.areas, actor, epoch, &mut thread.clock);

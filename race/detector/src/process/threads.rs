@@ -79,7 +79,7 @@ impl ProcessDetector {
 }
 
 impl ProcessDetector {
-    /// Returns a new task of a thread, which knows what `clock` knows.
+    /// Returns a new task of a thread, with the clock `clock`.
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
@@ -117,7 +117,7 @@ impl ProcessDetector {
         });
     }
 
-    /// Ends the sections of the calling thread, which then knows what was done in them.
+    /// Ends the sections of the calling thread, whose clock then includes their accesses.
     pub fn end_sections(&self) {
         self.with_thread(|thread| {
             if thread.before_tasks.is_some() {
@@ -145,7 +145,7 @@ impl ProcessDetector {
         })?
     }
 
-    /// Ends the task. A thread that acquires `object` knows of it.
+    /// Ends the task. A thread that acquires `object` knows its accesses.
     pub fn leave_task(&self, outer: Option<Thread>, object: usize) {
         self.release_object(object);
         let Some(outer) = outer else { return };

@@ -9,8 +9,7 @@
 //! before and one after.
 
 use crate::choice::SyncAlgorithm;
-use crate::index::ahead;
-use crate::share::share;
+use crate::index::{ahead, share};
 use crate::{Buffer, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`

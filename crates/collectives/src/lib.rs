@@ -29,7 +29,6 @@ pub mod receive_buffer;
 pub mod recursive_doubling;
 pub mod ring;
 pub mod scatter_all_gather;
-mod share;
 mod step;
 pub mod two_level;
 

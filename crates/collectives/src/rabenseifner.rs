@@ -22,7 +22,7 @@
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::FoldCore;
-use crate::share::share;
+use crate::index::share;
 use crate::{Buffer, Operand, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two

@@ -6,8 +6,7 @@
 //! experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
 
 use crate::edge::{from_behind, to_ahead};
-use crate::index::behind;
-use crate::share::share;
+use crate::index::{behind, share};
 use crate::{Buffer, Operand, Step};
 
 /// Returns the plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part

@@ -7,8 +7,7 @@
 
 use crate::binomial::{subtree, to_children, to_parent};
 use crate::edge::{from_behind, to_ahead};
-use crate::index::{ahead, behind};
-use crate::share::share;
+use crate::index::{ahead, behind, share};
 use crate::{Buffer, Step};
 
 /// Returns the plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1

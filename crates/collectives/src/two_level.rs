@@ -13,14 +13,10 @@
 use crate::{Step, binomial, dissemination};
 use nodes::{in_lane, on_node};
 
-mod blocks;
-mod lists;
 mod nodes;
 mod reduce;
 
-pub use blocks::NodeBlocks;
-pub use lists::NodeLists;
-pub use nodes::{Levels, Nodes};
+pub use nodes::{Levels, NodeBlocks, NodeLists, Nodes};
 pub use reduce::{all_reduce, all_reduce_piece, all_reduce_short, lanes};
 
 /// Returns the plan of a sync in 2 ⌈log2 p⌉ + ⌈log2 m⌉ rounds on m nodes of up to p members: no

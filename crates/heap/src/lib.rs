@@ -12,7 +12,6 @@
 //! gets its copy of the static data.
 
 pub mod allocator;
-mod core_files;
 mod error;
 pub mod huge_pages;
 mod hugetlb;

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null_mut, without_provenance_mut};
@@ -71,4 +71,11 @@ impl Drop for Mapping {
         // SAFETY: exactly the range that was mapped. An error would leave it mapped: harmless.
         let _ = unsafe { munmap(self.start, self.nbytes) };
     }
+}
+
+/// Leaves a range out of core files. If the kernel or a sandbox refuses this, core files are larger
+/// and nothing else changes, so this is no error.
+pub(crate) fn omit_from_core_files(start: *mut c_void, nbytes: usize) {
+    // SAFETY: this advice changes no contents, whatever is mapped in the range.
+    let _ = unsafe { madvise(start, nbytes, Advice::LinuxDontDump) };
 }

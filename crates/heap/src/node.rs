@@ -1,11 +1,10 @@
 //! The memory that the PEs of a node share, mapped into this one.
 #![allow(unsafe_code)]
 
-use crate::core_files;
 use crate::error::Error;
 use crate::hugetlb::ReservedPages;
 use crate::layout::{Layout, STATICS_AT};
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, omit_from_core_files};
 use crate::numa;
 use crate::published::PublishedBytes;
 use crate::reservation::Reservation;
@@ -103,7 +102,7 @@ impl NodeMemory {
             // SAFETY: the place of a heap in the range, which nobody uses yet.
             unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(WHAT, e))?;
         }
-        core_files::omit(base.as_ptr().cast(), slices_bytes);
+        omit_from_core_files(base.as_ptr().cast(), slices_bytes);
         let size = (size as u64).max(bytes as u64);
         let statics = Views::map((memory.as_fd(), size), statics, peers, local)?;
         let behind = slices_bytes as u64;

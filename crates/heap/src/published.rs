@@ -5,9 +5,8 @@
 //! first PE can write to them. This module does not interpret them.
 #![allow(unsafe_code)]
 
-use crate::core_files;
 use crate::error::Error;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, omit_from_core_files};
 use rustix::mm::ProtFlags;
 use rustix::thread::futex;
 use std::os::fd::BorrowedFd;
@@ -54,7 +53,7 @@ impl PublishedBytes {
         protection.set(ProtFlags::WRITE, is_first);
         let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
-        core_files::omit(memory.start(), nbytes);
+        omit_from_core_files(memory.start(), nbytes);
         Ok(PublishedBytes { memory, room, seen: AtomicU32::new(0) })
     }
 

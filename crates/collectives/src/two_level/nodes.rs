@@ -1,7 +1,8 @@
-//! The position of a member among the nodes of its team, and the conversion of plans for a node or
-//! a lane to plans for the team.
+//! The position of a member among the nodes of its team, for nodes that can be computed and for any
+//! others, and the conversion of plans for a node or a lane to plans for the team.
 
 use crate::Step;
+use std::collections::HashMap;
 
 /// The position of a member in its team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,4 +40,92 @@ pub(super) fn on_node(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
 /// Converts a step of a plan for the own lane to one for the team.
 pub(super) fn in_lane(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
     move |step| step.in_pairs(|node| at.in_lane(node))
+}
+
+/// The nodes of a team of `n` whose first `p` members share a node, then the next `p`, and so on.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeBlocks {
+    /// The size of the team.
+    pub n: u32,
+    /// The member.
+    pub me: u32,
+    /// Members of a node.
+    pub p: u32,
+}
+
+impl Nodes for NodeBlocks {
+    fn levels(self) -> Levels {
+        let Self { n, me, p } = self;
+        let nodes = n.div_ceil(p);
+        let last = n - (nodes - 1) * p;
+        let members = if me / p == nodes - 1 { last } else { p };
+        Levels { nodes, node: me / p, members, local: me % p, lanes: last }
+    }
+
+    fn member(self, local: u32) -> u32 {
+        self.me / self.p * self.p + local
+    }
+
+    fn in_lane(self, node: u32) -> u32 {
+        node * self.p + self.me % self.p
+    }
+}
+
+/// The position of a member, and the members that it exchanges messages with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLists {
+    levels: Levels,
+    on_node: Box<[u32]>,
+    /// By node; empty if some node has no member in this lane.
+    in_lane: Box<[u32]>,
+}
+
+impl NodeLists {
+    /// Makes the lists of member `me` of a team of `n`, where `node_of` returns the node of each
+    /// member.
+    pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> NodeLists {
+        let own = node_of(me);
+        let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
+        let local = on_node.iter().position(|&member| member == me).expect("it is on its node");
+        // For each node, its number, in the order of the nodes' first members, and how many of its
+        // members were found so far.
+        let mut found: HashMap<u32, (usize, u32)> = HashMap::new();
+        let mut in_lane = Vec::new();
+        for member in 0..n {
+            let number = found.len();
+            let (number, members) = found.entry(node_of(member)).or_insert((number, 0));
+            if *members == 0 {
+                in_lane.push(member);
+            } else if *members == local as u32 {
+                in_lane[*number] = member;
+            }
+            *members += 1;
+        }
+        let lanes = found.values().map(|&(_, members)| members).min().unwrap_or(0);
+        if lanes <= local as u32 {
+            in_lane.clear();
+        }
+        let levels = Levels {
+            nodes: found.len() as u32,
+            node: found[&own].0 as u32,
+            members: on_node.len() as u32,
+            local: local as u32,
+            lanes,
+        };
+        NodeLists { levels, on_node, in_lane: in_lane.into() }
+    }
+}
+
+impl Nodes for &NodeLists {
+    fn levels(self) -> Levels {
+        self.levels
+    }
+
+    fn member(self, local: u32) -> u32 {
+        self.on_node[local as usize]
+    }
+
+    fn in_lane(self, node: u32) -> u32 {
+        self.in_lane[node as usize]
+    }
 }

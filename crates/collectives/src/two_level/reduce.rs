@@ -10,9 +10,8 @@
 
 use super::nodes::{Levels, Nodes, in_lane, on_node};
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
-use crate::index::log2_ceil;
+use crate::index::{log2_ceil, share};
 use crate::recursive_doubling::put;
-use crate::share::share;
 use crate::{Buffer, Operand, Span, Step, binomial, rabenseifner, recursive_doubling};
 
 const ACCUMULATOR: Span = Buffer::Accumulator.at(0);

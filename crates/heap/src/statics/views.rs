@@ -2,9 +2,8 @@
 
 use super::program::{Statics, page};
 use super::slots::StaticSlots;
-use crate::core_files;
 use crate::error::Error;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, omit_from_core_files};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::ProtFlags;
@@ -84,7 +83,7 @@ impl Views {
         let mapped = Mapping::shared(file, at, nbytes, ProtFlags::READ | ProtFlags::WRITE)
             .map_err(|e| Error::Refused("mapping peers' static data", e))?;
         let start = mapped.start();
-        core_files::omit(start, nbytes);
+        omit_from_core_files(start, nbytes);
         self._mappings.push(mapped);
         Ok(start)
     }

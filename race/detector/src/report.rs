@@ -49,14 +49,14 @@ pub struct Reporter {
 type Object = Option<(u32, ShadowSegment, Range<usize>)>;
 
 impl Reporter {
-    /// Creates the reports of a process whose static data begin at an address.
+    /// Returns the reporter of a process whose static data begin at address `statics`.
     pub fn new(areas: SharedAreas, opening: &DetectorOpening, statics: usize) -> Reporter {
         let (json, suppressions) = (opening.json.get(), opening.suppressions.get());
         let (blocks, suppressed) = (Mutex::default(), Mutex::default());
         Reporter { areas, me: opening.pe, json, suppressions, statics, blocks, suppressed }
     }
 
-    /// Returns true if a table is full: what orders accesses is not known any more.
+    /// Returns true if a table is full, so that the order of accesses is no longer known.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.areas.counter(Counter::Full).load(Relaxed) != 0
@@ -106,7 +106,7 @@ impl Reporter {
         if self.is_over() {
             return;
         }
-        // A race on each of many bytes is found as often.
+        // A race on many bytes is found once for each of them.
         let pair = pair(new.site, old.site);
         if is_reported(areas, pair) {
             areas.counter(Counter::Found).fetch_add(1, Relaxed);
@@ -126,7 +126,7 @@ impl Reporter {
             return;
         }
         drop(suppressed);
-        if !is_new(areas, pair) {
+        if !mark_reported(areas, pair) {
             areas.counter(Counter::Found).fetch_add(1, Relaxed);
             return;
         }
@@ -175,7 +175,8 @@ fn pair(a: u32, b: u32) -> u64 {
     u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63
 }
 
-/// Returns where a pair of places is, or is to be; `None` if there is no room.
+/// Returns the word of a pair of places, or a free one if the pair has none; `None` if there is no
+/// room.
 fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
     let first = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
     let places = (0..MAX_PAIRS).map(|i| &areas.pairs[(first + i) % MAX_PAIRS]);
@@ -187,8 +188,8 @@ fn is_reported(areas: &SharedAreas, pair: u64) -> bool {
     place_of(areas, pair).is_none_or(|place| place.load(Relaxed) == pair)
 }
 
-/// Returns true if no race between the two places was reported; from now on it is.
-fn is_new(areas: &SharedAreas, pair: u64) -> bool {
+/// Records that a race between the two places is reported. Returns false if one was reported before.
+fn mark_reported(areas: &SharedAreas, pair: u64) -> bool {
     let _held = lock(areas.counter(Counter::Reports));
     place_of(areas, pair).is_some_and(|place| place.swap(pair, Relaxed) == 0)
 }
@@ -298,7 +299,7 @@ impl Side {
         line
     }
 
-    /// Returns it as a report in JSON has it.
+    /// Returns the access as an object of a report in JSON.
     pub fn json(&self) -> serde_json::Value {
         let frame = |source: &SourceLine| json!({"function": source.function, "file": source.file, "line": source.line});
         let thread = match self.who.role {

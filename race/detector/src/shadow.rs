@@ -31,8 +31,8 @@ const PAUSE: usize = 6;
 /// free, or has a key.
 const FIRSTS: Range<usize> = 7..7 + SETS;
 const SECONDS: usize = FIRSTS.end;
-/// In the head: who found no conflict with the accesses to the whole page, by a load and by a
-/// store.
+/// In the head: the actors and epochs that found no conflict with the accesses to the whole page, by
+/// a load and by a store.
 const LOOKED: Range<usize> = 17..19;
 /// In the head: accesses to parts of the page, without their bytes. If the last word is set, these
 /// may be not all.
@@ -66,17 +66,17 @@ type Records = [AtomicU64; GRANULE];
 /// The bits of a page, one for each byte.
 type Bits = [AtomicU64; PAGE / 64];
 
-/// The knowledge of the actor of an access: a clock, and what it has ordered beyond.
+/// The accesses that the actor of an access knows to be complete or ordered before it.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The clock of the thread.
     pub clock: &'a VectorClock,
-    /// Operations in flight to the same PE that a fence came after.
+    /// Operations in flight to the same PE that precede a fence.
     pub fenced: &'a [(Actor, Epoch)],
 }
 
 impl View<'_> {
-    /// Returns true if an access is done.
+    /// Returns true if an access is complete or ordered before.
     #[inline]
     pub fn covers(&self, record: &ShadowRecord) -> bool {
         self.clock.of(record.actor) >= record.epoch
@@ -284,8 +284,8 @@ impl<'a> Page<'a> {
         (conflict, is_left)
     }
 
-    /// Returns an access to the whole page that conflicts with one to a part of it. Who found none
-    /// once need not look again, as its clock does not shrink.
+    /// Returns an access to the whole page that conflicts with one to a part of it. An actor that
+    /// has found none need not look again in the same epoch, since its clock only grows.
     #[inline]
     fn look_at_whole(self, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
         let looked = &self.head[LOOKED][usize::from(access.kind.writes())];
@@ -300,13 +300,13 @@ impl<'a> Page<'a> {
         conflict
     }
 
-    /// Forgets the accesses to bytes `at..end` that `is_seen` names.
+    /// Forgets the accesses to bytes `at..end` for which `is_seen` returns true.
     pub fn forget(self, at: usize, end: usize, mut is_seen: impl FnMut(&ShadowRecord) -> bool) {
         self.revise(at, end, |old| Some(old).filter(|old| !is_seen(old)));
     }
 
-    /// Remembers what `revised` makes of the accesses to bytes `at..end`, and forgets those of
-    /// which it makes nothing.
+    /// Replaces each access to bytes `at..end` by the one that `revised` returns, or forgets it if
+    /// `revised` returns `None`.
     pub fn revise(
         self,
         at: usize,
@@ -413,7 +413,7 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
                 return i;
             }
         }
-        // The accesses move up.
+        // Moves the accesses up by one, so that the oldest is forgotten.
         for i in 2..GRANULE {
             records[i - 2].store(records[i].load(Relaxed), Relaxed);
         }

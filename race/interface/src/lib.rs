@@ -20,10 +20,11 @@ pub const LIBRARY: &str = "librushmem-race.so.1";
 pub struct Detector {
     /// [`VERSION`] of its build.
     pub version: u32,
-    /// Makes the memory that the detectors of all PEs share; its descriptor, or the negative number
-    /// of an error.
+    /// Makes the memory that the detectors of all PEs share. Returns its descriptor, or a negated
+    /// error number.
     pub create: extern "C" fn(&DetectorOpening) -> c_int,
-    /// Attaches to that memory, as process and descriptor; 0, or the number of an error.
+    /// Attaches to that memory, which process `pid` has as descriptor `fd`. Returns 0, or an error
+    /// number.
     pub attach: extern "C" fn(&DetectorOpening, pid: u32, fd: c_int) -> c_int,
     /// An access to symmetric memory begins.
     pub begin: extern "C" fn(&CheckedAccess),
@@ -31,17 +32,17 @@ pub struct Detector {
     pub end: extern "C" fn(&CheckedAccess),
     /// A fence or a quiet.
     pub order: extern "C" fn(Order, ctx: u64, pe: u32),
-    /// A wait or test has seen what it was to see of a word of this PE.
+    /// A wait for a word of this PE, or a test of one, has succeeded.
     pub seen: extern "C" fn(addr: usize),
     /// The calling PE enters a collective.
     pub enter: extern "C" fn(&CollectiveEvent),
-    /// It leaves a collective.
+    /// The calling PE leaves a collective.
     pub leave: extern "C" fn(&CollectiveEvent),
-    /// It gets a lock, or gives it up.
+    /// The calling PE acquires or releases a lock.
     pub lock: extern "C" fn(addr: usize, is_taken: bool),
     /// A block of the heap is allocated, or freed.
     pub block: extern "C" fn(call: Text, addr: usize, nbytes: usize, is_allocated: bool),
-    /// The library is finalized: says what was checked.
+    /// The library is finalized. The last PE prints what was checked.
     pub close: extern "C" fn(),
 }
 
@@ -71,7 +72,7 @@ impl Text {
     }
 }
 
-/// The job and its memory, as this PE has them.
+/// The job, and the addresses of its memory in this process.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DetectorOpening {
@@ -91,7 +92,7 @@ pub struct DetectorOpening {
     pub json: Text,
     /// The races that are not to be reported: lines of a file.
     pub suppressions: Text,
-    /// The exit status of a PE that would end well although there is a race.
+    /// The exit status of a PE that would exit with 0 although a race was found.
     pub status: c_int,
 }
 
@@ -109,9 +110,9 @@ pub enum AccessOperation {
     GetNbi,
     /// An atomic operation without a result.
     Update,
-    /// One with a result.
+    /// An atomic operation with a result.
     Fetch,
-    /// One with a result at the next quiet.
+    /// An atomic operation whose result is complete at the next quiet.
     FetchNbi,
 }
 
@@ -130,7 +131,7 @@ pub struct ByteBlocks {
 }
 
 impl ByteBlocks {
-    /// Contiguous bytes.
+    /// Returns contiguous bytes as one block.
     pub const fn one(addr: usize, nbytes: usize) -> ByteBlocks {
         ByteBlocks { addr, nbytes, stride: nbytes, n: 1 }
     }
@@ -138,12 +139,12 @@ impl ByteBlocks {
     /// No bytes at all.
     pub const NONE: ByteBlocks = ByteBlocks::one(0, 0);
 
-    /// Returns the bytes of all of them.
+    /// Returns the number of bytes of all blocks.
     pub const fn total(self) -> usize {
         self.nbytes.saturating_mul(self.n)
     }
 
-    /// Returns the bytes from the first to the end of the last one.
+    /// Returns the number of bytes from the start of the first block to the end of the last one.
     #[inline(always)]
     pub const fn span(self) -> usize {
         if self.n == 1 {
@@ -157,7 +158,7 @@ impl ByteBlocks {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
-    /// An integer, and of an access that is not atomic anything.
+    /// An integer. Also stands for the data of accesses that are not atomic.
     Integer,
     /// A floating-point number.
     Float,
@@ -181,11 +182,11 @@ pub struct CheckedAccess {
     pub of_shared: bool,
     /// The word of an atomic operation.
     pub word: WordKind,
-    /// The index of the context, which a later one may have.
+    /// The index of the context, which a later context may reuse.
     pub ctx: u64,
     /// The PE.
     pub pe: u32,
-    /// Its bytes, by the addresses that this PE has for its own.
+    /// The bytes there, by the addresses of the corresponding bytes of this PE.
     pub remote: ByteBlocks,
     /// The bytes of this PE.
     pub local: ByteBlocks,
@@ -193,13 +194,14 @@ pub struct CheckedAccess {
     pub signal: usize,
 }
 
-/// A routine that orders.
+/// An ordering routine.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// `shmem_fence`
     Fence,
-    /// A quiet of any kind begins: operations that other threads issue from now on are not its.
+    /// A quiet of any kind begins. It does not cover operations that other threads issue from now
+    /// on.
     Begin,
     /// `shmem_quiet`
     Quiet,
@@ -225,17 +227,17 @@ pub enum FollowedMembers {
 pub struct CollectiveEvent {
     /// The routine.
     pub call: Text,
-    /// A number of the team or active set.
+    /// A number that identifies the team or active set.
     pub team: u64,
-    /// Which collective on it this is.
+    /// The number of the collective among those of the team.
     pub nth: u64,
     /// The number of members.
     pub n: u32,
-    /// This one.
+    /// The calling member.
     pub me: u32,
-    /// Whom it follows.
+    /// The members that it follows.
     pub follows: FollowedMembers,
-    /// The root, or the number.
+    /// The root of [`FollowedMembers::Member`], or the number of [`FollowedMembers::Below`].
     pub member: u32,
     /// The bytes that it reads here.
     pub source: ByteBlocks,

@@ -20,7 +20,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Frames of a place that are kept.
+/// Maximum number of frames of a place.
 const FRAMES: usize = 6;
 /// Words of the name of a routine.
 const NAME_WORDS: usize = 8;
@@ -43,7 +43,7 @@ pub type Frame = (String, u64);
 pub struct Site {
     /// The routine; a load or a store has none.
     pub call: String,
-    /// From the innermost one.
+    /// The frames of the stack, from the innermost one.
     pub frames: Vec<Frame>,
 }
 
@@ -100,7 +100,7 @@ fn number(
     site
 }
 
-/// Returns true if a library of communication is the caller of the function that calls this.
+/// Returns true if a function of librushmem.so, UCX or libfabric is on the stack.
 pub fn library_calls() -> bool {
     let is_one = |address: &usize| {
         find(*address).is_some_and(|(module, _)| {
@@ -204,9 +204,16 @@ fn text(words: &[AtomicU64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Returns the start of a path, as far as the words of a file have room for it.
+fn shortened(path: &str) -> &str {
+    let room = (MODULE_WORDS - 1) * 8 - 1;
+    let end = (0..=path.len().min(room)).rev().find(|end| path.is_char_boundary(*end));
+    &path[..end.unwrap_or(0)]
+}
+
 /// Returns the number of a file in the table of all processes. The caller has the lock.
 fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
-    let path = &path[..path.len().min((MODULE_WORDS - 1) * 8 - 1)];
+    let path = shortened(path);
     for (i, words) in areas.modules.chunks_exact(MODULE_WORDS).enumerate().take(MAX_MODULES) {
         if words[0].load(Relaxed) == 0 {
             put_text(&words[1..], path);
@@ -273,8 +280,8 @@ const PAIRS: usize = 1024;
 /// The addresses to which the functions of the calling thread return, from the innermost function
 /// on.
 ///
-/// To unwind the stack takes microseconds. A loop has the same stack again and again, which is
-/// recognized by the places in memory where these addresses were.
+/// Unwinding the stack takes microseconds. A loop has the same stack each time, which is recognized
+/// by the locations in memory of these addresses.
 struct Stack {
     addresses: [usize; DEPTH],
     /// Where each address is in memory: right below the frame that it is of, as x86-64 has it. 0 if
@@ -376,4 +383,18 @@ extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
     stack.places[stack.n] = if is_there { place } else { 0 };
     stack.n += 1;
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_ends_with_a_whole_character() {
+        let room = (MODULE_WORDS - 1) * 8 - 1;
+        assert_eq!(shortened("/usr/lib/libc.so.6"), "/usr/lib/libc.so.6");
+        assert_eq!(shortened(&"a".repeat(room + 1)).len(), room);
+        let path = format!("{}é", "a".repeat(room - 1));
+        assert_eq!(shortened(&path), "a".repeat(room - 1));
+    }
 }

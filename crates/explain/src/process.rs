@@ -58,10 +58,11 @@ fn stat(of: &str) -> Option<ProcessStat> {
     parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?)
 }
 
-/// Reads the process, and `MAX_THREADS` of those threads that do not wait by the status.
-/// `None` if there is no such process.
+/// Reads the process, and at most `MAX_THREADS` of its threads: those that wait according to the
+/// status are left out. Returns `None` if there is no such process.
 ///
-/// Where hundreds of threads poll, every other thread waits long for a CPU, so this reads little.
+/// Where hundreds of threads poll, any other thread waits long for a CPU, so this function makes
+/// few system calls.
 pub fn read(pid: u32, status: Option<&Status>) -> Option<ProcessStat> {
     let mut process = read_stat(pid)?;
     let waiting: HashSet<u32> = status.into_iter().flat_map(Status::waiting_threads).collect();
@@ -89,7 +90,7 @@ fn parse(stat: &str) -> Option<ProcessStat> {
     })
 }
 
-/// Returns the state of the process, from two reads of it.
+/// Returns the state of a process that was read twice.
 pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> ProcessState {
     let ended = || ProcessState::Ended("ended".to_owned());
     let Some(second) = second else { return ended() };
@@ -114,8 +115,9 @@ fn runs(ticks: u64, first: &ProcessStat, second: &ProcessStat) -> ProcessState {
     ProcessState::Runs { cpu_ms, of_ms }
 }
 
-/// Returns the threads of the process besides those of the library and those that wait by its
-/// status, if it has one, from two reads of it.
+/// Returns the numbers of busy and sleeping threads of a process that was read twice. Threads of
+/// the library, and threads that wait according to the status, are not counted. Without a status
+/// no thread is.
 pub fn other_threads(
     pid: u32,
     status: Option<&Status>,

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Ranges that a list names before it only counts.
+/// Maximum number of ranges in a list. A longer list ends with the number of the other PEs.
 const NAMED: usize = 8;
 
-/// Waits of a PE that a list names before it only counts.
+/// Maximum number of waits of a PE that are named. The others are counted.
 const WAITS: usize = 3;
 
-/// Length from which on PEs at equal distances are written as a progression.
+/// Minimum number of PEs at equal distances that are written as a progression.
 const PROGRESSION: usize = 5;
 
 /// Returns the PEs as a subject: `PE 3`, `PEs 0-2 and 5`. They are in ascending order.
@@ -28,7 +28,7 @@ pub fn counted(sorted: &[u32]) -> String {
     }
 }
 
-/// Items as a list in a sentence: `a`, `a and b`, `a, b and c`.
+/// Returns the items as a list in a sentence: `a`, `a and b`, `a, b and c`.
 pub fn enumerate(items: Vec<String>) -> String {
     match items.split_last() {
         Some((last, [])) => last.clone(),
@@ -40,8 +40,8 @@ pub fn enumerate(items: Vec<String>) -> String {
     }
 }
 
-/// Enumerates waits of which some are equal. After the first ones, says how many more there are;
-/// `further` of them are not among the items.
+/// Returns different waits as a list in a sentence: the first `WAITS` of them, and the number of
+/// the others. `further` is the number of waits that are counted without being items.
 pub fn enumerate_once(items: impl Iterator<Item = String>, further: usize) -> String {
     let mut once = items.fold(Vec::new(), |mut once, item| {
         if !once.contains(&item) {
@@ -65,7 +65,7 @@ pub fn sorted(pes: &[u32]) -> Vec<u32> {
     sorted
 }
 
-/// Returns the PEs of each key, in the order in which the keys come first.
+/// Groups the PEs by their key. The groups are in the order of their first PEs.
 pub fn fold<K: Clone + Eq + Hash>(pes: &[u32], key: impl Fn(u32) -> K) -> Vec<(K, Vec<u32>)> {
     let mut groups: Vec<(K, Vec<u32>)> = Vec::new();
     let mut of_key: HashMap<K, usize> = HashMap::new();
@@ -80,7 +80,8 @@ pub fn fold<K: Clone + Eq + Hash>(pes: &[u32], key: impl Fn(u32) -> K) -> Vec<(K
     groups
 }
 
-/// Ranges, of which the last one may be a count of those that are left out.
+/// Returns the ranges of the PEs as texts. If there are more than `NAMED`, the last text is the
+/// number of the PEs of the ranges that are left out.
 fn folded(sorted: &[u32]) -> Vec<String> {
     if let Some(progression) = progression(sorted) {
         return vec![progression];
@@ -107,7 +108,7 @@ fn range((first, last): &(u32, u32)) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// `0, 2, 4, ..., 62`, if the PEs have one distance above 1.
+/// Returns `0, 2, 4, ..., 62` if all PEs that follow each other have the same distance above 1.
 fn progression(sorted: &[u32]) -> Option<String> {
     let [first, second, third, .., last] = sorted else { return None };
     let distance = second - first;

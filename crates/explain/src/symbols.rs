@@ -17,14 +17,14 @@ const WORD_BYTES: u64 = 8;
 /// Maximum length of a name in an explanation; those of C++ templates are longer.
 const MAX_NAME: usize = 100;
 
-/// The variables of a program: by its address, the size and name of each.
+/// The variables of a program: the size and the name of each, by its address.
 struct Variables(BTreeMap<u64, (u64, String)>);
 
-/// Returns the name that the program has, of one that the compiler has mangled.
+/// Returns the name in the source code of a name that the compiler has mangled.
 type Demangle = fn(&str) -> Option<String>;
 
-/// Adds the names of the static variables that statuses mention. Each program, which is that of
-/// many PEs, is read once.
+/// Adds the names of the static variables that the statuses and writes of the PEs mention. A
+/// program that many PEs execute is read once.
 pub fn add<'a>(
     snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>,
     demangle: Demangle,
@@ -41,7 +41,8 @@ pub fn add<'a>(
     }
 }
 
-/// Returns the addresses of static variables that a snapshot mentions, and their sizes.
+/// Returns the addresses in static variables that a snapshot mentions, and the number of bytes that
+/// are accessed at each.
 fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
     let mut addresses = BTreeMap::new();
     let mut add = |location: &SymmetricLocation, nbytes: u64| {
@@ -82,8 +83,8 @@ impl Variables {
         Variables(variables)
     }
 
-    /// Returns what is at an address: a variable, its element, or a byte in it. `word`: the size of
-    /// what is there.
+    /// Returns the name of the variable at an address, of its element, or of a byte in it. `word`
+    /// is the number of bytes that are accessed at the address.
     fn name(&self, address: u64, word: u64, demangle: Demangle) -> Option<String> {
         let (start, (nbytes, mangled)) = self.0.range(..=address).next_back()?;
         let offset = address - start;

@@ -161,10 +161,14 @@ mod tests {
             let files = files(lookup(&variables(pairs)), prefix.map(Path::new));
             files.into_iter().map(|(file, _)| file.display().to_string()).collect::<Vec<_>>()
         };
-        let home = ("HOME", "/home/me");
+        let home = ("HOME", "/users/me");
         assert_eq!(
             named(&[home], Some("/opt/rushmem")),
-            ["/opt/rushmem/etc/rushmem.conf", "/etc/rushmem.conf", "/home/me/.config/rushmem.conf"]
+            [
+                "/opt/rushmem/etc/rushmem.conf",
+                "/etc/rushmem.conf",
+                "/users/me/.config/rushmem.conf"
+            ]
         );
         assert_eq!(
             named(&[home, ("XDG_CONFIG_HOME", "/c")], None),

@@ -5,9 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{Interface, get_if_addrs};
 
-use crate::INTERFACES;
 use crate::flags::{down, names};
-use crate::selection::{Entry, Selection};
+use crate::selection::{Entry, INTERFACES, Selection};
 
 /// Who is to reach the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

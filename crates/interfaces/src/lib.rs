@@ -14,11 +14,5 @@ mod selection;
 pub use addresses::{Need, addresses, interface_names};
 pub use flags::down;
 pub use if_addrs::{IfAddr, IfOperStatus, Ifv4Addr, Interface, get_if_addrs};
-pub use ports::PortRange;
-pub use selection::Selection;
-
-/// The setting that selects interfaces.
-pub const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
-
-/// The setting that selects ports.
-pub const PORTS: &str = "SHMEM_TCP_PORTS";
+pub use ports::{PORTS, PortRange};
+pub use selection::{INTERFACES, Selection};

@@ -4,7 +4,8 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, TcpListener};
 
-use crate::PORTS;
+/// The setting that selects ports.
+pub const PORTS: &str = "SHMEM_TCP_PORTS";
 
 /// The ports at which sockets may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use if_addrs::Interface;
 use ipnet::IpNet;
 
-use crate::INTERFACES;
+/// The setting that selects interfaces.
+pub const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
 /// Interfaces that sockets may use.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Initialization by a unique id: one process makes it, the program hands it to the others, and
 //! each joins with its rank. The names and forms are those of NVSHMEM and rocSHMEM.
 
-use super::join::apply_files;
+use super::mistakes::apply_files;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
 use crate::job;

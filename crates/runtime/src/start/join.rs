@@ -35,10 +35,7 @@ use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
 use rushmem_transport::{Directory, Pe, Provider};
 use std::convert::Infallible;
-use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Mutex;
 
 /// Joins the job that the environment and the launcher, or the program by a unique id, name.
@@ -72,17 +69,6 @@ struct Identified {
     layout: Option<Layout>,
 }
 
-/// Applies the files of settings, also the one of the directory where the library is installed.
-/// Returns why files or lines do not count.
-pub(super) fn apply_files() -> Vec<String> {
-    settings::apply_files(|| {
-        let library = statics::object_holding((apply_files as *const ()).cast())?.name;
-        // A program that contains the library is installed anywhere.
-        let library = Path::new(OsStr::from_bytes(&library));
-        Some(library.parent()?.parent()?.to_owned()).filter(|prefix| prefix.is_absolute())
-    })
-}
-
 /// Reads the environment, gets the number of this PE from the launcher, and sets up the process:
 /// its identity in messages, its exit handler, its log.
 fn identify(
@@ -91,7 +77,7 @@ fn identify(
     thread_level: c_int,
     by: Option<&ById>,
 ) -> Identified {
-    let mistakes = apply_files();
+    let mistakes = mistakes::apply_files();
     let settings = settings::of_this_process();
     if let Ok(Settings { debug: Some(filter), .. }) = &settings {
         rushmem_log::print(filter);

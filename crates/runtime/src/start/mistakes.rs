@@ -6,12 +6,15 @@
 
 use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use crate::memory::statics;
 use crate::settings::{self, Settings};
 use rushmem_bootstrap::meeting::lone_variables;
 use rushmem_bootstrap::{config, env};
 use rushmem_interfaces::{INTERFACES, Selection};
 use rushmem_transport::setting::{ValueSource, environment, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The present and the deprecated prefix of our variables.
@@ -19,6 +22,17 @@ const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
 
 /// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
 const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
+
+/// Applies the files of settings, also the one of the directory where the library is installed.
+/// Returns why files or lines do not count.
+pub(super) fn apply_files() -> Vec<String> {
+    settings::apply_files(|| {
+        let library = statics::object_holding((apply_files as *const ()).cast())?.name;
+        // A program that contains the library is installed anywhere.
+        let library = Path::new(OsStr::from_bytes(&library));
+        Some(library.parent()?.parent()?.to_owned()).filter(|prefix| prefix.is_absolute())
+    })
+}
 
 /// Prints a warning for each setting without effect, for variables that ask for a job that this
 /// process has not joined, and for an MPI that cannot start any more, and if requested the version

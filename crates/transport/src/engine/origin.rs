@@ -42,6 +42,8 @@ pub struct Origin<W: Wire> {
     /// The buffer into which the entry of a block is read. It outlives a call that fails while the
     /// network writes to it.
     pub(super) entry: Box<[u8; ENTRY]>,
+    /// The old value of a compare-and-swap. It outlives a call that fails meanwhile, too.
+    pub(super) swapped: Box<u64>,
 }
 
 /// The state of the operations issued to one PE.
@@ -82,6 +84,7 @@ impl<W: Wire> Origin<W> {
             active: Vec::new(),
             polls: 0,
             entry: Box::new([0; ENTRY]),
+            swapped: Box::new(0),
         }
     }
 

@@ -447,15 +447,15 @@ impl<W: Wire> Origin<W> {
             };
             let op = AmoOp::CompareSwap;
             let swap = AmoRequest { op, operand, condition: guess, ..*request };
-            let mut old = 0u64;
-            let fetched = (&raw mut old).cast();
-            // SAFETY: a local that lives until the swap has ended or, on an error, is abandoned.
+            // The network may write 4 of the 8 bytes.
+            *self.swapped = 0;
+            let fetched = (&raw mut *self.swapped).cast();
+            // SAFETY: a word of this origin, which lives until the wire has been abandoned.
             let posted = unsafe { self.wire.amo(network, pe, &swap, fetched) }?;
-            // SAFETY: the same local.
+            // SAFETY: the same word.
             let posted = unsafe { self.amo_later(network, pe, &swap, fetched, posted) }?;
             self.end(network, pe, posted)?;
-            // SAFETY: a live local, written through a pointer to it.
-            let old = unsafe { (&raw const old).read() };
+            let old = *self.swapped;
             if old == guess {
                 return Ok(old);
             }

@@ -2,11 +2,12 @@
 
 use super::member::Member;
 use super::pattern::Random;
-use rushmem_transport::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
+use rushmem_transport::AmoOp::{self, Add, AddFloat, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
 use rushmem_transport::AmoWidth::{self, Eight, Four};
 
 /// Returns the value after an operation, in 8 bytes.
-pub(crate) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
+pub(crate) fn model(op: AmoOp, width: AmoWidth, old: u64, operand: u64, condition: u64) -> u64 {
+    let float = |bits| f32::from_bits(cut(Four, bits) as u32);
     match op {
         Fetch => old,
         Set | Swap => operand,
@@ -16,6 +17,21 @@ pub(crate) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
         And => old & operand,
         Or => old | operand,
         Xor => old ^ operand,
+        AddFloat => match width {
+            Four => u64::from((float(old) + float(operand)).to_bits()),
+            Eight => (f64::from_bits(old) + f64::from_bits(operand)).to_bits(),
+        },
+    }
+}
+
+/// Returns an operand of any bits, but a finite number if it is to be added as one: the bits of the
+/// sum of two values that are no numbers are not specified.
+pub(crate) fn operand(op: AmoOp, width: AmoWidth, random: &mut Random) -> u64 {
+    let number = random.below(1_000) as f32 / 8.0;
+    match (op, width) {
+        (AddFloat, Four) => u64::from(number.to_bits()),
+        (AddFloat, Eight) => f64::from(number).to_bits(),
+        _ => cut(width, random.next_u64()),
     }
 }
 
@@ -38,12 +54,12 @@ pub(crate) fn semantics(member: &Member) {
             end.quiet();
             let mut value = cut(width, u64::from_ne_bytes([0xC3; 8]));
             for op in AmoOp::ALL.into_iter().cycle().take(400) {
-                let operand = cut(width, random.next_u64());
+                let operand = operand(op, width, &mut random);
                 let condition = match random.below(2) {
                     0 => value,
                     _ => cut(width, random.next_u64()),
                 };
-                let next = cut(width, model(op, value, operand, condition));
+                let next = cut(width, model(op, width, value, operand, condition));
                 match random.below(3) {
                     0 if !matches!(op, Fetch | CompareSwap) => {
                         end.update(peer, at, width, op, operand);
@@ -123,6 +139,32 @@ pub(crate) fn contended_counter(member: &Member) {
         let all = (member.n_pes() + own) * EACH;
         assert_eq!(member.fetch::<u32>(four) as usize, all);
         assert_eq!(member.fetch::<u64>(eight) as usize, all);
+    }
+}
+
+/// The values are such that each sum is exact.
+pub(crate) fn contended_sums(member: &Member) {
+    const EACH: usize = 500;
+    let (four, eight) = (64, 128);
+    let mut end = member.endpoint();
+    let mut last = 0.0;
+    for i in 0..EACH {
+        end.update(0, four, Four, AddFloat, u64::from(0.5f32.to_bits()));
+        match i % 2 {
+            0 => end.update(0, eight, Eight, AddFloat, 0.25f64.to_bits()),
+            _ => {
+                let old = f64::from_bits(end.amo(0, eight, Eight, AddFloat, 0.25f64.to_bits(), 0));
+                assert!(old >= last, "a sum of positive numbers never falls");
+                last = old + 0.25;
+            }
+        }
+    }
+    end.quiet();
+    member.barrier();
+    if member.me() == 0 {
+        let all = (member.n_pes() * EACH) as f64;
+        assert_eq!(f64::from(member.fetch::<f32>(four)), all * 0.5);
+        assert_eq!(member.fetch::<f64>(eight), all * 0.25);
     }
 }
 

@@ -75,7 +75,7 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 27] = [
+const CASES: [(&str, Case); 28] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -98,6 +98,8 @@ const CASES: [(&str, Case); 27] = [
     // Sets, swaps and fetches carry any bits of a float.
     ("float_bits", case(MIB, atomic::float_bits)),
     ("contended_counter", case(MIB, atomic::contended_counter)),
+    // All PEs add floating-point numbers to the same words.
+    ("contended_sums", case(MIB, atomic::contended_sums)),
     ("compare_swap_lock", case(MIB, atomic::compare_swap_lock)),
     ("quiet", QUIET),
     // After fetches, which leave nothing to other threads, an endpoint becomes quiet.

@@ -3,14 +3,12 @@
 //! Every origin owns a room in every PE's heap and knows what must be in it; all of them work at
 //! once. Operations within a batch touch places that do not overlap; a quiet ends the batch.
 
-use super::atomic::{cut, model};
+use super::atomic::{cut, model, operand};
 use super::member::{Member, TestEndpoint};
 use super::pattern::Random;
-use rushmem_transport::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
+use rushmem_transport::AmoOp::{self, CompareSwap, Fetch};
 use rushmem_transport::AmoWidth::{self, Eight, Four};
 use std::time::{Duration, Instant};
-
-const OPS: [AmoOp; 8] = [Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor];
 
 /// The memory that one origin, or one thread of it, has at each PE.
 pub(crate) struct Room {
@@ -111,9 +109,9 @@ impl Room {
         fetched: &'a mut [u8; 8],
     ) -> u64 {
         let width = if self.random.below(2) == 0 { Four } else { Eight };
-        let op = OPS[self.random.below(OPS.len())];
+        let op = AmoOp::ALL[self.random.below(AmoOp::ALL.len())];
         let old = self.word(peer, start, width);
-        let operand = cut(width, self.random.next_u64());
+        let operand = operand(op, width, &mut self.random);
         let condition = if self.random.below(2) == 0 { old } else { !old };
         let condition = cut(width, condition);
         let at = self.start + start;
@@ -127,7 +125,7 @@ impl Room {
             }
             _ => assert_eq!(end.amo(peer, at, width, op, operand, condition), old),
         }
-        let new = cut(width, model(op, old, operand, condition)).to_le_bytes();
+        let new = cut(width, model(op, width, old, operand, condition)).to_le_bytes();
         self.expected[peer][start..start + width.nbytes()].copy_from_slice(&new[..width.nbytes()]);
         fetched_value
     }

@@ -42,16 +42,7 @@ const PICKERS: &str = "\
 pub fn define(table: &SpecTable) -> Result<String> {
     let mut text = PICKERS.to_owned();
     text.push_str("\n/* The function of a type table for the type that a pointer points to. */\n");
-    let mut done = HashSet::new();
-    for example in &table.functions {
-        if example.generic.is_empty() || example.type_name.is_empty() {
-            continue;
-        }
-        let name = named(&example.type_rule)?;
-        if done.insert(name) {
-            text.push_str(&selector(table, name, example)?);
-        }
-    }
+    text.push_str(&selectors(&table.functions, &mut HashSet::new())?);
     text.push('\n');
     for name in &table.generics {
         text.push_str(&generic(&table.functions, name)?);
@@ -61,7 +52,28 @@ pub fn define(table: &SpecTable) -> Result<String> {
 
 /// Returns those of the extensions, made of the same.
 pub fn define_extensions(table: &SpecTable) -> Result<String> {
-    table.extension_generics().into_iter().map(|name| generic(&table.extensions, name)).collect()
+    let mut done = HashSet::new();
+    selectors(&table.functions, &mut done)?;
+    let mut text = selectors(&table.extensions, &mut done)?;
+    for name in table.extension_generics() {
+        text.push_str(&generic(&table.extensions, name)?);
+    }
+    Ok(text)
+}
+
+/// Returns the macros that select from the type tables of functions, but for those that are `done`.
+fn selectors(functions: &[CFunction], done: &mut HashSet<&'static str>) -> Result<String> {
+    let mut text = String::new();
+    for example in functions {
+        if example.generic.is_empty() || example.type_name.is_empty() {
+            continue;
+        }
+        let name = named(&example.type_rule)?;
+        if done.insert(name) {
+            text.push_str(&selector(functions, name, example)?);
+        }
+    }
+    Ok(text)
 }
 
 /// Returns the functions that a macro has to select from, without those that share a type with an
@@ -81,9 +93,9 @@ pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CF
 
 /// Returns the macro `name` that selects from the type table of `example`, which all functions of a
 /// kind share.
-fn selector(table: &SpecTable, name: &str, example: &CFunction) -> Result<String> {
+fn selector(functions: &[CFunction], name: &str, example: &CFunction) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
-    for function in selected(&table.functions, &example.generic) {
+    for function in selected(functions, &example.generic) {
         if function.takes_context() == example.takes_context() {
             let (name, c_type) = (&function.type_name, &function.c_type);
             write!(text, ", \\\n        {c_type}: prefix##{name}##suffix")?;
@@ -140,6 +152,7 @@ pub(crate) fn named(rule: &str) -> Result<&'static str> {
         "stdamotypes" => "RUSHMEM_STANDARD_AMO",
         "extamotypes" => "RUSHMEM_EXTENDED_AMO",
         "bitamotypes" => "RUSHMEM_BITWISE_AMO",
+        "{float,double}" => "RUSHMEM_FLOAT_AMO",
         "{int,long,long long}" => "RUSHMEM_OLD_AMO",
         "{float,double,int,long,long long}" => "RUSHMEM_OLD_EXTENDED_AMO",
         "stdamotypes+{short,unsigned short}" => "RUSHMEM_WAIT",

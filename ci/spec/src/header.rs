@@ -127,6 +127,14 @@ typedef struct {
 /* A non-blocking collective that was not yet waited for. */
 typedef struct rushmem_req *shmemx_req_t;
 
+/* The symmetric heap of this PE, in bytes. */
+typedef struct {
+    size_t total;
+    size_t used;
+    size_t largest_free;
+    size_t reserved[5];
+} shmemx_heap_info_t;
+
 /* NVSHMEM and rocSHMEM: the unique id of a job, here a printable text that ends with a null byte. */
 typedef struct { char text[128]; } shmemx_uniqueid_t;
 

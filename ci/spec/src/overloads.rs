@@ -22,7 +22,7 @@ struct OverloadSet<'a> {
 }
 
 /// Types one of which every type table has, and that no function has for anything but elements.
-const EXAMPLES: [&str; 2] = ["long long", "unsigned long long"];
+const EXAMPLES: [&str; 3] = ["long long", "unsigned long long", "double"];
 
 /// Returns the overloads of the standard.
 pub fn define(table: &SpecTable) -> Result<String> {

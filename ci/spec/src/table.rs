@@ -186,12 +186,13 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
         ..of.clone()
     };
     // A generic of ours stands for functions of ours alone.
-    let suffix = family.strip_prefix(&like.replacen("shmem_", "shmemx_", 1)).unwrap_or_default();
+    let suffix = family.strip_prefix(&like.replacen("shmem_", "shmemx_", 1));
+    let generic = |of: &CFunction| match of.generic.as_str() {
+        "" => String::new(),
+        generic => generic.replacen("shmem_", "shmemx_", 1) + suffix.unwrap_or_default(),
+    };
     let other_name = |symbol: String, of: &CFunction| CFunction {
-        generic: match of.generic.as_str() {
-            "" => String::new(),
-            generic => generic.replacen("shmem_", "shmemx_", 1) + suffix,
-        },
+        generic: generic(of),
         parameters: of.parameters.iter().cloned().chain(added()).collect(),
         ..extension(symbol, of)
     };
@@ -222,20 +223,25 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
     assert!(!alike.is_empty(), "{family} is like {like}, which the standard has not");
     let named =
         |type_name: &str| family.replace("<TYPENAME>", type_name).replace("<SIZE>", type_name);
-    if record["types"].is_empty() {
+    let types = &record["types"];
+    if types.is_empty() {
         return alike.iter().map(|of| other_name(named(&of.type_name), of)).collect();
     }
     let of = alike[0];
-    let types = record["types"].split(", ").map(|c_type| {
-        let retyped = |text: &String| text.replace(&of.c_type, c_type);
-        let mut function = extension(named(&c_type.replace(' ', "")), of);
-        function.returns = retyped(&of.returns);
-        function.parameters = of.parameters.iter().map(retyped).collect();
-        function.type_name = c_type.replace(' ', "");
-        function.c_type = c_type.to_owned();
-        function
-    });
-    types.collect()
+    let of_type = |c_type: &str| {
+        let retyped = |text: &str| text.replace("TYPE", c_type);
+        let type_name = c_type.replace(' ', "");
+        CFunction {
+            generic: if suffix.is_some() { generic(of) } else { String::new() },
+            type_rule: format!("{{{}}}", types.replace(", ", ",")),
+            returns: retyped(&of.pattern.0),
+            parameters: parameters(&of.pattern.1).map(retyped).collect(),
+            c_type: c_type.to_owned(),
+            type_name: type_name.clone(),
+            ..extension(named(&type_name), of)
+        }
+    };
+    types.split(", ").map(of_type).collect()
 }
 
 /// Returns the records of a table with a heading line, by column.

@@ -22,6 +22,18 @@ use marks::Marks;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
+/// The memory of dlmalloc's blocks is in chunks. A chunk begins so many bytes before its memory, of
+/// which the first 8 belong to the chunk before it while that is in use.
+const CHUNK_HEAD: usize = 16;
+/// The bytes of a chunk that its memory cannot use.
+const CHUNK_OVERHEAD: usize = 8;
+/// Chunks are multiples of this size.
+const CHUNK_UNIT: usize = 16;
+/// A chunk in use may have so many bytes more than its memory needs.
+const CHUNK_SPARE: usize = 32;
+/// The bytes at the end of the heap that dlmalloc keeps for itself, and does not hand out.
+const END: usize = 80 + CHUNK_UNIT;
+
 /// The allocator of one PE's symmetric heap.
 pub struct Allocator {
     heap: Dlmalloc<SingleRange>,
@@ -112,7 +124,7 @@ impl Allocator {
             return None;
         }
         let alignment = alignment.max(16);
-        let (front, tail) = self.guards.as_ref().map_or((0, 0), |_| (GUARD.max(alignment), GUARD));
+        let (front, tail) = self.around(alignment);
         let whole = front + nbytes + tail;
         // SAFETY: the heap is valid by the contract of `new`, the alignment is a power of two.
         let base = self.unreported(|heap| unsafe { heap.c_memalign(alignment, whole) });
@@ -144,6 +156,30 @@ impl Allocator {
     /// Returns the number of bytes in all blocks.
     pub fn in_use(&self) -> usize {
         self.blocks.from(0).map(|block| block.nbytes).sum()
+    }
+
+    /// Returns the size of a block that can be allocated now, aligned to 16 bytes. A larger one may
+    /// fit as well, if it is larger by at most 32 bytes: dlmalloc does not tell the exact
+    /// sizes of its chunks.
+    pub fn largest_free(&self) -> usize {
+        let (front, tail) = self.around(16);
+        let memory = |block: &Block| block.start.addr() - block.front;
+        let chunk_end = |block: &Block| {
+            let whole = block.front + block.nbytes + tail;
+            let chunk = (whole + CHUNK_OVERHEAD).next_multiple_of(CHUNK_UNIT) + CHUNK_SPARE;
+            memory(block) - CHUNK_HEAD + chunk
+        };
+        let starts = [self.base.addr()].into_iter().chain(self.blocks.from(0).map(chunk_end));
+        let before_blocks = self.blocks.from(0).map(|block| memory(block) - CHUNK_HEAD);
+        let ends = before_blocks.chain([(self.base.addr() + self.nbytes).saturating_sub(END)]);
+        let gaps = starts.zip(ends).map(|(start, end)| end.saturating_sub(start));
+        let chunk = gaps.max().unwrap_or(0) / CHUNK_UNIT * CHUNK_UNIT;
+        chunk.saturating_sub(CHUNK_OVERHEAD + front + tail)
+    }
+
+    /// Returns the bytes of the guards before and behind a block of this alignment.
+    fn around(&self, alignment: usize) -> (usize, usize) {
+        self.guards.as_ref().map_or((0, 0), |_| (GUARD.max(alignment), GUARD))
     }
 
     /// Returns the kind of an address of the heap.

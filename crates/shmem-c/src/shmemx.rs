@@ -3,6 +3,7 @@
 
 mod coll;
 pub(crate) mod counters;
+pub(crate) mod heap;
 mod nonblocking;
 mod rma;
 mod setup;

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind, number};
-use crate::element::{Atomic, AtomicInteger, AtomicValue};
+use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue};
 use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use rushmem_runtime::amo;
@@ -66,10 +66,19 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         set: AtomicValue;
         /// Write `value` on `pe` and return what was there (`shmem_atomic_swap`, §9.7.1.4).
         swap: AtomicValue -> T;
-        /// Add `value` on `pe`; the sum wraps (`shmem_atomic_add`, §9.7.1.8).
-        add: AtomicInteger;
+        /// Add `value` on `pe`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8; for
+        /// floating-point numbers `shmemx_atomic_add`).
+        ///
+        /// ```
+        /// let shmem = shmem::init();
+        /// let energy = shmem.atomic(0.0f64);
+        /// shmem.add(&energy, 0.5, 0);
+        /// shmem.barrier_all();
+        /// assert_eq!(shmem.fetch(&energy, 0), 0.5 * f64::from(shmem.n_pes()));
+        /// ```
+        add: AtomicNumber;
         /// Add `value` on `pe` and return what was there (`shmem_atomic_fetch_add`, §9.7.1.7).
-        fetch_add: AtomicInteger -> T;
+        fetch_add: AtomicNumber -> T;
         /// Bitwise and with `value` on `pe` (`shmem_atomic_and`, §9.7.1.10).
         and: AtomicInteger;
         /// Bitwise and with `value` on `pe`; returns what was there (`shmem_atomic_fetch_and`,

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
-use rushmem_runtime::amo::{Amo, ArithmeticAmo, BitwiseAmo};
+use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 use rushmem_runtime::rma::Element;
 use rushmem_runtime::wait::WaitWord;
 
@@ -61,16 +61,22 @@ pub trait AtomicValue: Pod + Amo {}
 
 impl<T: Pod + Amo> AtomicValue for T {}
 
+/// The types of atomic sums: those of [`AtomicValue`]. The standard has no sums of floating-point
+/// numbers.
+pub trait AtomicNumber: AtomicValue + AddAmo {}
+
+impl<T: AtomicValue + AddAmo> AtomicNumber for T {}
+
 /// The types of all atomic operations: integers of 4 and 8 bytes (§9.7, tables 6 and 8, whose
 /// `int32_t` and `int64_t` include the signed ones).
 #[diagnostic::on_unimplemented(
     message = "this atomic operation does not exist on elements of type `{Self}`",
     label = "not an integer of 4 or 8 bytes",
-    note = "floating-point numbers have fetch, set and swap alone"
+    note = "floating-point numbers have fetch, set, swap and add alone"
 )]
-pub trait AtomicInteger: AtomicValue + ArithmeticAmo + BitwiseAmo {}
+pub trait AtomicInteger: AtomicNumber + ArithmeticAmo + BitwiseAmo {}
 
-impl<T: AtomicValue + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
+impl<T: AtomicNumber + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
 
 /// The types of words that a PE can wait for (OpenSHMEM 1.6, §9.11).
 pub trait Comparable: Pod + WaitWord {}

@@ -10,6 +10,7 @@ use rushmem_runtime::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED,
     SHMEM_THREAD_SINGLE, SHMEM_VENDOR_STRING,
 };
+use rushmem_runtime::heap::{self, HeapInfo};
 use rushmem_runtime::{Call, TeamHandle, collectives, setup};
 use std::fmt;
 use std::ops::Deref;
@@ -195,6 +196,19 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Asks a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15).
     /// The library itself does nothing.
     pub fn pcontrol(&self, _level: i32) {}
+
+    /// Returns the size and the use of the symmetric heap of this PE (`shmemx_heap_info`).
+    ///
+    /// ```
+    /// let shmem = shmem::init();
+    /// let before = shmem.heap_info();
+    /// let array = shmem.array::<u64>(1000);
+    /// assert!(shmem.heap_info().used >= before.used + 8000);
+    /// # drop(array);
+    /// ```
+    pub fn heap_info(&self) -> HeapInfo {
+        heap::info(call!("Shmem::heap_info"))
+    }
 
     /// Ends the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
     pub fn global_exit(&self, status: i32) -> ! {

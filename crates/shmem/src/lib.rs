@@ -122,7 +122,9 @@ pub use context::{
     Context, ContextConfig, ContextKind, DefaultContext, Private, Serialized, Session,
     SessionConfig, Shared,
 };
-pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, PlainData, Signal, Symmetric};
+pub use element::{
+    Atomic, AtomicInteger, AtomicNumber, AtomicValue, Comparable, PlainData, Signal, Symmetric,
+};
 pub use events::give_events_to_program;
 pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
 pub use lock::{Lock, LockGuard};
@@ -130,6 +132,7 @@ pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use request::CollectiveRequest;
 pub use rma::{Destination, Source};
 pub use rushmem_runtime::combine::{Arithmetic, Complex};
+pub use rushmem_runtime::heap::HeapInfo;
 pub use scope::Scope;
 pub use signal::SignalOp;
 pub use split::SplitError;

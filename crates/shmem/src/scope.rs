@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind, number};
-use crate::element::{Atomic, AtomicInteger, AtomicValue, Plain, Signal};
+use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue, Plain, Signal};
 use crate::rma::{Destination, Source, same_length};
 use crate::signal::SignalOp;
 use crate::symmetric::view::{AsElement, AsElements};
@@ -179,7 +179,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         swap_nbi: AtomicValue;
         /// Adds as [`Context::fetch_add`] does, to `fetched` (`shmem_atomic_fetch_add_nbi`,
         /// §9.7.2.5).
-        fetch_add_nbi: AtomicInteger;
+        fetch_add_nbi: AtomicNumber;
         /// Combines as [`Context::fetch_and`] does, to `fetched` (`shmem_atomic_fetch_and_nbi`,
         /// §9.7.2.6).
         fetch_and_nbi: AtomicInteger;

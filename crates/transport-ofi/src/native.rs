@@ -11,18 +11,20 @@ pub(crate) fn name(op: AmoOp) -> fi::fi_op {
         AmoOp::Fetch => fi::FI_ATOMIC_READ,
         AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
         AmoOp::CompareSwap => fi::FI_CSWAP,
-        AmoOp::Add => fi::FI_SUM,
+        AmoOp::Add | AmoOp::AddFloat => fi::FI_SUM,
         AmoOp::And => fi::FI_BAND,
         AmoOp::Or => fi::FI_BOR,
         AmoOp::Xor => fi::FI_BXOR,
     }
 }
 
-/// Returns libfabric's number of the type of a word.
-pub(crate) fn datatype(width: AmoWidth) -> fi::fi_datatype {
-    match width {
-        AmoWidth::Four => fi::FI_UINT32,
-        AmoWidth::Eight => fi::FI_UINT64,
+/// Returns libfabric's number of the type of the word of an operation.
+pub(crate) fn datatype(op: AmoOp, width: AmoWidth) -> fi::fi_datatype {
+    match (op, width) {
+        (AmoOp::AddFloat, AmoWidth::Four) => fi::FI_FLOAT,
+        (AmoOp::AddFloat, AmoWidth::Eight) => fi::FI_DOUBLE,
+        (_, AmoWidth::Four) => fi::FI_UINT32,
+        (_, AmoWidth::Eight) => fi::FI_UINT64,
     }
 }
 
@@ -36,7 +38,7 @@ impl Native {
         let mut native = Native(0);
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
-                let (ep, datatype, name) = (endpoint.raw(), datatype(width), name(op));
+                let (ep, datatype, name) = (endpoint.raw(), datatype(op, width), name(op));
                 let mut most = 0;
                 let code = match op {
                     // SAFETY: an open endpoint with atomic operations.
@@ -83,7 +85,7 @@ mod tests {
     fn operations_are_distinguished() {
         let widths = [AmoWidth::Four, AmoWidth::Eight];
         let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
-        assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);
+        assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 18);
         let swaps = Native(u32::MAX).compare_swap_only();
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {

@@ -60,9 +60,8 @@ fn try_all(
 ) -> Result<(), ProbeFault> {
     let key = endpoint.keys[0];
     let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
-    for (width, op) in
-        [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| AmoOp::ALL.map(|op| (w, op)))
-    {
+    let ops = AmoOp::ALL.into_iter().filter(|&op| UcpAtomic::has(op));
+    for (op, width) in ops.flat_map(|op| [(op, AmoWidth::Four), (op, AmoWidth::Eight)]) {
         let until = Instant::now() + LIMIT;
         let mut expected = OLD;
         // SAFETY: an aligned local.

@@ -317,8 +317,8 @@ impl Wire for UcxWire {
         )
     }
 
-    fn has_amo(&self, _: &SharedState, _: AmoOp, _: AmoWidth) -> bool {
-        true
+    fn has_amo(&self, _: &SharedState, op: AmoOp, _: AmoWidth) -> bool {
+        UcpAtomic::has(op)
     }
 
     /// The target's CPU carries out atomic operations on the library's own flags, so that it can

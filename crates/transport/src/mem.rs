@@ -21,7 +21,7 @@ mod element;
 mod lanes;
 mod opaque;
 
-pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, WaitWord};
+pub use amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo, WaitWord};
 pub use apply::apply;
 pub use copy::{copy_bytes, copy_elements, copy_strided};
 pub use element::{AtomicLoads, Element, Loads, VolatileLoads, load, store};

@@ -240,11 +240,13 @@ pub enum AmoOp {
     Or,
     /// Bitwise exclusive or.
     Xor,
+    /// Add the operand as a floating-point number of the word's width.
+    AddFloat,
 }
 
 impl AmoOp {
     /// All operations in the order of their numbers.
-    pub const ALL: [AmoOp; 8] = [
+    pub const ALL: [AmoOp; 9] = [
         AmoOp::Fetch,
         AmoOp::Set,
         AmoOp::Swap,
@@ -253,6 +255,7 @@ impl AmoOp {
         AmoOp::And,
         AmoOp::Or,
         AmoOp::Xor,
+        AmoOp::AddFloat,
     ];
 
     /// Returns the operation of its encoded number, which is `op as u8`.

@@ -31,14 +31,14 @@ pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
 /// The counters of a PE, sent to PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 5);
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 6);
 /// The address on which a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// The address of a PE over UCX, and the messages between PEs.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 6);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 7);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
 /// The address of a PE over libfabric, and the messages between PEs.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 6);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 7);
 /// A segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);

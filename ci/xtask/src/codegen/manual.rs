@@ -2,7 +2,7 @@
 //!
 //! Prototypes come from the tables that make the headers, and what a routine does from
 //! ci/spec/manual.txt. A page there begins with `# NAME: SECTIONS` of the standard, and a line that
-//! says what the routines do (a page of extensions names these instead of sections); paragraphs
+//! says what the routines do (a page of extensions names these, or their families, instead of sections); paragraphs
 //! follow, and lines that begin with `Returns:`, `Note:`, `Rust:`, for extensions `Fortran:`, and
 //! `Argument NAME:` for one that means something else there than in the last part, which names the
 //! arguments. The example of a page is the program ci/spec/examples/NAME.c.
@@ -82,7 +82,7 @@ fn write(
     arguments: &BTreeMap<&str, &str>,
 ) -> ManPage {
     let is_of_page = |function: &&CFunction| {
-        let names = [&function.section, &function.symbol];
+        let names = [&function.section, &function.symbol, &function.family];
         names.iter().any(|name| page.sections.contains(&name.as_str()))
     };
     let of_page: Vec<&CFunction> = table.all().filter(is_of_page).collect();

@@ -13,13 +13,14 @@ use task_support::workspace::Workspace;
 
 /// The interface of librushmem.so.1.
 const PROMISED: &str = "ci/spec/abi-1.txt";
-const TYPES: [&str; 8] = [
+const TYPES: [&str; 9] = [
     "shmem_team_t",
     "shmem_ctx_t",
     "shmem_team_config_t",
     "shmem_ctx_session_config_t",
     "shmemx_req_t",
     "shmemx_pcntr_t",
+    "shmemx_heap_info_t",
     "shmemx_uniqueid_t",
     "shmemx_init_attr_t",
 ];

@@ -148,6 +148,34 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// What the allocator says has room has it, and not much more, whatever was allocated and freed
+/// before.
+#[test]
+fn the_largest_free_block_can_be_had() {
+    for heap in [heap, guarded_heap] {
+        let mut h = heap(1 << 16);
+        let mut blocks = Vec::new();
+        for i in 0..200 {
+            let (nbytes, alignment) = (1 + i * 37 % 500, 16 << (i % 5));
+            blocks.extend(h.allocator.allocate(BY, nbytes, alignment));
+            if i % 3 == 2 {
+                let freed = blocks.swap_remove(i * 7 % blocks.len());
+                h.allocator.free(BY, freed).expect("live");
+            }
+            let largest = h.allocator.largest_free();
+            if largest == 0 {
+                continue;
+            }
+            assert!(h.allocator.allocate(BY, largest + 33, 16).is_none(), "{largest} in round {i}");
+            let block = h.allocator.allocate(BY, largest, 16).expect("room for the largest");
+            h.allocator.free(BY, block).expect("live");
+        }
+        blocks.into_iter().for_each(|block| assert!(h.allocator.free(BY, block).is_ok()));
+        assert_eq!(h.allocator.in_use(), 0);
+        assert!(h.allocator.largest_free() > (1 << 16) - 300);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
 

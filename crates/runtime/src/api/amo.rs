@@ -9,7 +9,7 @@ use crate::net::remote::Access;
 use crate::observers::Argument;
 use core::ffi::c_int;
 use rushmem_transport::AmoOp;
-pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
+pub use rushmem_transport::mem::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 
 /// `shmem_atomic_fetch` (§9.7.1.1).
 ///
@@ -114,7 +114,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
 }
 
 macro_rules! updates {
-    ($($name:ident: $bound:ident :: $operation:ident, $op:ident, $clause:literal;)*) => {$(
+    ($($name:ident: $bound:ident :: $operation:ident, $op:expr, $clause:literal;)*) => {$(
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
@@ -135,7 +135,7 @@ macro_rules! updates {
                 }
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
-                    access.update(dest.addr(), T::WIDTH, AmoOp::$op, value.to_bits());
+                    access.update(dest.addr(), T::WIDTH, $op, value.to_bits());
                 }
             }
         }
@@ -143,16 +143,16 @@ macro_rules! updates {
 }
 
 updates! {
-    set: Amo::set, Set, "9.7.1.2";
-    add: ArithmeticAmo::fetch_add, Add, "9.7.1.8";
-    and: BitwiseAmo::fetch_and, And, "9.7.1.10";
-    or: BitwiseAmo::fetch_or, Or, "9.7.1.12";
-    xor: BitwiseAmo::fetch_xor, Xor, "9.7.1.14";
+    set: Amo::set, AmoOp::Set, "9.7.1.2";
+    add: AddAmo::fetch_add, T::ADD, "9.7.1.8";
+    and: BitwiseAmo::fetch_and, AmoOp::And, "9.7.1.10";
+    or: BitwiseAmo::fetch_or, AmoOp::Or, "9.7.1.12";
+    xor: BitwiseAmo::fetch_xor, AmoOp::Xor, "9.7.1.14";
 }
 
 macro_rules! fetching {
     ($(
-        $name:ident, $name_nbi:ident: $bound:ident, $op:ident, $clause:literal, $clause_nbi:literal;
+        $name:ident, $name_nbi:ident: $bound:ident, $op:expr, $clause:literal, $clause_nbi:literal;
     )*) => {$(
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
@@ -173,7 +173,7 @@ macro_rules! fetching {
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
                     let value = value.to_bits();
-                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))
+                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, $op, value, 0))
                 }
             }
         }
@@ -203,9 +203,7 @@ macro_rules! fetching {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
                     let (dest, value) = (dest.addr(), value.to_bits());
                     // SAFETY: the caller promises that `fetch` is valid for a write.
-                    unsafe {
-                        access.fetch_nbi(fetch.cast(), dest, T::WIDTH, AmoOp::$op, value, 0)
-                    }
+                    unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, $op, value, 0) }
                 }
             }
         }
@@ -213,11 +211,11 @@ macro_rules! fetching {
 }
 
 fetching! {
-    swap, swap_nbi: Amo, Swap, "9.7.1.4", "9.7.2.3";
-    fetch_add, fetch_add_nbi: ArithmeticAmo, Add, "9.7.1.7", "9.7.2.5";
-    fetch_and, fetch_and_nbi: BitwiseAmo, And, "9.7.1.9", "9.7.2.6";
-    fetch_or, fetch_or_nbi: BitwiseAmo, Or, "9.7.1.11", "9.7.2.7";
-    fetch_xor, fetch_xor_nbi: BitwiseAmo, Xor, "9.7.1.13", "9.7.2.8";
+    swap, swap_nbi: Amo, AmoOp::Swap, "9.7.1.4", "9.7.2.3";
+    fetch_add, fetch_add_nbi: AddAmo, T::ADD, "9.7.1.7", "9.7.2.5";
+    fetch_and, fetch_and_nbi: BitwiseAmo, AmoOp::And, "9.7.1.9", "9.7.2.6";
+    fetch_or, fetch_or_nbi: BitwiseAmo, AmoOp::Or, "9.7.1.11", "9.7.2.7";
+    fetch_xor, fetch_xor_nbi: BitwiseAmo, AmoOp::Xor, "9.7.1.13", "9.7.2.8";
 }
 
 /// `shmem_atomic_inc` (§9.7.1.6).

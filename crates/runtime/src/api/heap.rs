@@ -150,6 +150,25 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
 }
 
+/// The symmetric heap of this PE, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeapInfo {
+    /// The size of the heap: `SHMEM_SYMMETRIC_SIZE`, and what the allocator needs beyond that.
+    pub total: usize,
+    /// The sizes of all blocks together, as they were requested.
+    pub used: usize,
+    /// The size of a block for which there is room now. One that is up to 32 bytes larger may have
+    /// room, too.
+    pub largest_free: usize,
+}
+
+/// `shmemx_heap_info`: returns the use of the heap of this PE.
+pub fn info(call: Call) -> HeapInfo {
+    let job = job::require(call);
+    let total = job.memory.layout().heap_bytes();
+    with_allocator(job, |a| HeapInfo { total, used: a.in_use(), largest_free: a.largest_free() })
+}
+
 /// Allocates a block of the heap, if there is room. `for_amos` says whether other PEs will carry
 /// out atomic operations on it.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {

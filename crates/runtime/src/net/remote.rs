@@ -18,7 +18,7 @@ use crate::observers::{
 };
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
-use rushmem_transport::mem::{Amo, ArithmeticAmo};
+use rushmem_transport::mem::{AddAmo, Amo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalBuf, OldValue, Put, RemoteAddr, SignalUpdate,
     mem,

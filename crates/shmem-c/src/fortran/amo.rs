@@ -1,4 +1,4 @@
-//! Atomic memory operations.
+//! Atomic memory operations, and sums of real numbers as an extension.
 
 use core::ffi::c_int;
 
@@ -46,6 +46,21 @@ macro_rules! standard {
 standard! {
     int4 i32;
     int8 i64;
+}
+
+macro_rules! sums {
+    ($($name:ident $t:ty;)+) => {
+        fortran! {$(
+            [shmemx_ $name _add](dest: *mut $t, value: In<$t>, pe: In<c_int>)
+                = |call| amo::add(call, DefaultContext, dest, value, pe);
+            [shmemx_ $name _fadd](dest: *mut $t, value: In<$t>, pe: In<c_int>) -> $t
+                = |call| amo::fetch_add(call, DefaultContext, dest, value, pe);
+        )+}
+    };
+}
+sums! {
+    real4 f32;
+    real8 f64;
 }
 
 fortran! {

@@ -1,5 +1,5 @@
 //! The additions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of
-//! blocks of any size, Sandia's clock, and the initialization by a unique id.
+//! blocks of any size, Sandia's clock, the initialization by a unique id, and the use of the heap.
 
 use core::ffi::c_int;
 
@@ -8,7 +8,7 @@ use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoall
 use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::constants::SHMEM_THREAD_SINGLE;
 use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
-use rushmem_runtime::{Call, TeamHandle, also_flush, team, time};
+use rushmem_runtime::{Call, TeamHandle, also_flush, heap, team, time};
 
 use super::export::In;
 use super::setup::flush_units;
@@ -67,6 +67,13 @@ fortran! {
         also_flush(flush_units);
         let place = (rank, nranks);
         setup::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, place, &uniqueid.read());
+    };
+
+    [shmemx_heap_info](total: *mut usize, used: *mut usize, largest_free: *mut usize) = |call| {
+        let info = heap::info(call);
+        total.write_unaligned(info.total);
+        used.write_unaligned(info.used);
+        largest_free.write_unaligned(info.largest_free);
     };
 
     [shmemx_wtime]() -> f64 = |_call| time::wtime();

@@ -1,4 +1,5 @@
-//! Blocks at strides under Sandia's names, and bitwise atomics on the signed types of C.
+//! Blocks at strides under Sandia's names, bitwise atomics on the signed types of C, and atomic sums
+//! of floating-point numbers.
 
 use core::ffi::{c_int, c_long, c_longlong};
 
@@ -52,3 +53,16 @@ macro_rules! bitwise {
 bitwise!(int, c_int);
 bitwise!(long, c_long);
 bitwise!(longlong, c_longlong);
+
+macro_rules! float {
+    ($name:ident, $t:ty) => {
+        on_contexts_as! { shmemx_ shmemx_ctx_:
+            [$name _atomic_add](dest: *mut $t, value: $t, pe: c_int) => amo::add;
+            [$name _atomic_fetch_add](dest: *mut $t, value: $t, pe: c_int) -> $t => amo::fetch_add;
+            [$name _atomic_fetch_add_nbi](fetch: *mut $t, dest: *mut $t, value: $t, pe: c_int)
+                => amo::fetch_add_nbi;
+        }
+    };
+}
+float!(float, f32);
+float!(double, f64);

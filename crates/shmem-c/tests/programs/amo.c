@@ -1,6 +1,7 @@
 /* Every AMO on every type in its four forms (default or given context, blocking or nbi), alone and under contention. */
 #include "check.h"
 #include "types.h"
+#include <shmemx.h>
 
 enum { GUARDED = 3 };
 
@@ -220,7 +221,43 @@ static int *seen;
         shmem_barrier_all();                                                                                           \
     }
 
+/* add and fetch_add of floating-point numbers, which are extensions; all sums are exact. */
+#define SUMS(N, T)                                                                                                     \
+    static void sums_##N(void) {                                                                                       \
+        T *word = WORD(T), fetched = 0, taken = 0, *sum = &((T *)cells)[0], *all = &((T *)cells)[1];                   \
+        memset(cells, 0, GUARDED * sizeof(T));                                                                         \
+        shmem_barrier_all();                                                                                           \
+        shmem_##N##_atomic_set(word, (T)0.5, right), shmem_quiet();                                                    \
+        FETCHED(shmemx_##N##_atomic_fetch_add(word, (T)0.25, right), (T)0.5, 36);                                      \
+        FETCHED(shmemx_ctx_##N##_atomic_fetch_add(ctx, word, -2, right), (T)0.75, 36);                                 \
+        shmemx_##N##_atomic_fetch_add_nbi(&fetched, word, 3, right), shmem_quiet();                                    \
+        CHECK(fetched == (T)-1.25, 38, "shmemx_" #N "_atomic_fetch_add_nbi");                                          \
+        shmemx_ctx_##N##_atomic_fetch_add_nbi(ctx, &fetched, word, 1, right), shmem_ctx_quiet(ctx);                    \
+        CHECK(fetched == (T)1.75, 38, "shmemx_ctx_" #N "_atomic_fetch_add_nbi");                                       \
+        shmemx_atomic_add(word, 1, right), shmem_quiet();                                                              \
+        shmemx_atomic_add(ctx, word, (T)0.125, right), shmem_ctx_quiet(ctx);                                           \
+        FETCHED(shmem_##N##_atomic_swap(word, 0, right), (T)3.875, 37);                                                \
+        shmem_barrier_all();                                                                                           \
+        CHECK(*word == 0 && word[-1] == 0 && word[1] == 0, 36, #N ": a word beside it changed");                       \
+        shmem_barrier_all();                                                                                           \
+        for (int i = 0; i < TICKETS; i++) {                                                                            \
+            if (i % 2 == 0)                                                                                            \
+                shmemx_##N##_atomic_add(sum, (T)0.5, 0);                                                               \
+            else                                                                                                       \
+                (void)shmemx_##N##_atomic_fetch_add(sum, (T)0.5, 0);                                                   \
+            if (i % 8 == check_me % 8)                                                                                 \
+                taken += shmem_##N##_atomic_swap(sum, 0, 0);                                                           \
+        }                                                                                                              \
+        shmemx_ctx_##N##_atomic_add(ctx, all, taken, 0), shmem_ctx_quiet(ctx);                                         \
+        shmem_barrier_all();                                                                                           \
+        if (check_me == 0)                                                                                             \
+            CHECK(*sum + *all == (T)(TICKETS * check_n) / 2, 36, #N ": %g were added", (double)(*sum + *all));         \
+        shmem_barrier_all();                                                                                           \
+    }
+
 EXTENDED_AMO_TYPES(EXTENDED)
+SUMS(float, float)
+SUMS(double, double)
 AMO_TYPES(STANDARD)
 BITWISE_AMO_TYPES(BITWISE)
 OLD_EXTENDED_AMO_TYPES(OLD_EXTENDED)
@@ -263,6 +300,7 @@ int main(void) {
 #define RUN_OLD_EXTENDED(N, T) old_extended_##N();
 #define RUN_OLD(N, T) old_##N();
     EXTENDED_AMO_TYPES(RUN_EXTENDED)
+    sums_float(), sums_double();
     AMO_TYPES(RUN_STANDARD)
     BITWISE_AMO_TYPES(RUN_BITWISE)
     OLD_EXTENDED_AMO_TYPES(RUN_OLD_EXTENDED)

@@ -42,6 +42,8 @@ contains
 #define SWAP SHMEM_REAL4_SWAP
 #define SET SHMEM_REAL4_SET
 #define FETCH SHMEM_REAL4_FETCH
+#define ADD SHMEMX_REAL4_ADD
+#define FADD SHMEMX_REAL4_FADD
 #include "fortran_amo_real.inc"
 
 #define TEST reals_of_8
@@ -49,6 +51,8 @@ contains
 #define SWAP SHMEM_REAL8_SWAP
 #define SET SHMEM_REAL8_SET
 #define FETCH SHMEM_REAL8_FETCH
+#define ADD SHMEMX_REAL8_ADD
+#define FADD SHMEMX_REAL8_FADD
 #include "fortran_amo_real.inc"
 
   ! SHMEM_SWAP is of default INTEGER: its neighbors stay as they are.

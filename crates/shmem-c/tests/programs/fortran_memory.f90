@@ -4,13 +4,17 @@ program fortran_memory
   include "shmem.fh"
   integer, parameter :: count = 1000
   integer :: me, n, failures, code, i
-  integer(kind=8) :: first, second, outside, old
+  integer(kind=8) :: first, second, outside, old, total, used, with, room
   integer :: a(*), b(*)
   pointer (first, a), (second, b)
 
   call check_begin()
 
+  call shmemx_heap_info(total, used, room)
+  call check(used < total .and. room > 4 * count, 65, "SHMEMX_HEAP_INFO")
   call shpalloc(first, count, code, 0)
+  call shmemx_heap_info(total, with, room)
+  call check(with == used + 4 * count, 65, "what SHMEMX_HEAP_INFO says of a block")
   call check(code == 0 .and. first /= 0, 65, "SHPALLOC")
   call shpalloc(second, count, code, 0)
   call check(code == 0, 65, "a second SHPALLOC")

@@ -237,6 +237,22 @@ static void no_barrier(void) {
     shmem_free(words);
 }
 
+static void heap_is_described(void) {
+    shmemx_heap_info_t before, with, after;
+    shmemx_heap_info(&before);
+    CHECK(before.used < before.total && before.largest_free <= before.total - before.used, 65,
+          "%zu of %zu bytes are used, the largest free block has %zu", before.used, before.total, before.largest_free);
+    void *block = shmem_malloc(1000), *all;
+    shmemx_heap_info(&with);
+    CHECK(with.used == before.used + 1000 && with.total == before.total, 65, "%zu bytes are used", with.used);
+    all = shmem_malloc(with.largest_free);
+    CHECK(all, 65, "no room for the largest free block, of %zu bytes", with.largest_free);
+    shmem_free(all);
+    shmem_free(block);
+    shmemx_heap_info(&after);
+    CHECK(memcmp(&before, &after, sizeof after) == 0, 65, "%zu bytes are used at the end", after.used);
+}
+
 static void time_goes_on(void) {
     double before = shmemx_wtime();
     usleep(2000);
@@ -265,6 +281,7 @@ int main(void) {
     atomics();
     completion();
     no_barrier();
+    heap_is_described();
     time_goes_on();
     return check_end();
 }

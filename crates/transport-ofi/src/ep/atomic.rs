@@ -38,7 +38,7 @@ impl FiEndpoint {
         let (old, operand, condition) = (word(0), word(1), word(2));
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let (datatype, name) = (native::datatype(amo.width), native::name(amo.op));
+        let (datatype, name) = (native::datatype(amo.op, amo.width), native::name(amo.op));
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is the operation's,
             // and words that are this operation's.

@@ -20,6 +20,12 @@ pub(crate) struct UcpAtomic {
 }
 
 impl UcpAtomic {
+    /// Returns true if UCX has an operation: it does not add floating-point numbers.
+    pub(crate) fn has(op: AmoOp) -> bool {
+        op != AmoOp::AddFloat
+    }
+
+    /// Returns an operation that UCX [has](Self::has).
     pub(crate) fn new(op: AmoOp, operand: u64, condition: u64) -> UcpAtomic {
         let (code, first, second) = match op {
             AmoOp::Fetch => (UCP_ATOMIC_OP_ADD, 0, 0),
@@ -29,6 +35,7 @@ impl UcpAtomic {
             AmoOp::And => (UCP_ATOMIC_OP_AND, operand, 0),
             AmoOp::Or => (UCP_ATOMIC_OP_OR, operand, 0),
             AmoOp::Xor => (UCP_ATOMIC_OP_XOR, operand, 0),
+            AmoOp::AddFloat => unreachable!("composed of a compare-and-swap"),
         };
         UcpAtomic { code, first, second }
     }

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::element::Element;
-use crate::verbs::AmoWidth;
+use crate::verbs::{AmoOp, AmoWidth};
 use sealed::Sealed;
 use std::sync::atomic::{
     AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
@@ -67,15 +67,22 @@ pub trait Amo: Sealed + Element + 'static {
     unsafe fn swap(dest: *mut Self, value: Self) -> Self;
 }
 
-/// A type of the standard AMO types: additions and compare-and-swap.
-pub trait ArithmeticAmo: Amo {
-    /// One, the value that increments add.
-    const ONE: Self;
-    /// Adds, wrapping, and returns the old value.
+/// A type to which values are added: the standard AMO types and, as an extension, floating-point
+/// numbers.
+pub trait AddAmo: Amo {
+    /// The operation that adds values of this type.
+    const ADD: AmoOp;
+    /// Adds, wrapping if the type is an integer, and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self;
+}
+
+/// A type of the standard AMO types: increments and compare-and-swap.
+pub trait ArithmeticAmo: AddAmo {
+    /// One, the value that increments add.
+    const ONE: Self;
     /// Writes `value` if the word equals `cond`; returns the old value either way.
     ///
     /// # Safety
@@ -159,13 +166,16 @@ macro_rules! integer {
                 unsafe { <$atomic>::from_ptr(dest) }.swap(value, AcqRel)
             }
         }
-        impl ArithmeticAmo for $t {
-            const ONE: Self = 1;
+        impl AddAmo for $t {
+            const ADD: AmoOp = AmoOp::Add;
             #[inline(always)]
             unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self {
                 // SAFETY: valid and aligned by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.fetch_add(value, AcqRel)
             }
+        }
+        impl ArithmeticAmo for $t {
+            const ONE: Self = 1;
             #[inline(always)]
             unsafe fn compare_swap(dest: *mut Self, cond: Self, value: Self) -> Self {
                 // SAFETY: valid and aligned by contract.
@@ -203,7 +213,7 @@ integer! {
 }
 
 macro_rules! float {
-    ($($t:ty, $bits:ty;)*) => {$(
+    ($($t:ty, $bits:ty, $atomic:ty;)*) => {$(
         impl Sealed for $t {}
         impl Amo for $t {
             const WIDTH: AmoWidth = <$bits as Amo>::WIDTH;
@@ -232,12 +242,22 @@ macro_rules! float {
                 <$t>::from_bits(unsafe { <$bits as Amo>::swap(dest.cast(), value.to_bits()) })
             }
         }
+        impl AddAmo for $t {
+            const ADD: AmoOp = AmoOp::AddFloat;
+            #[inline(always)]
+            unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self {
+                // SAFETY: same size, alignment and validity as the bits.
+                let word = unsafe { <$atomic>::from_ptr(dest.cast()) };
+                let sum = |old| Some((<$t>::from_bits(old) + value).to_bits());
+                <$t>::from_bits(word.fetch_update(AcqRel, Acquire, sum).unwrap_or_else(|old| old))
+            }
+        }
     )*};
 }
 
 float! {
-    f32, u32;
-    f64, u64;
+    f32, u32, AtomicU32;
+    f64, u64, AtomicU64;
 }
 
 #[cfg(test)]

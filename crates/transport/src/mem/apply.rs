@@ -4,7 +4,7 @@
 //! know their types and use the traits.
 #![allow(unsafe_code)]
 
-use super::amo::{ArithmeticAmo, BitwiseAmo};
+use super::amo::{AddAmo, ArithmeticAmo, BitwiseAmo};
 use super::element::store;
 use crate::verbs::{AmoOp, AmoWidth};
 
@@ -23,11 +23,12 @@ pub unsafe fn apply(
     match width {
         AmoWidth::Four => {
             // SAFETY: the same contract.
-            let old = unsafe { word::<u32>(op, dest.cast(), operand as u32, condition as u32) };
+            let old =
+                unsafe { word::<u32, f32>(op, dest.cast(), operand as u32, condition as u32) };
             u64::from(old)
         }
         // SAFETY: the same contract.
-        AmoWidth::Eight => unsafe { word::<u64>(op, dest.cast(), operand, condition) },
+        AmoWidth::Eight => unsafe { word::<u64, f64>(op, dest.cast(), operand, condition) },
     }
 }
 
@@ -48,9 +49,11 @@ impl AmoWidth {
     }
 }
 
+/// Carries out `op` on a word of type `T`, or of type `F` if it adds floating-point numbers.
+///
 /// # Safety
-/// As [`Amo::set`](super::amo::Amo::set).
-unsafe fn word<T: ArithmeticAmo + BitwiseAmo>(
+/// As [`Amo::set`](super::amo::Amo::set), for both types, which have the same size.
+unsafe fn word<T: ArithmeticAmo + BitwiseAmo, F: AddAmo>(
     op: AmoOp,
     dest: *mut T,
     operand: T,
@@ -72,6 +75,11 @@ unsafe fn word<T: ArithmeticAmo + BitwiseAmo>(
         AmoOp::Or => unsafe { T::fetch_or(dest, operand) },
         // SAFETY: the same contract.
         AmoOp::Xor => unsafe { T::fetch_xor(dest, operand) },
+        AmoOp::AddFloat => {
+            let value = F::from_bits(operand.to_bits());
+            // SAFETY: the same contract.
+            T::from_bits(unsafe { F::fetch_add(dest.cast(), value) }.to_bits())
+        }
     }
 }
 

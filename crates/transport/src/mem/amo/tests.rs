@@ -42,6 +42,10 @@ fn every_operation_on_every_type() {
     // SAFETY: a live local.
     assert_eq!(unsafe { f32::swap(&raw mut float, -0.0) }, 1.5);
     assert!(float.is_sign_negative());
+    let mut double = 0.5f64;
+    // SAFETY: a live local.
+    assert_eq!(unsafe { f64::fetch_add(&raw mut double, -2.0) }, 0.5);
+    assert_eq!(double, -1.5);
 }
 
 #[test]

@@ -16,14 +16,20 @@ fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
         AmoOp::And => old & operand,
         AmoOp::Or => old | operand,
         AmoOp::Xor => old ^ operand,
+        AmoOp::AddFloat => unreachable!("the bits of a sum that is no number are not specified"),
     }
+}
+
+/// The operations on integers.
+fn of_integers() -> impl Iterator<Item = AmoOp> {
+    AmoOp::ALL.into_iter().filter(|&op| op != AmoOp::AddFloat)
 }
 
 const VALUES: [u64; 5] = [0, 1, 0x8000_0000, u64::MAX, 0x0123_4567_89AB_CDEF];
 
 #[test]
 fn every_operation_of_eight_bytes_is_its_model() {
-    for op in AmoOp::ALL {
+    for op in of_integers() {
         for old in VALUES {
             for operand in VALUES {
                 for condition in [old, !old] {
@@ -40,7 +46,7 @@ fn every_operation_of_eight_bytes_is_its_model() {
 
 #[test]
 fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbors() {
-    for op in AmoOp::ALL {
+    for op in of_integers() {
         for old in VALUES {
             for operand in VALUES {
                 for condition in [old, !old] {
@@ -55,5 +61,22 @@ fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbors() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn floating_point_numbers_add() {
+    for (old, operand) in [(0.25, 1.5), (-3.0, 3.0), (1e30, 1.0), (f64::MAX, f64::MAX)] {
+        let mut word = old;
+        let at = (&raw mut word).cast();
+        // SAFETY: a live, aligned local of 8 bytes.
+        let was = unsafe { apply(AmoOp::AddFloat, AmoWidth::Eight, at, operand.to_bits(), 0) };
+        assert_eq!((f64::from_bits(was), word), (old, old + operand));
+        let mut words = [7.0, old as f32, 9.0];
+        let (at, bits) = ((&raw mut words[1]).cast(), (operand as f32).to_bits());
+        // SAFETY: a live, aligned local of 4 bytes.
+        let was = unsafe { apply(AmoOp::AddFloat, AmoWidth::Four, at, u64::from(bits), 0) };
+        assert_eq!(was, u64::from((old as f32).to_bits()));
+        assert_eq!(words, [7.0, old as f32 + operand as f32, 9.0]);
     }
 }

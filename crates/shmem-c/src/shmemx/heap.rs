@@ -1,0 +1,19 @@
+//! The use of the symmetric heap.
+
+use rushmem_runtime::heap;
+
+/// `shmemx_heap_info_t`.
+#[repr(C)]
+pub struct HeapInfo {
+    total: usize,
+    used: usize,
+    largest_free: usize,
+    reserved: [usize; 5],
+}
+
+export! {
+    [shmemx_heap_info](info: *mut HeapInfo) = |call| {
+        let heap::HeapInfo { total, used, largest_free } = heap::info(call);
+        info.write(HeapInfo { total, used, largest_free, reserved: [0; 5] });
+    };
+}

@@ -18,7 +18,7 @@ pub mod snapshot;
 pub mod status;
 pub mod status_slot;
 mod steps;
-mod symbols;
+pub mod symbols;
 pub mod wording;
 pub mod writes;
 

@@ -1,4 +1,4 @@
-//! The names of static variables, from the symbol table of the program.
+//! The static variables of a program, from its symbol table.
 
 use crate::snapshot::PeSnapshot;
 use crate::status::{Subject, SymmetricLocation};
@@ -17,15 +17,30 @@ const WORD_BYTES: u64 = 8;
 /// Maximum length of a name in an explanation; those of C++ templates are longer.
 const MAX_NAME: usize = 100;
 
-/// The variables of a program: the size and the name of each, by its address.
-struct Variables(BTreeMap<u64, (u64, String)>);
+/// The static variables of a program.
+pub struct Variables {
+    /// By its address in the file, the size and name of each.
+    by_address: BTreeMap<u64, (u64, String)>,
+    entry: u64,
+}
+
+/// A static variable of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable<'a> {
+    /// Its address in the file.
+    pub address: u64,
+    /// Its size in bytes.
+    pub nbytes: u64,
+    /// Its name, as the compiler has written it.
+    pub name: &'a str,
+}
 
 /// Returns the name in the source code of a name that the compiler has mangled.
 type Demangle = fn(&str) -> Option<String>;
 
 /// Adds the names of the static variables that the statuses and writes of the PEs mention. A
 /// program that many PEs execute is read once.
-pub fn add<'a>(
+pub(crate) fn add<'a>(
     snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>,
     demangle: Demangle,
 ) {
@@ -67,26 +82,58 @@ fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
 }
 
 impl Variables {
-    fn of(program: File) -> Variables {
-        let mut variables = BTreeMap::new();
+    /// Reads those of an executable. A file without a symbol table has none.
+    pub fn of(program: File) -> Variables {
+        let (mut by_address, mut entry) = (BTreeMap::<u64, (u64, String)>::new(), 0);
         let cache = ReadCache::new(program);
         if let Ok(program) = ElfFile64::<Endianness, _>::parse(&cache) {
+            entry = program.entry();
             for symbol in program.symbols().chain(program.dynamic_symbols()) {
                 if symbol.kind() == SymbolKind::Data
                     && let Ok(name) = symbol.name()
                 {
-                    let variable = || (symbol.size(), name.to_owned());
-                    variables.entry(symbol.address()).or_insert_with(variable);
+                    // Of names for the same address, such as an alias for the first element, that
+                    // of the largest variable.
+                    let (nbytes, known) = by_address.entry(symbol.address()).or_default();
+                    if symbol.size() > *nbytes || known.is_empty() {
+                        (*nbytes, *known) = (symbol.size(), name.to_owned());
+                    }
                 }
             }
         }
-        Variables(variables)
+        Variables { by_address, entry }
+    }
+
+    /// Returns the address in the file at which the program begins.
+    pub fn entry(&self) -> u64 {
+        self.entry
+    }
+
+    /// Returns the variable that has `nbytes` bytes at an address, or if there is none, the one that
+    /// has the first of them; `None` if the address is in no variable.
+    pub fn holding(&self, address: u64, nbytes: u64) -> Option<Variable<'_>> {
+        let has = |variable: &Variable<'_>, nbytes| {
+            let offset = address - variable.address;
+            offset < variable.nbytes && nbytes <= variable.nbytes - offset
+        };
+        let first = self.up_to(address).next().filter(|variable| has(variable, 1))?;
+        match has(&first, nbytes) {
+            true => Some(first),
+            // Another symbol may be for a part of the variable, as in a common block of Fortran.
+            false => self.up_to(address).find(|variable| has(variable, nbytes)).or(Some(first)),
+        }
+    }
+
+    /// Returns the variables that begin at an address or before it, the last one first.
+    fn up_to(&self, address: u64) -> impl Iterator<Item = Variable<'_>> {
+        let before = self.by_address.range(..=address).rev();
+        before.map(|(&address, (nbytes, name))| Variable { address, nbytes: *nbytes, name })
     }
 
     /// Returns the name of the variable at an address, of its element, or of a byte in it. `word`
     /// is the number of bytes that are accessed at the address.
     fn name(&self, address: u64, word: u64, demangle: Demangle) -> Option<String> {
-        let (start, (nbytes, mangled)) = self.0.range(..=address).next_back()?;
+        let (start, (nbytes, mangled)) = self.by_address.range(..=address).next_back()?;
         let offset = address - start;
         if offset >= *nbytes {
             return None;
@@ -109,9 +156,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bytes_are_in_the_variable_that_has_all_of_them() {
+        let variable = |address, nbytes, name: &str| (address, (nbytes, name.to_owned()));
+        let by_address =
+            [variable(64, 32, "block"), variable(72, 8, "part"), variable(96, 8, "next")];
+        let variables = Variables { by_address: by_address.into(), entry: 0 };
+        let name = |address, nbytes| variables.holding(address, nbytes).map(|found| found.name);
+        assert_eq!(name(64, 32), Some("block"));
+        assert_eq!(name(72, 8), Some("part"));
+        assert_eq!(name(72, 24), Some("block"));
+        assert_eq!(name(72, 25), Some("part"));
+        assert_eq!(name(96, 9), Some("next"));
+        assert_eq!((name(63, 1), name(104, 1)), (None, None));
+    }
+
+    #[test]
     fn a_part_is_an_element_where_the_size_allows_it() {
         let part = |offset: u64, nbytes, word| {
-            let variables = Variables(BTreeMap::from([(64, (nbytes, "flag".to_owned()))]));
+            let by_address = BTreeMap::from([(64, (nbytes, "flag".to_owned()))]);
+            let variables = Variables { by_address, entry: 0 };
             variables.name(64 + offset, word, |_| None)
         };
         assert_eq!(part(0, 8, 8).as_deref(), Some("flag"));
@@ -129,8 +192,11 @@ mod tests {
         static ZEROS: [u64; 4] = [0; 4];
         assert_ne!(&raw const ZEROS as u64, 0);
         let variables = Variables::of(File::open("/proc/self/exe").expect("this program"));
-        let (start, _) =
-            variables.0.iter().find(|(_, (_, name))| name.contains("ZEROS")).expect("in the table");
+        let (start, _) = variables
+            .by_address
+            .iter()
+            .find(|(_, (_, name))| name.contains("ZEROS"))
+            .expect("in the table");
         let name = variables.name(start + 16, 8, |_| None).expect("a name");
         assert!(name.ends_with("[2]"), "{name}");
         assert_eq!(variables.name(1, 8, |_| None), None);

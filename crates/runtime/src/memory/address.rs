@@ -275,10 +275,10 @@ pub(super) fn locate_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segmen
     locate(addr, nbytes).filter(|_| is_pe(pe))
 }
 
-/// Returns true if an address is in the heap, while accesses are observed.
+/// Returns the segment that holds an address, while accesses are observed.
 #[inline(always)]
-pub(super) fn is_in_observed_heap(addr: usize) -> bool {
-    OBSERVED.heap.offset(addr, 1).is_some()
+pub(super) fn observed_segment(addr: usize) -> Option<Segment> {
+    OBSERVED.locate(addr, 1).map(|(segment, _)| segment)
 }
 
 /// Works as [`mapped`], also while accesses are observed.

@@ -1,14 +1,15 @@
 //! The checks of addresses: reports why an access cannot be made, and with `SHMEM_CHECK` checks the
 //! blocks of the heap, their guards, and the pages of private buffers.
 //!
-//! Allocation is symmetric, so this PE's table of blocks describes those of every PE. The kernel is
+//! Allocation is symmetric, so this PE's table of blocks describes those of every PE, and all PEs
+//! have the same static variables. The kernel is
 //! asked once whether a page of a private buffer is accessible. If the program unmaps or protects
 //! the page later, an access to it is a fault without a message.
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
 use crate::memory::accessible::{LocalAccess, require_accessible};
-use crate::memory::{address, shortage, statics};
+use crate::memory::{address, shortage, statics, variables};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
@@ -42,8 +43,8 @@ pub(crate) fn require_bytes(
     let (segment, offset) = address::locate_on(addr, nbytes, pe)
         .unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
     let job = job::require(call);
-    if segment == Segment::Heap && job.settings.checks() {
-        require_block(call, job, argument, addr, nbytes);
+    if job.settings.checks() {
+        require_object(call, job, argument, segment, (addr, nbytes));
     }
     (segment, offset)
 }
@@ -134,17 +135,19 @@ pub(crate) fn refuse(
     );
 }
 
-/// Ends the job with an error if local bytes begin in the heap and are not within one block, or if
-/// the first or the last byte is not accessible.
+/// Ends the job with an error if local bytes begin in a block of the heap or a static variable and
+/// are not within it, or if the first or the last byte is not accessible.
 #[inline]
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     if local.nbytes == 0 {
         return;
     }
     let addr = local.base.addr();
-    if address::is_in_observed_heap(addr) {
-        require_block(call, job::require(call), access.argument(), addr, local.nbytes);
-    } else if !is_known_accessible(access, local) {
+    let is_in_object = address::observed_segment(addr).is_some_and(|segment| {
+        let bytes = (addr, local.nbytes);
+        require_object(call, job::require(call), access.argument(), segment, bytes)
+    });
+    if !is_in_object && !is_known_accessible(access, local) {
         require_accessible(call, access, local);
         remember_accessible(access, local);
     }
@@ -155,10 +158,9 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
 #[inline(always)]
 pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
     local.nbytes == 0
-        || if address::is_in_observed_heap(local.base.addr()) {
-            is_known_block(local.base.addr(), local.nbytes)
-        } else {
-            is_known_accessible(access, local)
+        || match address::observed_segment(local.base.addr()) {
+            Some(_) => is_known_object(local.base.addr(), local.nbytes),
+            None => is_known_accessible(access, local),
         }
 }
 
@@ -166,24 +168,24 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last two blocks that this thread has found: the start, the end, and [`ENDED`] at that
+    /// The last two objects that this thread has found: the start, the end, and [`ENDED`] at that
     /// time.
     static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 
-/// The last two blocks that a thread has found while it was alone in the library: start and end.
+/// The last two objects that a thread has found while it was alone in the library: start and end.
 static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
-/// Forgets the last blocks, after one was freed or moved, or the allocator was replaced.
+/// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
 pub(crate) fn forget_blocks() {
     ENDED.fetch_add(1, Relaxed);
     KNOWN.as_flattened().iter().for_each(|bound| bound.store(0, Relaxed));
 }
 
-/// Returns true if `nbytes` bytes at `addr` are within one of the last two blocks that were found,
+/// Returns true if `nbytes` bytes at `addr` are within one of the last two objects that were found,
 /// and the calling thread is alone in the library.
 #[inline(always)]
-pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
+pub(crate) fn is_known_object(addr: usize, nbytes: usize) -> bool {
     let is_within = |[start, end]: &[AtomicUsize; 2]| {
         let (start, end) = (start.load(Relaxed), end.load(Relaxed));
         addr >= start && addr < end && nbytes <= end - addr
@@ -191,50 +193,61 @@ pub(crate) fn is_known_block(addr: usize, nbytes: usize) -> bool {
     thread::is_alone() && (is_within(&KNOWN[0]) || is_within(&KNOWN[1]))
 }
 
-/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, are within one
-/// block. `argument` is the name of the address in the call. The lock of the allocator is not taken
-/// if the block is one of the last two.
+/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in this segment, are within
+/// one object: a block of the heap or a static variable. Returns false if no object is known there,
+/// which is so in a program without a symbol table. `argument` is the name of the address in the
+/// call. The lock of the allocator is not taken if the object is one of the last two.
 #[inline(always)]
-pub(crate) fn require_block(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
+fn require_object(
+    call: Call,
+    job: &Job,
+    argument: &str,
+    segment: Segment,
+    (addr, nbytes): (usize, usize),
+) -> bool {
     let ended = ENDED.load(Relaxed);
     let is_within = |(start, end, at): (usize, usize, u64)| {
         at == ended && addr >= start && addr < end && nbytes <= end - addr
     };
     let [newer, older] = LAST.get();
-    if is_within(newer) || is_within(older) {
-        return;
-    }
-    find_block(call, job, argument, (addr, nbytes), (ended, newer));
+    is_within(newer)
+        || is_within(older)
+        || find_object(call, job, argument, segment, (addr, nbytes), (ended, newer))
 }
 
-/// Works as [`require_block`], for a block that is neither of the last two. `newer` is the last
+/// Works as [`require_object`], for an object that is neither of the last two. `newer` is the last
 /// one.
 #[cold]
 #[inline(never)]
-fn find_block(
+fn find_object(
     call: Call,
     job: &Job,
     argument: &str,
+    segment: Segment,
     (addr, nbytes): (usize, usize),
     (ended, newer): (u64, (usize, usize, u64)),
-) {
-    let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
-    match held {
-        Some(Err(why)) => {
-            fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
+) -> bool {
+    let held = match segment {
+        Segment::Heap => job
+            .allocator()
+            .as_ref()
+            .map(|allocator| allocator.hold(addr, nbytes).map_err(|why| why.to_string())),
+        Segment::Static => variables::hold(addr, nbytes),
+        Segment::Internal => None,
+    };
+    let Some(held) = held else { return false };
+    let object = held.unwrap_or_else(|why| {
+        fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
+    });
+    LAST.set([(object.start, object.end, ended), newer]);
+    if thread::is_alone() {
+        for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
+            older.store(newer.load(Relaxed), Relaxed);
         }
-        Some(Ok(block)) => {
-            LAST.set([(block.start, block.end, ended), newer]);
-            if thread::is_alone() {
-                for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
-                    older.store(newer.load(Relaxed), Relaxed);
-                }
-                KNOWN[0][0].store(block.start, Relaxed);
-                KNOWN[0][1].store(block.end, Relaxed);
-            }
-        }
-        None => {}
+        KNOWN[0][0].store(object.start, Relaxed);
+        KNOWN[0][1].store(object.end, Relaxed);
     }
+    true
 }
 
 /// Ends the job with an error if a guard was overwritten. Each call reads the guards of the next

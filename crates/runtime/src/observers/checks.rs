@@ -1,5 +1,6 @@
-//! The checks of `SHMEM_CHECK`. Of an access: its remote bytes are within one block of the heap,
-//! its local bytes are accessible, and its signal is not within its data. Of all calls: the caller.
+//! The checks of `SHMEM_CHECK`. Of an access: its remote bytes are within one block of the heap or
+//! one static variable, its local bytes are accessible, and its signal is not within its data. Of
+//! all calls: the caller.
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
 use crate::call::{Call, fail};
@@ -51,7 +52,7 @@ fn check(event: &Event, access: AccessEvent) {
     let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
     caller::check_access(call);
     // In a loop, both are usually known from an earlier iteration.
-    if !(checks::is_known_block(remote.addr, remote.span())
+    if !(checks::is_known_object(remote.addr, remote.span())
         && checks::is_known_local(accessed, local))
     {
         let argument = (access.argument.name(), pe);
@@ -73,7 +74,7 @@ fn check_unknown(
         checks::check_local(call, accessed, local);
     }
     // Without bytes there is nothing to check; the access itself checks the PE.
-    if nbytes > 0 && !checks::is_known_block(addr, nbytes) {
+    if nbytes > 0 && !checks::is_known_object(addr, nbytes) {
         checks::require_bytes(call, argument, addr, nbytes, pe);
     }
 }

@@ -1,5 +1,5 @@
-/* Blocks of the symmetric heap: argv[1] names one access of PE 1 that does not lie in a block, or
- * none. */
+/* Blocks of the symmetric heap and static variables: argv[1] names one access of PE 1 that does not
+ * lie in one of them, or none. */
 #include <shmem.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,6 +9,8 @@
 enum { SIZE = 100, AREA = 4000 };
 
 static char area[AREA];
+static long table[8], beside[8];
+static _Alignas(8) unsigned half;
 
 static int is(const char *how, const char *name) { return strcmp(how, name) == 0; }
 
@@ -41,6 +43,16 @@ static int by_call(const char *how, char *block, char *other, char *freed, int p
         shmem_putmem_signal(block, area, 8, gone, 1, SHMEM_SIGNAL_SET, pe);
     else if (is(how, "put_nowhere"))
         shmem_putmem(block + (1 << 20), area, 8, pe);
+    else if (is(how, "put_static_beyond"))
+        shmem_long_put(&table[4], (long *)(void *)area, 5, pe);
+    else if (is(how, "get_static_beyond"))
+        shmem_get64(area, table, 9, pe);
+    else if (is(how, "put_from_static_beyond"))
+        shmem_put64(block, beside, 9, pe);
+    else if (is(how, "iget_static_beyond"))
+        shmem_long_iget((long *)(void *)area, table, 1, 4, 3, pe);
+    else if (is(how, "amo_static_beyond"))
+        shmem_uint64_atomic_inc((uint64_t *)(void *)&half, pe);
     else
         return 0;
     return 1;

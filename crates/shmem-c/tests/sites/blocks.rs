@@ -1,4 +1,4 @@
-//! Blocks of the symmetric heap: what is outside of them is found with `SHMEM_CHECK`, by the
+//! Blocks of the symmetric heap and static variables: what is outside of them is found with `SHMEM_CHECK`, by the
 //! library, by AddressSanitizer or by valgrind.
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use testkit::{Job, Outcome, absent, every_size, program};
 
 /// The accesses of calls, with their messages.
-const BY_CALL: [(&str, &str, [&str; 2]); 13] = [
+const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
     (
         "put_beyond",
         "shmem_putmem: argument dest: 60 bytes at ",
@@ -69,6 +69,34 @@ const BY_CALL: [(&str, &str, [&str; 2]); 13] = [
         "shmem_putmem: argument dest: 8 bytes",
         ["bytes past the end of the block of 100 bytes", "allocated by"],
     ),
+    (
+        "put_static_beyond",
+        "shmem_long_put: argument dest: 40 bytes at ",
+        [
+            "reach 8 bytes past the end of the static variable table (64 bytes at 0x",
+            "which ends at 0x",
+        ],
+    ),
+    (
+        "get_static_beyond",
+        "shmem_get64: argument source: 72 bytes at ",
+        ["reach 8 bytes past the end of the static variable table", "64 bytes"],
+    ),
+    (
+        "put_from_static_beyond",
+        "shmem_put64: argument source: 72 bytes at ",
+        ["reach 8 bytes past the end of the static variable beside", "64 bytes"],
+    ),
+    (
+        "iget_static_beyond",
+        "shmem_long_iget: argument source: 72 bytes at ",
+        ["reach 8 bytes past the end of the static variable table", "64 bytes"],
+    ),
+    (
+        "amo_static_beyond",
+        "shmem_uint64_atomic_inc: argument dest: 8 bytes at ",
+        ["reach 4 bytes past the end of the static variable half", "4 bytes"],
+    ),
 ];
 
 fn job(program: &Path, how: &str) -> Job {
@@ -113,6 +141,18 @@ fn correct_programs() {
         job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
     }
     Job::new(program!("blocks.c")).n(2).arg("get_beyond").run().assert_ok(2);
+}
+
+/// Without a symbol table nothing is known of the variables, and nothing is said of them.
+fn stripped_programs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let stripped = dir.path().join("stripped");
+    let done = Command::new("strip").arg("-o").arg(&stripped).arg(program!("blocks.c")).status();
+    if !done.is_ok_and(|status| status.success()) {
+        absent("strip is not here");
+    }
+    job(&stripped, "get_static_beyond").run().assert_ok(2);
+    job(&stripped, "none").run().assert_ok(2);
 }
 
 /// Blocks lie at other places with the guards, so that all PEs have them or none.
@@ -182,6 +222,7 @@ testkit::module_tests! {
     accesses_by_calls,
     stores_of_the_program,
     correct_programs,
+    stripped_programs,
     all_pes_check,
     address_sanitizer_reports_the_program_s_own_accesses,
     valgrind_reports_the_program_s_own_accesses,

@@ -13,6 +13,7 @@ mod libraries;
 mod limits;
 mod mark;
 mod outcome;
+pub mod pages;
 mod permits;
 mod prefix;
 mod started;

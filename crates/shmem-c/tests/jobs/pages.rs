@@ -1,17 +1,14 @@
-//! Runs each block of commands of the pages for users as it stands, in bash, in a directory with
-//! the programs that the page is about. What no machine of tests has is a stand-in (other hosts are
-//! this one) or is left out, with the reason.
+//! The commands of the pages for users, those of a page that needs more than every machine has are
+//! in tests/sites.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use testkit::pages::{Page, blocks};
 use testkit::prefix;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Seconds for a block.
-const LIMIT: &str = "900";
 
 const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such programs";
 const RELEASE: &str = "the step `release` makes and installs these files";
@@ -56,87 +53,35 @@ const STAND_INS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Returns the fenced blocks of a page, in a language.
-fn blocks(text: &str, language: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut parts = text.split("\n```");
-    parts.next();
-    while let (Some(block), Some(_)) = (parts.next(), parts.next()) {
-        let (head, body) = block.split_once('\n').unwrap_or((block, ""));
-        if head.split(',').next() == Some(language) {
-            found.push(format!("{body}\n"));
-        }
-    }
-    found
-}
-
-fn place(path: &Path, text: &str) {
-    fs::write(path, text).expect("a file");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
-}
-
-/// Returns a directory as a user of the page has it.
-fn dir(page: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{page}"));
-    let _ = fs::remove_dir_all(&dir);
-    for name in ["home", "bin", "old/bin", "new/bin"] {
-        fs::create_dir_all(dir.join(name)).expect("a directory");
-    }
-    symlink(prefix(), dir.join("home/rushmem")).expect("a link");
-    for (name, text) in STAND_INS {
-        place(&dir.join("bin").join(name), &format!("#!/bin/sh\n{text}\n"));
-    }
-    for of in ["old", "new"] {
-        symlink(prefix().join("bin/oshrun"), dir.join(of).join("bin/oshrun")).expect("a link");
-        symlink(dir.join("bin/shmem-perf"), dir.join(of).join("bin/shmem-perf")).expect("");
-    }
-    fs::write(dir.join("hosts"), "a\nb slots=2\n").expect("a file");
-    dir
-}
-
 /// Runs the blocks of a page, after `prepare`.
-fn run(page: &str, prepare: &str) {
-    let text = fs::read_to_string(format!("{ROOT}/docs/{page}.md")).expect("a page");
+fn run(name: &'static str, prepare: &str) {
+    let page = Page::open(name, env!("CARGO_TARGET_TMPDIR"));
+    for (command, script) in STAND_INS {
+        page.stand_in(command, script);
+    }
+    for of in ["old/bin", "new/bin"] {
+        let bin = page.dir().join(of);
+        fs::create_dir_all(&bin).expect("a directory");
+        symlink(prefix().join("bin/oshrun"), bin.join("oshrun")).expect("a link");
+        symlink(page.dir().join("bin/shmem-perf"), bin.join("shmem-perf")).expect("a link");
+    }
     let first_hour = fs::read_to_string(format!("{ROOT}/docs/first-hour.md")).expect("a page");
-    let dir = dir(page);
     let program = &blocks(&first_hour, "c")[0];
-    fs::write(dir.join("ring.c"), program).expect("a file");
-    fs::write(dir.join("program.c"), program).expect("a file");
-    fs::write(dir.join("ring.f90"), &blocks(&first_hour, "fortran")[0]).expect("a file");
-    let shell = |block: &str| {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let bin = prefix().join("bin");
-        let mut bash = Command::new("timeout");
-        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", block]).current_dir(&dir);
-        bash.env("PATH", format!("{}:{}:{path}", dir.join("bin").display(), bin.display()));
-        bash.env("HOME", dir.join("home"))
-            .env("CARGO", env!("CARGO"))
-            .env("MALLOC_ARENA_MAX", "1")
-            .env_remove("CARGO_TARGET_DIR");
-        bash.env("CARGO_HOME", home().join(".cargo")).env("RUSTUP_HOME", home().join(".rustup"));
-        let output = bash.output().expect("bash");
-        let printed = [output.stdout, output.stderr].concat();
-        assert!(
-            output.status.success(),
-            "docs/{page}.md:\n{block}\n{}: {}",
-            output.status,
-            String::from_utf8_lossy(&printed)
-        );
-    };
-    shell(prepare);
-    let left_out: Vec<_> = LEFT_OUT.iter().filter(|(of, _, _)| *of == page).collect();
-    let blocks = blocks(&text, "sh");
+    page.write("hosts", "a\nb slots=2\n");
+    page.write("ring.c", program);
+    page.write("program.c", program);
+    page.write("ring.f90", &blocks(&first_hour, "fortran")[0]);
+    page.shell(prepare);
+    let left_out: Vec<_> = LEFT_OUT.iter().filter(|(of, _, _)| *of == name).collect();
+    let blocks = page.blocks("sh");
     for (_, begin, why) in &left_out {
         assert!(blocks.iter().any(|block| block.starts_with(begin)), "no {begin}: {why}");
     }
     let is_left_out = |block: &str| left_out.iter().any(|(_, begin, _)| block.starts_with(begin));
-    blocks.iter().filter(|block| !is_left_out(block)).for_each(|block| shell(block));
-    fs::remove_dir_all(&dir).expect("the directory");
-}
-
-/// Returns where cargo has its files.
-fn home() -> PathBuf {
-    std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
+    blocks.iter().filter(|block| !is_left_out(block)).for_each(|block| {
+        page.shell(block);
+    });
+    page.end();
 }
 
 /// The README shows what is printed: by its program, and by the same without the barrier about the
@@ -144,12 +89,12 @@ fn home() -> PathBuf {
 #[test]
 fn readme() {
     let text = fs::read_to_string(format!("{ROOT}/README.md")).expect("a page");
-    let dir = dir("readme");
+    let dir = tempfile::tempdir().expect("a directory");
     let printed = |program: &str, options: &str| {
-        fs::write(dir.join("ring.c"), program).expect("a file");
+        fs::write(dir.path().join("ring.c"), program).expect("a file");
         let block = format!("oshcc {options} ring.c -o ring && oshrun -n 4 ./ring");
         let mut bash = Command::new("timeout");
-        bash.args(["60", "bash", "-c", &block]).current_dir(&dir);
+        bash.args(["60", "bash", "-c", &block]).current_dir(dir.path());
         let path = std::env::var("PATH").unwrap_or_default();
         bash.env("PATH", format!("{}:{path}", prefix().join("bin").display()));
         let output = bash.output().expect("bash");

@@ -34,7 +34,7 @@ pub use detect::Protocol;
 pub use error::Error;
 pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;
-pub use managed::is_open_mpi_shut_out;
+pub use managed::{MpiWorld, is_open_mpi_shut_out, mpi_world};
 pub use nodes::NodeMap;
 pub use records::{MAX_RECORD, Records};
 pub use session::{Aborter, JobSession, Joining, aborter_without_session, is_managed};

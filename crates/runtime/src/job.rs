@@ -8,6 +8,7 @@
 pub(crate) mod caller;
 pub mod handle;
 pub(crate) mod members;
+pub(crate) mod mpi;
 
 use crate::call::{Call, fail};
 use crate::process::{inits, is_child, lock};

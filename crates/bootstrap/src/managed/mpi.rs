@@ -1,5 +1,5 @@
 //! Determines whether the program's own MPI has opened the connection to the process manager that
-//! both use, and whether it still can.
+//! both use, whether it still can, and how many processes it has started with.
 //!
 //! This crate does not link MPI; it looks its functions up in the program, which may not have them.
 //! The functions have the same signature in every implementation of MPI.
@@ -25,7 +25,7 @@ const TEXT: usize = 8192;
 pub(crate) fn present() -> Mpi {
     match version() {
         // Open MPI uses only PMIx, since version 4.
-        Some(version) if !version.starts_with(OPEN_MPI) => match is_initialized() {
+        Some(version) if !version.starts_with(OPEN_MPI) => match is(c"MPI_Initialized") {
             true => Mpi::Open,
             false => Mpi::Later,
         },
@@ -40,8 +40,51 @@ pub(super) fn must_precede_pmix() -> bool {
     let version = version();
     let number = version.as_deref().and_then(|version| version.strip_prefix(OPEN_MPI));
     let major = number.and_then(|number| number.split('.').next()?.parse().ok());
-    major.is_some_and(|major: u32| major >= 5) && !is_initialized()
+    major.is_some_and(|major: u32| major >= 5) && !is(c"MPI_Initialized")
 }
+
+/// The processes of the MPI of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MpiWorld {
+    /// There is no MPI that runs or will run, or none whose handles are known.
+    Unknown,
+    /// MPI_Init may be called later.
+    Later,
+    /// The number of processes of MPI_COMM_WORLD.
+    Of(c_int),
+}
+
+/// Returns the processes of the MPI of this process now.
+pub fn world() -> MpiWorld {
+    let Some(version) = version() else { return MpiWorld::Unknown };
+    // In the common interface of MPI 5, the handles are others.
+    if find(c"MPI_Abi_get_version").is_some() || is(c"MPI_Finalized") {
+        return MpiWorld::Unknown;
+    }
+    if !is(c"MPI_Initialized") {
+        return MpiWorld::Later;
+    }
+    let world = match find(c"ompi_mpi_comm_world") {
+        Some(world) if version.starts_with(OPEN_MPI) => world.addr(),
+        _ if MPICH.iter().any(|name| version.contains(name)) => MPICH_COMM_WORLD,
+        _ => return MpiWorld::Unknown,
+    };
+    let Some(size) = find(c"MPI_Comm_size") else { return MpiWorld::Unknown };
+    // SAFETY: a pointer to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in Open
+    // MPI, and an int in MPICH, which the caller passes in the same register.
+    let size: unsafe extern "C" fn(usize, *mut c_int) -> c_int =
+        unsafe { std::mem::transmute(size) };
+    let mut n = 0;
+    // SAFETY: MPI is initialized and not finalized, so the handle is valid; `n` is writable.
+    let failed = unsafe { size(world, &mut n) } != 0;
+    if failed { MpiWorld::Unknown } else { MpiWorld::Of(n) }
+}
+
+/// Parts of the versions of MPICH and of those that are made from it.
+const MPICH: [&str; 3] = ["MPICH", "Intel(R) MPI", "MVAPICH"];
+
+/// The handle MPI_COMM_WORLD of MPICH.
+const MPICH_COMM_WORLD: usize = 0x4400_0000;
 
 /// The start of the version of Open MPI.
 const OPEN_MPI: &str = "Open MPI v";
@@ -62,15 +105,17 @@ fn version() -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// Returns true if MPI_Init has been called.
-fn is_initialized() -> bool {
-    let Some(initialized) = find(c"MPI_Initialized") else { return false };
-    // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)`.
-    let initialized: unsafe extern "C" fn(*mut c_int) -> c_int =
-        unsafe { std::mem::transmute(initialized) };
+/// Returns what `MPI_Initialized` or `MPI_Finalized` says: whether MPI_Init or MPI_Finalize has been
+/// called. Returns false without such a function.
+fn is(question: &CStr) -> bool {
+    let Some(function) = find(question) else { return false };
+    // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)` or
+    // `int MPI_Finalized(int *)`.
+    let function: unsafe extern "C" fn(*mut c_int) -> c_int =
+        unsafe { std::mem::transmute(function) };
     let mut flag = 0;
     // SAFETY: the flag is writable; MPI allows the call at any time.
-    let failed = unsafe { initialized(&mut flag) } != 0;
+    let failed = unsafe { function(&mut flag) } != 0;
     !failed && flag != 0
 }
 
@@ -89,5 +134,6 @@ mod tests {
     fn a_program_without_mpi_has_none() {
         assert_eq!(present(), Mpi::Absent);
         assert!(!must_precede_pmix());
+        assert_eq!(world(), MpiWorld::Unknown);
     }
 }

@@ -9,7 +9,7 @@ use crate::call::{Call, fail};
 use crate::coll::collectives::barrier_of_blocks;
 use crate::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
-use crate::job::{self, Job};
+use crate::job::{self, Job, mpi};
 use crate::memory::{address, checks, huge_pages, locked, shortage};
 use crate::net::network;
 use crate::observers::{self, Action, Event};
@@ -50,6 +50,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
     }
+    mpi::warn_if_alone(job);
     let block = take(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
         barrier_of_blocks(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);

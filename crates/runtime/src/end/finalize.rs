@@ -7,7 +7,7 @@ use crate::api::lock;
 use crate::call::call;
 use crate::call::{self, Call, fail};
 use crate::job;
-use crate::job::caller;
+use crate::job::{caller, mpi};
 use crate::process;
 
 use crate::call::warning::warning;
@@ -51,6 +51,7 @@ pub(crate) fn close(call: Call) {
     let counted = statistics::own(job).filter(|_| is_last);
     if is_last {
         leave::count_end();
+        mpi::warn_if_alone(job);
         requests::complete_all(call, job);
         lock::finalize(call);
         checks::check_all_guards(call, job);

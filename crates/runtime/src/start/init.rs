@@ -8,8 +8,7 @@ use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::diagnosis::{status, watchdog};
 use crate::end::{crash, finalize, job_trace, leave, statistics, threads};
-use crate::job::caller;
-use crate::job::{self, Job};
+use crate::job::{self, Job, caller, mpi};
 use crate::memory::{address, statics};
 use crate::net::flags;
 use crate::observers::races;
@@ -108,6 +107,7 @@ fn enter(
     process::increment_inits();
     // Other PEs may call another routine here, so the name of the call is fixed.
     barrier_all(call!("shmem_init"));
+    mpi::warn_if_alone(job);
     status::enter(Stage::Initialized);
     statistics::start(call, job);
     job_trace::start(call, job);

@@ -11,6 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::attackers::Attackers;
+use crate::mpi::{runs_its_page, warns_under_oshrun};
 use crate::namespaces::Hosts;
 use testkit::{Job, Outcome, absent, program};
 
@@ -275,7 +276,9 @@ const FIRST: [&str; 2] = ["mpi", "shmem"];
 /// MPI and OpenSHMEM start and end in any order.
 fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
     for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
-        launcher.job(program, 3).arg(first).arg(ends_first).run().assert_ok(3);
+        let outcome = launcher.job(program, 3).arg(first).arg(ends_first).run();
+        outcome.assert_ok(3);
+        assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
     }
 }
 
@@ -409,6 +412,8 @@ mod hydra {
     pub fn beside_mpich() {
         let launcher = hydra();
         runs_beside_mpi(&launcher, &mpi_program("mpich"));
+        warns_under_oshrun(&mpi_program("mpich"));
+        runs_its_page("mpicc.mpich", "mpiexec.hydra");
     }
 
     /// The PEs of a host are either neighbors or every second one; the manager's values are short
@@ -508,6 +513,8 @@ mod mpirun {
     pub fn beside_open_mpi() {
         let launcher = mpirun();
         runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
+        warns_under_oshrun(&mpi_program("ompi-c"));
+        runs_its_page("mpicc.openmpi", "mpirun.openmpi --allow-run-as-root --oversubscribe");
     }
 }
 

@@ -14,6 +14,7 @@ mod hosts;
 mod huge_pages;
 mod launchers;
 mod local_memory;
+mod mpi;
 mod namespaces;
 mod refused;
 mod scale;

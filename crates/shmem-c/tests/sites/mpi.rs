@@ -1,0 +1,58 @@
+//! Programs of MPI and OpenSHMEM: the commands of their page, and the warning about launchers that do
+//! not start MPI. `launchers` has the MPIs, and runs such programs in other orders.
+
+use std::path::Path;
+use std::process::Command;
+
+use testkit::Job;
+use testkit::pages::Page;
+
+/// `oshrun` does not start MPI, so every PE has an MPI of one process.
+pub fn warns_under_oshrun(program: &Path) {
+    for first in ["mpi", "shmem"] {
+        let outcome = Job::new(program).n(3).arg(first).run();
+        let warning = ": MPI_COMM_WORLD has one process, but the job has 3 PEs: this launcher";
+        assert!(outcome.stderr.contains(warning), "{outcome}");
+    }
+    let outcome = Job::new(program).n(1).run();
+    assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
+}
+
+/// Runs the commands of docs/mpi.md with the compiler and the launcher of an MPI.
+pub fn runs_its_page(compiler: &str, launcher: &str) {
+    let page = Page::open("mpi", env!("CARGO_TARGET_TMPDIR"));
+    page.stand_in("mpicc", &format!("exec {compiler} \"$@\""));
+    page.stand_in("mpirun", &format!("exec {launcher} \"$@\""));
+    let [hybrid, by_id] = &page.blocks("c")[..] else { panic!("two programs") };
+    page.write("hybrid.c", hybrid);
+    page.write("by_id.c", by_id);
+    for block in page.blocks("sh") {
+        let output = page.shell(&block);
+        if block.contains("mpirun") {
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "the ranks add up to 6\n");
+        }
+    }
+    let output = page.shell("OSHCC_CC=mpicc oshcc by_id.c -o by_id; mpirun -n 4 ./by_id");
+    for rank in 0..4 {
+        let line = format!("rank {rank} of 4 is PE {rank} of 4\n");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(&line), "{output:?}");
+    }
+    let oshrun = page.shell("oshrun -n 4 ./hybrid");
+    let said = String::from_utf8_lossy(&oshrun.stderr).into_owned();
+    for line in page.blocks("text")[0].lines() {
+        // PEs that differ in time print a line of their own.
+        let words = line.trim_start_matches("warning: all 4 PEs: ");
+        assert!(said.contains(words), "{words:?} is not in {said:?}");
+    }
+    if Command::new("cmake").arg("--version").output().is_ok() {
+        let head = "cmake_minimum_required(VERSION 3.18)\nproject(hybrid C)\n\
+                    add_executable(hybrid hybrid.c)\n";
+        page.write("CMakeLists.txt", &format!("{head}{}", page.blocks("cmake")[0]));
+        page.shell(
+            "cmake -B build -DMPI_C_COMPILER=$(command -v mpicc) -DCMAKE_PREFIX_PATH=$HOME/rushmem\n\
+             cmake --build build\n\
+             mpirun -n 2 build/hybrid",
+        );
+    }
+    page.end();
+}

@@ -3,9 +3,11 @@
 //! leaves nothing behind.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::namespaces::Hosts;
+use testkit::pages::{Page, blocks};
 use testkit::{Job, Outcome, absent, has_library, patient, prefix, program};
 
 /// The limit of a job that fails.
@@ -206,7 +208,7 @@ if len(sys.argv) == 2:
 "#;
 
 fn from_python() {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
+    if Command::new("python3").arg("--version").output().is_err() {
         absent("there is no python3");
     }
     let library = prefix().join("lib/librushmem.so");
@@ -216,6 +218,92 @@ fn from_python() {
 
 fn from_fortran() {
     Job::direct(program!("fortran_by_id.f90")).run().assert_ok(1);
+}
+
+/// Stands for `torchrun --nproc-per-node 4 PROGRAM`.
+const TORCHRUN: &str = "export WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500; s=0; p=
+for r in 0 1 2 3; do RANK=$r python3 \"$3\" & p=\"$p $!\"; done
+for i in $p; do wait $i || s=$?; done; exit $s";
+
+/// Starts the pods of the manifest, whose name service is the address of the first one. Arguments:
+/// the program, and the namespaces.
+const KUBERNETES: &str = r#"
+import os, subprocess, sys, yaml
+service, secret, job = yaml.safe_load_all(sys.stdin)
+assert [part["kind"] for part in (service, secret, job)] == ["Service", "Secret", "Job"]
+assert [part["apiVersion"] for part in (service, secret, job)] == ["v1", "v1", "batch/v1"]
+name, size, spec = job["metadata"]["name"], job["spec"]["completions"], job["spec"]
+assert spec["completionMode"] == "Indexed" and spec["parallelism"] == size
+assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"]
+assert service["spec"]["selector"] == {"job-name": name}
+pod = spec["template"]["spec"]
+assert pod["subdomain"] == service["metadata"]["name"] and pod["restartPolicy"] == "Never"
+[container] = pod["containers"]
+assert container["image"] and container["command"]
+variables = {}
+for variable in container["env"]:
+    source = variable.get("valueFrom", {}).get("secretKeyRef")
+    if source:
+        assert source["name"] == secret["metadata"]["name"]
+        variables[variable["name"]] = secret["stringData"][source["key"]]
+    else:
+        assert isinstance(variable["value"], str)
+        variables[variable["name"]] = variable["value"]
+place = f"{name}-0.{pod['subdomain']}"
+assert variables["SHMEM_JOB"].startswith(place + ":") and variables["SHMEM_SIZE"] == str(size)
+variables["SHMEM_JOB"] = variables["SHMEM_JOB"].replace(place, "10.77.0.1")
+pods = []
+for index, host in enumerate(sys.argv[2:]):
+    environment = os.environ | variables | {"JOB_COMPLETION_INDEX": str(index)}
+    pods.append(subprocess.Popen(["ip", "netns", "exec", host, sys.argv[1]], env=environment))
+assert len(pods) == size and all(pod.wait() == 0 for pod in pods)
+"#;
+
+/// The page's commands are run where its ports are free.
+fn as_its_page_says() {
+    let has = |module: &str| {
+        let import = Command::new("python3").args(["-c", &format!("import {module}")]).status();
+        import.is_ok_and(|status| status.success())
+    };
+    if !has("yaml") {
+        absent("there is no python3 with the module yaml");
+    }
+    let hosts = Hosts::new("y", 4);
+    let page = Page::open("unlaunched", env!("CARGO_TARGET_TMPDIR"));
+    let first_hour = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
+    let program = &blocks(&std::fs::read_to_string(first_hour).expect("a page"), "c")[0];
+    page.write("program.c", program);
+    page.shell("oshcc program.c -o program");
+    let python = page.blocks("python");
+    for (file, words) in [("train.py", "MASTER_ADDR"), ("test_ring.py", "multiprocessing")] {
+        page.write(file, python.iter().find(|block| block.contains(words)).expect(words));
+    }
+    page.stand_in("torchrun", TORCHRUN);
+    let printed = |commands: &str| {
+        let output = page.shell(commands);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let ring = [3, 0, 1, 2].iter().enumerate();
+    let ring: Vec<_> = ring.map(|(pe, left)| format!("PE {pe} heard from PE {left}")).collect();
+    let ranks = (0..4).map(|pe| format!("PE {pe} of 4")).collect();
+    for (block, lines) in page.blocks("sh").iter().zip([ring.clone(), ranks, Vec::new()]) {
+        page.write("block.sh", block);
+        // Unbuffered, Python writes a line in two parts.
+        let inside = format!(
+            "env -u PYTHONUNBUFFERED ip netns exec {} bash -euo pipefail block.sh",
+            hosts.host(0)
+        );
+        assert_eq!(printed(&inside), lines, "{block}");
+    }
+    page.write("job.yaml", &page.blocks("yaml")[0]);
+    page.write("pods.py", KUBERNETES);
+    let names: Vec<String> = (0..4).map(|number| hosts.host(number)).collect();
+    let pods = format!("python3 pods.py ./program {} < job.yaml", names.join(" "));
+    assert_eq!(printed(&pods), ring, "{pods}");
+    page.end();
 }
 
 testkit::module_tests! {
@@ -231,4 +319,5 @@ testkit::module_tests! {
     variables_that_are_wrong_are_named,
     from_python,
     from_fortran,
+    as_its_page_says,
 }

@@ -116,7 +116,7 @@ pub(crate) fn pe_for_messages() -> String {
     }
 }
 
-/// Makes [`flush_output`] call `flush`, which writes the buffers of another language, from a thread
+/// Makes `flush_output` call `flush`, which writes the buffers of another language, from a thread
 /// of its own.
 pub fn also_flush(flush: fn()) {
     // Each initialization of the library registers the same function.

@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(complaints("shmem_get", 1), 1);
         let pinned = pinned_anew("", &[count("until-provider:shmem_put", 200)]);
         let now = |now| decided(&pinned, &[count("until-provider:shmem_put", now)]).unwrap().len();
-        assert_eq!([240, 241].map(now), [0, 1]);
+        assert_eq!([230, 231].map(now), [0, 1]);
     }
 
     #[test]

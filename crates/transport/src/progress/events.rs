@@ -23,8 +23,6 @@ const LONGEST_UNWOKEN: Duration = Duration::from_millis(1);
 thread_local! {
     /// The number of events when this thread last looked for what it waits for.
     static SEEN: Cell<u64> = const { Cell::new(0) };
-    /// 1 when this thread is to wake, which follows another one.
-    static WOKEN: Arc<AtomicU32> = Arc::default();
 }
 
 /// A word of this PE whose change a thread awaits.
@@ -61,6 +59,8 @@ struct Sleeper {
     awaited: Vec<AwaitedWord>,
     /// The number of events that it has seen.
     seen: u64,
+    /// 1 when it is to wake, if it follows another one. It is not a variable of the thread, as an
+    /// exit handler may sleep after the destructors of these.
     woken: Arc<AtomicU32>,
 }
 
@@ -160,7 +160,7 @@ impl Events {
         at_most: Duration,
     ) -> bool {
         let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
-        let own = Sleeper { awaited: awaited.to_vec(), seen, woken: WOKEN.with(Arc::clone) };
+        let own = Sleeper { awaited: awaited.to_vec(), seen, woken: Arc::default() };
         self.n_sleepers.fetch_add(1, Ordering::SeqCst);
         let is_ready = self.sleep_as(&own, on, Instant::now() + at_most);
         self.n_sleepers.fetch_sub(1, Ordering::SeqCst);

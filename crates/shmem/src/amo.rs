@@ -69,7 +69,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         /// Add `value` on `pe`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8; for
         /// floating-point numbers `shmemx_atomic_add`).
         ///
-        /// ```
+        /// ```standalone_crate
         /// let shmem = shmem::init();
         /// let energy = shmem.atomic(0.0f64);
         /// shmem.add(&energy, 0.5, 0);

@@ -199,7 +199,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// Returns the size and the use of the symmetric heap of this PE (`shmemx_heap_info`).
     ///
-    /// ```
+    /// ```standalone_crate
     /// let shmem = shmem::init();
     /// let before = shmem.heap_info();
     /// let array = shmem.array::<u64>(1000);

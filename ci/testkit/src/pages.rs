@@ -54,7 +54,7 @@ impl Page {
         fs::write(self.dir.join(name), text).expect("a file");
     }
 
-    /// Makes a script that stands for a command, which commands find before others.
+    /// Writes a script that the commands of the page run instead of the program `command`.
     ///
     /// # Panics
     /// If it cannot be written.

@@ -50,9 +50,9 @@ pub(crate) struct UcpContext {
 /// The first version of UCX whose fence waits for all puts. Seen with 1.20 and 1.22.
 const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 
-/// True if other CPUs see the data of two puts in their order if CPUs move the data. The target's
-/// CPU stores the data of both without a barrier between them, so this holds only on a processor
-/// that does not reorder stores.
+/// True if the target sees the data of two puts in the order of the puts where CPUs move the data.
+/// The target's CPU stores the data of both without a memory barrier in between, so this is true
+/// only for processors that do not reorder stores.
 const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 
 /// UCX's transports within a node.

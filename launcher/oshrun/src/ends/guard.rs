@@ -170,8 +170,8 @@ fn end_marked(groups: &[Pid]) {
     }
 }
 
-/// Handles a number from the pipe: adds a group, with true if it is that of a launch agent, or
-/// removes one.
+/// Handles a number from the pipe. A positive one adds a process group, whose value in `groups` is
+/// true if it is the group of a launch agent; a negative one removes the group.
 fn record(groups: &mut BTreeMap<i32, bool>, number: i32) {
     // Signaling group 1 would signal all processes.
     if number > 1 {

@@ -10,7 +10,6 @@
 //! To the rest of this crate a meeting is a process manager (`managed::Manager`): the PEs of a node
 //! find each other as under any other one.
 
-mod addresses;
 mod attendance;
 mod gathering;
 mod handshake;
@@ -18,9 +17,11 @@ mod member;
 mod variables;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
 
 use crate::error::Error;
 
@@ -53,7 +54,7 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     let mut secret = [0; SECRET];
     getrandom::fill(&mut secret)
         .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
-    let listeners = addresses::listen()?;
+    let listeners = listen()?;
     let at: Result<Vec<SocketAddr>, io::Error> =
         listeners.iter().map(TcpListener::local_addr).collect();
     let at = at.map_err(Error::Serving)?;
@@ -131,12 +132,47 @@ fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<S
             Some(error) if error.kind() != io::ErrorKind::AddrNotAvailable => {
                 return Err(refuse(error));
             }
-            _ => listeners = addresses::listen_at(port).map_err(refuse)?,
+            _ => listeners = listen_at(port).map_err(refuse)?,
         }
     }
     let own: Result<Vec<SocketAddr>, io::Error> =
-        listeners.iter().map(|listener| listener.local_addr().map(addresses::reachable)).collect();
+        listeners.iter().map(|listener| listener.local_addr().map(reachable)).collect();
     let own = own.map_err(refuse)?;
     serve(listeners, secret.clone(), limits, Speaker::Variables)?;
     Ok(own)
+}
+
+/// Listens at each address of this machine that members may reach, as the settings say. The
+/// addresses are in the order in which members try them; one at which this process can listen is
+/// enough.
+fn listen() -> Result<Vec<TcpListener>, Error> {
+    let refuse = |why: String| Error::Serving(io::Error::other(why));
+    let variable = |name| std::env::var(name).ok();
+    let selection = Selection::parse(&variable(INTERFACES).unwrap_or_default()).map_err(refuse)?;
+    let ports = PortRange::parse(variable(PORTS).as_deref()).map_err(refuse)?;
+    let own = addresses(Need::Any, selection.as_ref(), None).map_err(refuse)?;
+    let (mut listeners, mut refused) = (Vec::new(), io::ErrorKind::AddrNotAvailable.into());
+    for ip in own {
+        match ports.listen(ip) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => refused = error,
+        }
+    }
+    if listeners.is_empty() { Err(Error::Serving(refused)) } else { Ok(listeners) }
+}
+
+/// Listens at a port of every address.
+fn listen_at(port: u16) -> io::Result<Vec<TcpListener>> {
+    let any = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
+    Ok(vec![any.or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))?])
+}
+
+/// Returns the address at which this process reaches its own listener.
+fn reachable(listener: SocketAddr) -> SocketAddr {
+    let ip = match listener.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, listener.port())
 }

@@ -10,7 +10,6 @@ mod copy;
 mod fork;
 mod program;
 mod remap;
-mod signals;
 mod slots;
 mod views;
 

@@ -12,7 +12,6 @@ pub(crate) mod range;
 pub(crate) mod shortage;
 pub(crate) mod statics;
 pub(crate) mod symmetric_location;
-pub(crate) mod variables;
 pub(crate) mod visibility;
 
 /// The atomics of `doorbell` and `visibility`. The models in `ci/loom` compile these two files with

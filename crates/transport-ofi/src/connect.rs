@@ -1,9 +1,8 @@
 //! The addresses and keys that PEs publish, their encoding, and the check that two PEs fit
 //! together.
 
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, RawKey};
 use crate::probe;
-use crate::raw::RawKey;
 use libfabric_sys as fi;
 use rushmem_transport::segments::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};

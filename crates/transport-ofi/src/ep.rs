@@ -20,8 +20,7 @@ mod poll;
 mod rma;
 
 use crate::block::CellBlock;
-use crate::fabric::{Cq, Fabric};
-use crate::fid::Fid;
+use crate::fabric::{Cq, Fabric, Fid};
 pub(crate) use arguments::Remote;
 use arguments::WriteArguments;
 use attempts::RefusedAttempts;

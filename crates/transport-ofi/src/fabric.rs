@@ -1,16 +1,16 @@
-//! An open domain of libfabric, and the objects that are opened in it.
+//! libfabric's objects, which are closed when they are dropped: an open domain, and the objects that
+//! are opened in it.
 #![allow(unsafe_code)]
 
-use crate::fid::{Fid, succeeded};
 use crate::info::{FiInfo, InfoList};
 use crate::permits::ConnectionPermits;
 use crate::quirks;
-use crate::raw::{MappedKeys, RawKey};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::thread::lock;
+use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -302,5 +302,110 @@ impl Cq {
     /// Returns true if a descriptor signals the events of the queue.
     pub(crate) fn can_sleep(&self) -> bool {
         self.wait.is_some()
+    }
+}
+
+/// An open object. The structures of all kinds of objects begin with a `fid`.
+pub(crate) struct Fid<T>(NonNull<T>);
+
+// SAFETY: objects are opened with FI_THREAD_SAFE, so any thread may use them.
+unsafe impl<T> Send for Fid<T> {}
+// SAFETY: with FI_THREAD_SAFE several threads may use them at the same time.
+unsafe impl<T> Sync for Fid<T> {}
+
+impl<T> Fid<T> {
+    /// Returns the object that a call has opened, or the error of the call.
+    ///
+    /// # Safety
+    /// `opened` was stored by a call that opens objects and returned `code`. The result owns the
+    /// object.
+    pub(crate) unsafe fn opened(code: i32, opened: *mut T) -> Result<Fid<T>, i32> {
+        match NonNull::new(opened) {
+            Some(object) if code == 0 => Ok(Fid(object)),
+            _ if code == 0 => Err(-fi::FI_ENOSYS),
+            _ => Err(code),
+        }
+    }
+
+    /// Closes the object. Returns true if libfabric has closed it, and so accesses no memory of it
+    /// any more.
+    pub(crate) fn close(self) -> bool {
+        let object = ManuallyDrop::new(self);
+        // SAFETY: open, given away here, and not closed by a drop.
+        unsafe { fi::fi_close(object.fid()) == 0 }
+    }
+
+    pub(crate) fn raw(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn fid(&self) -> *mut fi::fid {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl<T> Drop for Fid<T> {
+    fn drop(&mut self) {
+        // SAFETY: open, and not used any more. Where closing fails there is nothing left to
+        // do.
+        unsafe { fi::fi_close(self.fid()) };
+    }
+}
+
+/// Returns the result for a code of libfabric.
+pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
+    if code == 0 { Ok(()) } else { Err(code) }
+}
+
+/// A raw key: the key of a provider whose keys are longer than 64 bits, or need work at a peer. The
+/// peer maps a raw key at its first use, and passes the mapped key to operations. It is kept
+/// with the base address that the provider returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RawKey {
+    pub(crate) base: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl RawKey {
+    /// Returns the raw key of a registration.
+    pub(crate) fn of(mr: &Fid<fi::fid_mr>) -> Result<RawKey, i32> {
+        let (mut base, mut nbytes) = (0, 0);
+        // SAFETY: an open registration, and room for no bytes: it says how many there are.
+        match unsafe { fi::fi_raw_key(mr.raw(), &mut base, null_mut(), &mut nbytes) } {
+            code if code == -(fi::FI_ETOOSMALL as i32) => {}
+            0 => return Err(-fi::FI_EINVAL),
+            code => return Err(code),
+        }
+        let mut bytes = vec![0; nbytes];
+        // SAFETY: an open registration, and room for `nbytes` bytes.
+        let code = unsafe { fi::fi_raw_key(mr.raw(), &mut base, bytes.as_mut_ptr(), &mut nbytes) };
+        succeeded(code)?;
+        bytes.truncate(nbytes);
+        Ok(RawKey { base, bytes })
+    }
+}
+
+/// The mapped keys of a domain.
+#[derive(Default)]
+pub(crate) struct MappedKeys(Mutex<Vec<u64>>);
+
+impl MappedKeys {
+    /// Maps a raw key. Returns the key for operations.
+    pub(crate) fn add(&self, domain: &Fid<fi::fid_domain>, raw: &RawKey) -> Result<u64, i32> {
+        let mut key = fi::KEY_NOTAVAIL;
+        let (bytes, nbytes) = (raw.bytes.as_ptr(), raw.bytes.len());
+        // SAFETY: an open domain and as many bytes as `nbytes` says.
+        succeeded(unsafe { fi::fi_map_raw_key(domain.raw(), raw.base, bytes, nbytes, &mut key) })?;
+        lock(&self.0).push(key);
+        Ok(key)
+    }
+
+    /// Unmaps all keys, which libfabric requires before the domain is closed.
+    pub(crate) fn clear(&self, domain: &Fid<fi::fid_domain>) {
+        for key in lock(&self.0).drain(..) {
+            // SAFETY: an open domain and a key that was mapped in it, once. Where unmapping fails
+            // there is nothing left to do.
+            unsafe { fi::fi_unmap_key(domain.raw(), key) };
+        }
     }
 }

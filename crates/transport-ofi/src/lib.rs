@@ -16,8 +16,7 @@
 //! - `info` compares what libfabric offers with what a job requires, `quirks` has known faults of
 //!   its providers; `choice` selects a provider, and reports why others are not used;
 //! - `settings` has the limits and variables;
-//! - `fabric` and `fid` own libfabric's objects, `raw` the keys that are not numbers; `block` is
-//!   memory that libfabric uses.
+//! - `fabric` owns libfabric's objects and keys; `block` is memory that libfabric uses.
 //!
 //! Limits: messages are neither encrypted nor signed, since libfabric does neither. A failed
 //! operation ends the job. Over providers that are a stream of bytes, such as tcp, a word of a put
@@ -28,7 +27,6 @@ mod choice;
 mod connect;
 mod ep;
 mod fabric;
-mod fid;
 mod info;
 mod message;
 mod native;
@@ -36,7 +34,6 @@ mod permits;
 mod probe;
 mod progress;
 mod quirks;
-mod raw;
 mod service;
 mod settings;
 mod shared;

@@ -1,7 +1,7 @@
 //! Atomic operations of libfabric: their names, and which of them an endpoint has.
 #![allow(unsafe_code)]
 
-use crate::fid::Fid;
+use crate::fabric::Fid;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoWidth};
 

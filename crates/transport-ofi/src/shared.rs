@@ -6,8 +6,7 @@
 
 use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
-use crate::fabric::{Cq, Fabric, WaitObject};
-use crate::fid::Fid;
+use crate::fabric::{Cq, Fabric, Fid, WaitObject};
 use crate::native::Native;
 use crate::probe;
 use crate::service::{Service, ServiceFailure};

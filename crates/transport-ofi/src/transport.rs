@@ -5,12 +5,11 @@
 use crate::choice;
 use crate::connect::{self, Address, Peer, PublishedSegment, SegmentKey};
 use crate::ep::{BufferSizes, FiEndpoint};
-use crate::fabric::{self, Fabric};
+use crate::fabric::{self, Fabric, RawKey};
 use crate::info::{FiInfo, InfoList};
 use crate::native::Native;
 use crate::progress::Progress;
 use crate::quirks::Quirk;
-use crate::raw::RawKey;
 use crate::service::{SENDS, Service};
 use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, OF_ENDPOINT, Tuning};
 use crate::shared::SharedState;

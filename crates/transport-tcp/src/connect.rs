@@ -1,10 +1,8 @@
 //! Connects to a peer: tries its addresses, repeats refused attempts, and words the reason of a
 //! failure.
 
-use crate::proto::{
-    Address, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
-};
-use crate::routes;
+use crate::addresses::{self, Address};
+use crate::proto::{CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::{nonce, prepare};
 use rushmem_transport::Pe;
@@ -134,7 +132,7 @@ pub(crate) fn connect(
     tuning: &Tuning,
     may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, ConnectRefusal> {
-    let order = routes::by_route(&address.sockets);
+    let order = addresses::by_route(&address.sockets);
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
     let mut attempts = Attempts::new(Instant::now());
     loop {

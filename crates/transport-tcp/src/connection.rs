@@ -6,7 +6,6 @@
 //! for each other to receive would deadlock.
 #![allow(unsafe_code)]
 
-use crate::heartbeat::PeerHeartbeat;
 use crate::low_water::LowWater;
 use crate::proto::{Frame, Piece, Reader, ReplyFrame, RequestFrame};
 use crate::receiving::ReceivingPe;
@@ -25,6 +24,7 @@ use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
 
 /// Bytes of the buffer for what is not received directly to its destination. The buffer is on the
 /// stack, of which threads of the program may have little.
@@ -296,6 +296,29 @@ enum Received {
     /// The kernel has probably no more data.
     All,
     MoreToCome,
+}
+
+/// Measures how long a host has been silent although an answer of it is awaited, from samples of a
+/// connection: the time of the first of the samples in a row that found an answer missing.
+///
+/// The kernel reports when it last received from the host. On a connection that was idle, this may
+/// be long before an answer was expected. So silence counts at most from the first sample that
+/// found an answer missing.
+#[derive(Default)]
+pub(crate) struct PeerHeartbeat(Option<Instant>);
+
+impl PeerHeartbeat {
+    /// Adds a sample: `silence` is the time since the kernel last received data from the host, or
+    /// `None` if the kernel awaits no answer. Returns how long the host has been silent although an
+    /// answer of it is awaited.
+    pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
+        let Some(silence) = silence else {
+            self.0 = None;
+            return Duration::ZERO;
+        };
+        let since = *self.0.get_or_insert(now);
+        silence.min(now.saturating_duration_since(since))
+    }
 }
 
 #[cfg(test)]

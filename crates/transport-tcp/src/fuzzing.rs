@@ -5,9 +5,10 @@
 //! detects any access beyond. Unit tests, which have none, look at memory on either side.
 #![allow(unsafe_code)]
 
+use crate::addresses::{Address, MAX_ADDRESSES};
 use crate::proto::{
-    Acceptor, Address, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, MAX_ADDRESSES,
-    Piece, Reader, ReplyFrame, RequestFrame, WELCOME,
+    Acceptor, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, Piece, Reader, ReplyFrame,
+    RequestFrame, WELCOME,
 };
 use crate::receiving::ReceivingPe;
 use crate::target::Target;

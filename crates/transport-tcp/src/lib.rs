@@ -6,43 +6,37 @@
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`, whose `engine` orders,
 //!   batches and completes the operations of contexts;
-//! - `progress` is the driver of the service thread; `service` serves peers, `expected` predicts
-//!   which peer sends next, and `events` wakes threads that sleep;
-//! - `network` is the state that all wires share: `shared` has the peers and the connections to
-//!   them; `connect` makes connections, and `establishment` ensures that two PEs have only one;
-//! - `receiving` is what connections need to receive: segments, replies, buffers;
+//! - `progress` is the driver of the service thread; `service` has the network of this PE and serves
+//!   peers, and `expected` predicts which peer sends next;
+//! - `shared` is the state that all wires share: the peers and the connections to them; `connect`
+//!   makes connections, and `establishment` ensures that two PEs have only one;
+//! - `receiving` has what connections need to receive: segments, replies, buffers, and whole words;
 //! - `connection` is one end of a connection: `requests` has the requests of this PE, `target`
-//!   carries out those of the peer, `send_queue` has the data to send, `heartbeat` measures silence,
-//!   and `low_water` sets how much must arrive before a sleeping thread wakes;
-//! - `whole_words` writes received data word by word, from the buffers of `bounce`; `whole_body`
-//!   collects a body that is used as a whole;
+//!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how much
+//!   must arrive before a sleeping thread wakes;
 //! - `unauthenticated` is a connection whose other end has not proved its identity yet, and `socket`
 //!   sets the options of all sockets;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `routes` orders the addresses of a peer; `diagnosis` reports those of this machine;
-//!   `settings` has the limits and variables, `sys` the system calls.
+//! - `addresses` has the addresses of this PE and orders those of a peer; `settings` has the limits
+//!   and variables, `sys` the system calls.
 //!
 //! Limits: connections are not encrypted, and only the handshake is signed. A connection that breaks
 //! ends the job. The kernel's zero-copy sends are not used. A child of `fork` that executes no other
 //! program inherits the sockets: it must not use the library, and while it lives only the launcher
 //! reports its parent's death to peers.
 
-mod bounce;
+mod addresses;
 mod connect;
 mod connection;
-mod diagnosis;
 mod establishment;
 mod expected;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod heartbeat;
 mod low_water;
-mod network;
 mod progress;
 mod proto;
 mod receiving;
 mod requests;
-mod routes;
 mod send_queue;
 mod service;
 mod settings;
@@ -52,8 +46,6 @@ mod sys;
 mod target;
 mod transport;
 mod unauthenticated;
-mod whole_body;
-mod whole_words;
 mod wire;
 
 pub use settings::Tuning;
@@ -73,6 +65,6 @@ pub const PROVIDER: Provider = Provider {
         Ok(Found { rdma: false, hardware_amos: false, description })
     },
     parts: None,
-    diagnose: diagnosis::diagnose,
+    diagnose: addresses::diagnose,
     open: |with| open(with, Tuning::within(with.host.host_limit())),
 };

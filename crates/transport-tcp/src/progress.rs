@@ -1,7 +1,7 @@
 //! What makes progress on the sockets of this PE: threads that wait in the library, and the service
 //! thread.
 
-use crate::network::Network;
+use crate::service::Network;
 use crate::wire::TcpWire;
 use rushmem_transport::Error;
 use rushmem_transport::engine::{Issuers, Issuing, PollingThread};

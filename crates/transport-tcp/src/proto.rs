@@ -8,13 +8,11 @@
 //!
 //! No length that a peer sends determines how much memory is allocated.
 
-mod address;
 mod frame;
 mod handshake;
 mod ledger;
 mod reader;
 
-pub(crate) use address::{Address, MAX_ADDRESSES};
 pub(crate) use frame::{Frame, MAX_BODY, MAX_DATA, ReplyFrame, RequestFrame};
 pub(crate) use handshake::{
     Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,

@@ -1,10 +1,19 @@
-//! The state of this PE that its connections need to receive.
+//! How this PE receives the bodies of frames: the state that its connections need, buffers for long
+//! transfers, and the writing of received bytes in whole words.
+//!
+//! The kernel fills memory in pieces that may begin and end within words, so it never receives into
+//! memory that others read. Long transfers are received into a buffer that fits into the cache of a
+//! CPU, so the second copy is cheap.
+#![allow(unsafe_code)]
 
-use crate::bounce::BounceBuffers;
 use crate::settings::LIMITS;
 use rushmem_transport::engine::{NetworkPe, ReplyTable};
-use rushmem_transport::{Amos, Open};
+use rushmem_transport::mem::{self, VolatileLoads};
+use rushmem_transport::thread::lock;
+use rushmem_transport::{Amos, LocalBuf, Open};
 use std::io;
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
 
 /// The segments and acknowledgments of this PE, the replies to its requests, and buffers to receive
 /// into.
@@ -45,3 +54,111 @@ impl ReceivingPe {
         ReceivingPe::new(&open, "here".to_owned()).expect("a timer")
     }
 }
+
+/// Bytes of a buffer for long transfers.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// The buffers that no thread is using. A thread borrows one while it receives, so there are as many
+/// as threads that receive at once.
+#[derive(Default)]
+pub(crate) struct BounceBuffers(Mutex<Vec<Box<[MaybeUninit<u8>]>>>);
+
+impl BounceBuffers {
+    /// Borrows a buffer until the result is dropped.
+    pub(crate) fn borrow(&self) -> BounceBuffer<'_> {
+        let unused = lock(&self.0).pop();
+        let bytes = unused.unwrap_or_else(|| Box::new_uninit_slice(BUFFER_BYTES));
+        BounceBuffer { bytes, of: self }
+    }
+}
+
+/// A buffer in use.
+pub(crate) struct BounceBuffer<'a> {
+    pub(crate) bytes: Box<[MaybeUninit<u8>]>,
+    of: &'a BounceBuffers,
+}
+
+impl Drop for BounceBuffer<'_> {
+    fn drop(&mut self) {
+        lock(&self.of.0).push(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// The longest word, and its alignment.
+const WORD: usize = 8;
+
+/// Writes the body of a transfer to memory in whole words, although it arrives in parts of any
+/// length.
+///
+/// Other threads and PEs may read symmetric memory while it is written, so a word of 1, 2, 4 or 8
+/// aligned bytes must be written at once. Bytes that do not reach the end of their aligned 8 bytes
+/// are held until the rest has arrived.
+#[derive(Default)]
+pub(crate) struct WholeWords {
+    /// Held bytes, each at its offset in the aligned 8 bytes of the destination.
+    held: [u8; WORD],
+    n_held: usize,
+}
+
+impl WholeWords {
+    /// Writes the next bytes of a body to `rest`, the part of its destination that was not passed
+    /// before. If the bytes fill `rest`, the body is complete, and no bytes are held afterwards.
+    ///
+    /// # Safety
+    /// The destination of the whole body is valid for writes.
+    pub(crate) unsafe fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
+        assert!(bytes.len() <= rest.nbytes, "a body is no longer than its destination");
+        let is_last = bytes.len() == rest.nbytes;
+        let (mut rest, mut bytes) = (rest, bytes);
+        if self.n_held > 0 {
+            let place = rest.base.addr() % WORD;
+            let (word, after) = bytes.split_at(bytes.len().min(WORD - place));
+            self.hold(place, word);
+            (rest, bytes) = (rest.skip(word.len()), after);
+            let is_whole = place + word.len() == WORD;
+            if !is_whole && !is_last {
+                return;
+            }
+            let n_held = std::mem::take(&mut self.n_held);
+            let from = &self.held[place + word.len() - n_held..][..n_held];
+            let to = rest.base.wrapping_sub(n_held);
+            // SAFETY: the bytes before `rest`, valid by contract; a slice is valid for reads.
+            unsafe { mem::copy_bytes::<VolatileLoads>(to, from.as_ptr(), n_held) };
+        }
+        let end = rest.base.addr().wrapping_add(bytes.len());
+        let cut = if is_last { 0 } else { bytes.len().min(end % WORD) };
+        let (whole, cut) = bytes.split_at(bytes.len() - cut);
+        // SAFETY: the start of `rest`, valid by contract; a slice is valid for reads.
+        unsafe { mem::copy_bytes::<VolatileLoads>(rest.base, whole.as_ptr(), whole.len()) };
+        self.hold((end - cut.len()) % WORD, cut);
+    }
+
+    fn hold(&mut self, place: usize, bytes: &[u8]) {
+        self.held[place..place + bytes.len()].copy_from_slice(bytes);
+        self.n_held += bytes.len();
+    }
+}
+
+/// Collects a body that is used as a whole: a message with a batch, or a reply with its results. Uses no memory between two bodies.
+#[derive(Default)]
+pub(crate) struct WholeBody(Vec<u8>);
+
+impl WholeBody {
+    /// Adds the next bytes of a body of `nbytes` bytes. Passes the body to `whole` once it is
+    /// complete.
+    pub(crate) fn take<T>(
+        &mut self,
+        nbytes: usize,
+        bytes: &[u8],
+        whole: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        if bytes.len() == nbytes {
+            return Some(whole(bytes));
+        }
+        self.0.extend_from_slice(bytes);
+        (self.0.len() == nbytes).then(|| whole(&std::mem::take(&mut self.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{ExpectedReply, Ledger, ReplyFrame, RequestFrame};
-use crate::receiving::ReceivingPe;
+use crate::receiving::{ReceivingPe, WholeBody, WholeWords};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
-use crate::whole_body::WholeBody;
-use crate::whole_words::WholeWords;
 use rushmem_transport::engine::Payload;
 use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::peers::loss::Violation;

@@ -1,6 +1,7 @@
-//! The service: accepts connections of peers, and receives from the links that have events.
+//! The network of this PE, which all its wires share, and its service, which accepts connections of
+//! peers and receives from the links that have events.
 //!
-//! One thread at a time uses it. Most turns only read the link from which data are expected, since
+//! One thread at a time uses the service. Most turns only read the link from which data are expected, since
 //! asking the kernel which of all sockets has an event costs more than reading one. This module
 //! does not decide which thread polls.
 
@@ -11,10 +12,11 @@ use crate::shared::{PeerLink, SharedState, Token};
 use crate::socket::{is_of_peer, nonce, prepare};
 use crate::sys;
 use crate::unauthenticated::{Claim, Unauthenticated};
-use rushmem_transport::Pe;
+use rushmem_transport::engine::{NetworkPe, WireNetwork};
 use rushmem_transport::progress::service_thread::Served;
 use rushmem_transport::progress::timer::{sleep_on, timespec};
 use rushmem_transport::thread::try_lock;
+use rushmem_transport::{Error, Pe, Segment};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -22,6 +24,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Maximum number of connections accepted in one turn.
@@ -29,7 +32,56 @@ const ACCEPTS: usize = 16;
 /// Maximum number of events handled in one turn.
 const EVENTS: usize = 64;
 
-/// What serves the peers of this PE.
+/// The number of idle polls that take as long as receiving a message and sending the next one,
+/// unless PEs outnumber the CPUs.
+const POLLS_PER_MESSAGE: u64 = 8;
+
+/// The network of this PE: the connections to peers and the service.
+pub(crate) struct Network {
+    pub(crate) shared: SharedState,
+    pub(crate) service: Mutex<Service>,
+}
+
+impl Network {
+    /// Sends queued data and serves peers, unless another thread does, on behalf of a thread that
+    /// waits. Returns true if there was work for peers.
+    pub(crate) fn poll(&self) -> Result<bool, Error> {
+        let (shared, state) = (&self.shared, &self.shared.local().state);
+        state.polled();
+        if shared.send_held_back() {
+            state.request_flush();
+        }
+        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
+        if worked && !state.oversubscribed() {
+            state.add_polls(POLLS_PER_MESSAGE);
+        }
+        shared.local().loss.check().map(|()| worked)
+    }
+}
+
+impl WireNetwork for Network {
+    type Extra = ();
+
+    #[inline]
+    fn local(&self) -> &NetworkPe {
+        self.shared.local()
+    }
+
+    #[inline]
+    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
+        Ok(self.shared.peers.get(pe)?.sizes[segment as usize])
+    }
+
+    fn host_of(&self, pe: Pe) -> Option<String> {
+        self.shared.host_of(pe)
+    }
+
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        self.shared.lose(pe, why)
+    }
+}
+
+/// The service, which handles the connections and requests of peers.
 pub(crate) struct Service {
     listeners: Vec<TcpListener>,
     /// The listeners are not watched: at the start, and from a failure to accept until the next

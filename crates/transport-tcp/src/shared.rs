@@ -5,10 +5,11 @@
 //! others only try it. The lock is not held while this PE connects. docs/architecture.md has the
 //! order of all locks.
 
+use crate::addresses::Address;
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
-use crate::proto::{Address, HandshakeAnswer};
+use crate::proto::HandshakeAnswer;
 use crate::receiving::ReceivingPe;
 use crate::settings::{DESCRIPTORS, Tuning};
 use rushmem_transport::engine::NetworkPe;

@@ -2,9 +2,8 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{ReplyFrame, RequestFrame};
+use crate::receiving::{WholeBody, WholeWords};
 use crate::send_queue::SendQueue;
-use crate::whole_body::WholeBody;
-use crate::whole_words::WholeWords;
 use rushmem_transport::engine::NetworkPe;
 use rushmem_transport::engine::message::{Ack, MAX_ORIGINS, REPLY, REQUEST, Reply, Request};
 use rushmem_transport::engine::target::Body;

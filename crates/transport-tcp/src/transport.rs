@@ -2,14 +2,13 @@
 //! leaves the job.
 #![allow(unsafe_code)]
 
-use crate::network::Network;
+use crate::addresses::{Address, own_addresses};
 use crate::progress::Progress;
-use crate::proto::{Address, MAX_ADDRESSES};
-use crate::service::Service;
+use crate::service::{Network, Service};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::shared::{Peer, PeerLink, SharedState, address_of};
 use crate::wire::TcpWire;
-use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection};
+use rushmem_interfaces::{PORTS, PortRange};
 use rushmem_transport::engine::message::MAX_ORIGINS;
 use rushmem_transport::engine::{Issuers, Issuing, Origin, WireEndpoint};
 use rushmem_transport::machine::host_name;
@@ -20,7 +19,7 @@ use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,19 +68,6 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let progress = Arc::new(Progress { issuers: Issuers::default(), network });
     let thread = ServiceThread::start("rushmem-tcp", &progress)?;
     Ok(Box::new(Tcp { progress, thread }))
-}
-
-/// Returns the interfaces that the user selects, and the addresses at which this PE listens, in the
-/// order in which peers try them.
-pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAddr>), Error> {
-    let list = open.host.variable(INTERFACES).unwrap_or_default();
-    let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
-    let near = open.host.nic().and_then(|nic| nic.interface);
-    let need = if open.one_machine { Need::ThisMachine } else { Need::Others };
-    let mut own = rushmem_interfaces::addresses(need, selection.as_ref(), near.as_deref())
-        .map_err(Error::Unavailable)?;
-    own.truncate(MAX_ADDRESSES);
-    Ok((selection, own))
 }
 
 impl Transport for Tcp {

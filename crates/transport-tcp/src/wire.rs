@@ -2,8 +2,8 @@
 //! the order of all operations, and any thread may receive from it.
 #![allow(unsafe_code)]
 
-use crate::network::Network;
 use crate::proto::MAX_BODY;
+use crate::service::Network;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,

@@ -1,9 +1,8 @@
 //! The diagnosis of each of UCX's transports: what it can do for a job on this machine, and what
 //! keeps UCX from using any. It is for users, before a job or when its start has failed.
 
-use crate::defaults::{library, set_ports};
 use crate::found::{changes, is_one_sided};
-use crate::settings::TLS;
+use crate::settings::{TLS, library, set_ports};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! The UCX of this machine, and whether a device is behind it that reads and writes memory by
 //! itself.
 
-use crate::defaults::{library, set_ports};
-use crate::settings::TLS;
+use crate::settings::{TLS, library, set_ports};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::machine::devices;

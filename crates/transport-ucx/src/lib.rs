@@ -13,8 +13,7 @@
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
 //! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations,
 //!   and `diagnosis` reports what UCX can do here;
-//! - `settings` has the limits and variables, `defaults` UCX's own variables, `sys` the calls of
-//!   the C library;
+//! - `settings` has the limits and variables, also UCX's own;
 //! - `abort` prints a message if UCX ends the process.
 //!
 //! Limits: the crate does not choose among UCX's transports (`UCX_TLS` and similar variables do),
@@ -24,7 +23,6 @@
 mod abort;
 mod callbacks;
 mod connect;
-mod defaults;
 mod diagnosis;
 mod found;
 mod probe;
@@ -32,7 +30,6 @@ mod progress;
 mod service;
 mod settings;
 mod shared;
-mod sys;
 #[cfg(test)]
 mod tests;
 mod transport;

@@ -1,11 +1,15 @@
-//! The environment variables that this provider reads, how its threads poll and sleep, and its
-//! other limits, which tests make tiny.
+//! The environment variables that this provider reads, those of UCX that it sets, how its threads
+//! poll and sleep, and its other limits, which tests make tiny.
 
+use rushmem_interfaces::{PORTS, PortRange};
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::progress::backoff::WaitLimits;
-use rushmem_transport::{Error, Host, Setting};
+use rushmem_transport::{Error, Host, Setting, setting};
+use std::ffi::CStr;
+use std::sync::OnceLock;
 use std::time::Duration;
+use ucx_sys::Ucp;
 
 /// The variable that names UCX's transports.
 pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
@@ -115,4 +119,29 @@ impl Tuning {
     pub fn tiny() -> Tuning {
         Tuning { max_in_flight: 2, max_workers: 2, heap_in_blocks: true, ..Tuning::default() }
     }
+}
+
+/// Values of UCX's own variables, as `NAME=value`, that Rushmem passes if the user has set none.
+///
+/// UCX takes signals of the process when it is opened: SIGHUP, which then switches its log on
+/// instead of ending the process, and those of crashes, for which it prints a backtrace of its own.
+/// Signals belong to the program.
+const DEFAULTS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
+
+/// Returns UCX, opened once. It reads [`DEFAULTS`] when it is loaded.
+pub(crate) fn library() -> Result<&'static Ucp, String> {
+    static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
+    let open = || {
+        setting::set_defaults(&DEFAULTS);
+        ucx_sys::open()
+    };
+    LIBRARY.get_or_init(open).clone()
+}
+
+/// Has UCX's sockets listen at the ports that the user names.
+pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
+    if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
+        setting::set_default("UCX_TCP_PORT_RANGE", &format!("{first}-{last}"));
+    }
+    Ok(())
 }

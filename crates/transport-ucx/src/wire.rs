@@ -2,23 +2,23 @@
 #![allow(unsafe_code)]
 
 mod establish;
-mod route;
 
-use crate::callbacks::{CallbackSlot, CallbackState, operated, replied, sent, tracked};
+use crate::callbacks::{
+    CallbackSlot, CallbackState, ConnectionState, operated, replied, sent, tracked,
+};
 use crate::connect::{self, MemoryKey};
 use crate::service::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::ucp::{
-    UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, started, status_string,
+    UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback, plain, started, status_string,
 };
-use route::{OpenRoute, PeRoute};
 use rushmem_transport::engine::message::{REQUEST, Request};
 use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd,
 };
-use rushmem_transport::peers::damaged;
+use rushmem_transport::peers::{Attempts, damaged};
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment,
@@ -62,6 +62,28 @@ pub(crate) enum UcxToken {
     Request(UcpRequest, Option<Rc<CallbackSlot>>),
     /// An operation that has ended when its slot, in this generation, was released.
     Slot(Rc<CallbackSlot>, u32),
+}
+
+/// The state of the connection to one PE.
+#[derive(Default)]
+struct PeRoute {
+    open: Option<OpenRoute>,
+    connecting: Option<Connecting>,
+    /// The flush that was started last, unless it has ended.
+    flush: Option<UcpRequest>,
+}
+
+/// An endpoint, and the number of operations in flight on it.
+struct OpenRoute {
+    endpoint: UcpEndpoint,
+    connection: Rc<ConnectionState>,
+}
+
+/// A connection that is being made, by `establish`.
+struct Connecting {
+    attempts: Attempts,
+    /// An endpoint, and its first flush.
+    tried: Option<(OpenRoute, UcpRequest)>,
 }
 
 impl UcxWire {

@@ -4,8 +4,55 @@
 //! here as well. This crate does not interpret records.
 #![forbid(unsafe_code)]
 
-mod codec;
 mod formats;
 
-pub use codec::{Error, decode, encode};
 pub use formats::*;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The reason why bytes are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The PEs run different versions of the library: this build's format, and the version of the
+    /// bytes.
+    #[error(
+        "the {name} has version {1} there and {version} here; start all PEs with the same version of Rushmem",
+        name = .0.name,
+        version = .0.version
+    )]
+    Version(Format, u8),
+    /// The bytes have this version, but are not a record.
+    /// Remedy: give all hosts the same installation.
+    #[error("the {} is damaged", .0.name)]
+    Damaged(Format),
+}
+
+/// Encodes a record: the version of its format, then the record as serde and postcard encode it.
+///
+/// # Panics
+/// When serde cannot encode the type of the record, because a sequence has an unknown length.
+pub fn encode<T: Serialize>(format: Format, record: &T) -> Vec<u8> {
+    let bytes = vec![format.version];
+    postcard::to_extend(record, bytes).expect("records are plain data, and memory grows")
+}
+
+/// Decodes a record, which consists of all of these bytes.
+///
+/// # Errors
+/// When the bytes have another version, or are not a record.
+pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, Error> {
+    match bytes.split_first() {
+        Some((version, body)) if *version == format.version => {
+            match postcard::take_from_bytes(body) {
+                Ok((record, [])) => Ok(record),
+                _ => Err(Error::Damaged(format)),
+            }
+        }
+        Some((version, _)) => Err(Error::Version(format, *version)),
+        None => Err(Error::Damaged(format)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

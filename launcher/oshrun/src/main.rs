@@ -14,6 +14,8 @@
 //! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard
 //! (`ends::guard`). No role interprets the records that PEs exchange.
 
+#![allow(unsafe_code)]
+
 mod daemons;
 mod ends;
 mod failure;
@@ -28,11 +30,13 @@ mod progress;
 mod spawn;
 mod supervisor;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use ends::guard;
 use failure::{StartFailure, complain};
-use options::config;
+use rushmem_bootstrap::config;
+use spawn::program;
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -42,7 +46,7 @@ fn main() -> ExitCode {
         return daemons::daemon::serve();
     }
     failure::report_panics();
-    config::apply();
+    apply_files();
     let status = start().unwrap_or_else(|failure| {
         complain(&format!("oshrun: {}", failure.sentence));
         failure.status
@@ -62,4 +66,19 @@ fn start() -> Result<i32, StartFailure> {
         return Err(options.examine());
     }
     supervisor::block_on(job::run(&options))?
+}
+
+/// Puts the settings in the files of the site and the user into the environment of this process, and
+/// so into that of its PEs on all hosts. Prints why files or lines do not count. Called before a
+/// thread is started.
+fn apply_files() {
+    let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into());
+    let own = program::own_file();
+    let prefix = own.parent().and_then(std::path::Path::parent);
+    let (variables, mistakes) = config::defaults(lookup, prefix);
+    mistakes.iter().for_each(|mistake| complain(&format!("oshrun: warning: {mistake}")));
+    for (name, value) in &variables {
+        // SAFETY: `main` has started no thread that could read the environment meanwhile.
+        unsafe { std::env::set_var(OsStr::new(name), value) };
+    }
 }

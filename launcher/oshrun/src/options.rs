@@ -4,7 +4,6 @@
 //! Two things are read from the environment: the variables that `-x NAME` exports, and the default
 //! of `--host-limit`.
 
-pub mod config;
 mod foreign;
 
 use std::ffi::{OsStr, OsString};

@@ -8,11 +8,11 @@
 
 use super::copy::{CopySource, StaticsCopy};
 use super::program::Statics;
-use super::signals::{block_signals, restore_signals};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,4 +140,21 @@ impl ForkState {
         let memory = is_open.then(|| self.memory.as_fd());
         CopySource { statics: &self.statics, memory, at: self.at }
     }
+}
+
+/// Blocks the signals of the calling thread. Returns those that were blocked before.
+pub(super) fn block_signals() -> libc::sigset_t {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: a set to be filled.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: a set that was filled, and one to be filled.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: filled by the call, which cannot fail with these arguments.
+    unsafe { before.assume_init() }
+}
+
+/// Blocks exactly the signals in `before`.
+pub(super) fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: a valid set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }

@@ -11,9 +11,8 @@
 //! are moved.
 #![allow(unsafe_code)]
 
-use super::fork;
+use super::fork::{self, block_signals, restore_signals};
 use super::program::{ProgramPart, Statics, page};
-use super::signals::{block_signals, restore_signals};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
 use crate::layout::STATICS_AT;

@@ -9,7 +9,7 @@
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
 use crate::memory::accessible::{LocalAccess, require_accessible};
-use crate::memory::{address, shortage, statics, variables};
+use crate::memory::{address, shortage, statics};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
@@ -232,7 +232,7 @@ fn find_object(
             .allocator()
             .as_ref()
             .map(|allocator| allocator.hold(addr, nbytes).map_err(|why| why.to_string())),
-        Segment::Static => variables::hold(addr, nbytes),
+        Segment::Static => statics::variable_holding(addr, nbytes),
         Segment::Internal => None,
     };
     let Some(held) = held else { return false };

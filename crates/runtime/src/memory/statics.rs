@@ -6,15 +6,23 @@
 //! move keeps all values and addresses, so it does not matter what the process does before
 //! `shmem_init`.
 //!
+//! [`variable_holding`] bounds accesses for `SHMEM_CHECK`. The sizes of variables are those of the
+//! symbols in the executable file, which is read when the first access is checked. Nothing is known
+//! of the variables of a program without a symbol table (`strip`).
+//!
 //! [`object_holding`] finds the program or library that contains an address. Each process may load
 //! it at another address, but the offset of a variable in it is the same in all of them.
 #![allow(unsafe_code)]
 
+use crate::call::demangled;
 use core::ffi::{CStr, c_void};
+use rushmem_explain::symbols::Variables;
 use rushmem_heap::Statics;
 pub(crate) use rushmem_heap::statics::are_shared;
 use rushmem_heap::statics::{NotRemapped, Remapped};
+use std::fs::File;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,6 +77,40 @@ pub(crate) fn have_node_memory() -> bool {
 /// process.
 pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
+}
+
+/// Returns the bounds of the static variable that has `nbytes` bytes at `addr`, at least one;
+/// `None` if no variable is known there.
+///
+/// # Errors
+/// If it has the first of them but not the last one; the message continues a sentence about them.
+pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Range<usize>, String>> {
+    static OF_PROGRAM: OnceLock<Option<Variables>> = OnceLock::new();
+    let variables = OF_PROGRAM.get_or_init(variables_of_program).as_ref()?;
+    let load_address = own().load_address();
+    let variable = variables.holding(addr.wrapping_sub(load_address) as u64, nbytes as u64)?;
+    let start = load_address.wrapping_add(variable.address as usize);
+    let end = start + variable.nbytes as usize;
+    if nbytes <= end - addr {
+        return Some(Ok(start..end));
+    }
+    let (by, variable_bytes) = (nbytes - (end - addr), variable.nbytes);
+    let name = demangled(variable.name).unwrap_or_else(|| variable.name.to_owned());
+    Some(Err(format!(
+        "reach {by} bytes past the end of the static variable {name} ({variable_bytes} bytes at {start:#x}), \
+         which ends at {end:#x}"
+    )))
+}
+
+/// Reads the variables of the program that this process runs.
+fn variables_of_program() -> Option<Variables> {
+    let variables = Variables::of(File::open("/proc/self/exe").ok()?);
+    // SAFETY: only reads a value that the kernel has passed to this process.
+    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
+    // The file is another program if that has loaded this one, as the dynamic linker does when it is
+    // called by its name.
+    let is_this = entry.wrapping_sub(own().load_address()) as u64 == variables.entry();
+    is_this.then_some(variables)
 }
 
 /// An address, as the object that contains it and an offset.

@@ -5,7 +5,7 @@
 //! its result, so that all PEs take the same next step.
 
 mod attempt;
-mod candidates;
+pub(super) mod candidates;
 pub(crate) mod path;
 mod probe;
 
@@ -25,29 +25,8 @@ use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
 use path::Chosen;
 use rushmem_transport::machine::devices;
-use rushmem_transport::{Amos, Error, Found, Pe, Provider};
+use rushmem_transport::{Amos, Found, Pe, Provider};
 use rushmem_wire::OFFER;
-
-/// The state of a transport on this machine, for messages.
-pub struct OnThisMachine {
-    /// The result of the search.
-    pub found: Found,
-    /// The executor of atomic operations in a job whose machines are all like this one.
-    pub amos: String,
-}
-
-/// Finds whether a transport is available on this machine.
-///
-/// # Errors
-/// If it is not available; the reason.
-pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThisMachine, Error> {
-    let found = (provider.available)(&ProcessHost::default())?;
-    let amos = match executors(settings.amos, provider, found.hardware_amos) {
-        Ok(executors) => executors[0].describe(),
-        Err(why) => why,
-    };
-    Ok(OnThisMachine { found, amos })
-}
 
 /// Connects this PE with all PEs whose memory it does not share, if there are any.
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {

@@ -1,14 +1,36 @@
-//! Queries what a provider finds on this machine, for `shmem-info --doctor`.
+//! Queries what a provider finds on this machine, without a job, for `shmem-info`.
 
+use super::connect::candidates::executors;
 use crate::memory::shortage;
 use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
 use rushmem_transport::segments::heap_blocks::FIRST;
 use rushmem_transport::segments::heap_probe::{self, RegisteredBlocks};
 use rushmem_transport::thread::without_signals;
-use rushmem_transport::{Amos, Diagnosis, Error, Open, Pe, Provider};
+use rushmem_transport::{Amos, Diagnosis, Error, Found, Open, Pe, Provider};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The state of a transport on this machine, for messages.
+pub struct OnThisMachine {
+    /// The result of the search.
+    pub found: Found,
+    /// The executor of atomic operations in a job whose machines are all like this one.
+    pub amos: String,
+}
+
+/// Finds whether a transport is available on this machine.
+///
+/// # Errors
+/// If it is not available; the reason.
+pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThisMachine, Error> {
+    let found = (provider.available)(&ProcessHost::default())?;
+    let amos = match executors(settings.amos, provider, found.hardware_amos) {
+        Ok(executors) => executors[0].describe(),
+        Err(why) => why,
+    };
+    Ok(OnThisMachine { found, amos })
+}
 
 /// The findings of a provider.
 pub struct Diagnosed {

@@ -12,7 +12,6 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
-use std::time::Duration;
 
 const ME: Pe = Pe(0);
 const PEER: Pe = Pe(1);
@@ -337,4 +336,15 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     // SAFETY: its first byte can be read, and nobody writes it any more.
     assert_eq!(unsafe { dest.base.read() }, 1, "a part has come");
     assert!(matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")), "{end}");
+}
+
+#[test]
+fn only_silence_that_was_seen_counts() {
+    let second = Duration::from_secs(1);
+    let (mut heartbeat, start) = (PeerHeartbeat::default(), Instant::now());
+    assert_eq!(heartbeat.look(Some(60 * second), start), Duration::ZERO, "idle, then probed");
+    assert_eq!(heartbeat.look(None, start + second), Duration::ZERO);
+    assert_eq!(heartbeat.look(Some(60 * second), start + 2 * second), Duration::ZERO);
+    assert_eq!(heartbeat.look(Some(80 * second), start + 22 * second), 20 * second);
+    assert_eq!(heartbeat.look(Some(second), start + 23 * second), second, "it answers");
 }

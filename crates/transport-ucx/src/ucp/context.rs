@@ -1,9 +1,8 @@
 //! UCX's context, which holds its configuration and transports, and registered memory.
 #![allow(unsafe_code)]
 
-use super::request::fine;
-use crate::defaults::library;
-use crate::sys;
+use super::request::{fine, printed};
+use crate::settings::library;
 use rushmem_transport::setting;
 use rushmem_transport::setting::environment;
 use std::ffi::{CStr, CString, c_void};
@@ -161,7 +160,7 @@ impl UcpContext {
 
     /// Returns the transports that UCX may use here, each with its device.
     pub(crate) fn resources(&self) -> Vec<(String, String)> {
-        resources_of(&sys::printed(|stream| {
+        resources_of(&printed(|stream| {
             // SAFETY: a live context and the stream that it is given.
             unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
         }))

@@ -1,7 +1,8 @@
-//! Requests of UCX, which stand for operations in flight, and UCX's status codes as results.
+//! Requests of UCX, which stand for operations in flight, UCX's status codes as results, and the
+//! text that UCX prints.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
 use ucx_sys::{
     UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_USER_DATA, UCS_ERR_LAST, UCS_INPROGRESS, UCS_OK,
@@ -75,4 +76,24 @@ pub(crate) fn fine(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
         UCS_OK => Ok(()),
         status => Err(status_string(ucp, status)),
     }
+}
+
+/// Returns the text that `print` writes to a stream of the C library. Returns an empty text if there
+/// is no memory for a stream. No safe crate has `open_memstream`.
+pub(super) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
+    let (mut text, mut nbytes): (*mut c_char, usize) = (null_mut(), 0);
+    // SAFETY: both live until the stream is closed.
+    let stream = unsafe { libc::open_memstream(&raw mut text, &raw mut nbytes) };
+    if stream.is_null() {
+        return String::new();
+    }
+    print(stream);
+    // SAFETY: opened above and closed once.
+    unsafe { libc::fclose(stream) };
+    // SAFETY: the closed stream left that many bytes there.
+    let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), nbytes) };
+    let printed = String::from_utf8_lossy(bytes).into_owned();
+    // SAFETY: allocated by the stream and freed once.
+    unsafe { libc::free(text.cast()) };
+    printed
 }

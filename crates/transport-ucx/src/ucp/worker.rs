@@ -3,9 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::context::UcpContext;
-use super::request::{UcpRequest, fine, plain, started, status_string};
+use super::request::{UcpRequest, fine, plain, printed, started, status_string};
 use crate::abort::within;
-use crate::sys;
 use rushmem_transport::segments::heap_blocks::HeapBlocks;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{Segment, setting};
@@ -100,7 +99,7 @@ impl Worker {
     /// Returns the transports by which UCX carries out atomic operations, each with its device;
     /// none where it sends messages to the target's CPU.
     pub(crate) fn atomics(&self) -> Vec<(String, String)> {
-        atomics_of(&sys::printed(|stream| {
+        atomics_of(&printed(|stream| {
             // SAFETY: a live worker and the stream that it is given.
             unsafe { self.ucp().ucp_worker_print_info(self.handle, stream.cast()) };
         }))

@@ -3,8 +3,7 @@
 //! fails.
 #![allow(unsafe_code)]
 
-use super::UcxWire;
-use super::route::{Connecting, OpenRoute};
+use super::{Connecting, OpenRoute, UcxWire};
 use crate::callbacks::{ConnectionState, broken};
 use crate::connect;
 use crate::shared::SharedState;

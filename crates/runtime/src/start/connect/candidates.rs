@@ -147,7 +147,7 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
 
 /// Who may carry out the atomic operations of the job, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct AmoExecutor {
+pub(in crate::start) struct AmoExecutor {
     pub(super) amos: Amos,
     pub(super) why: String,
 }
@@ -160,7 +160,7 @@ pub(super) struct AmoExecutor {
 ///
 /// # Errors
 /// When the provider cannot do what is requested; a sentence.
-pub(super) fn executors(
+pub(in crate::start) fn executors(
     requested: Option<Amos>,
     provider: &Provider,
     in_hardware: bool,
@@ -185,7 +185,7 @@ pub(super) fn executors(
 
 impl AmoExecutor {
     /// Describes the choice and its reason.
-    pub(super) fn describe(&self) -> String {
+    pub(in crate::start) fn describe(&self) -> String {
         let who = match self.amos {
             Amos::Software => "by the CPU of the target, on-node and off-node alike",
             Amos::Network => {

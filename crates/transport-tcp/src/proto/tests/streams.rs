@@ -1,8 +1,9 @@
 //! Unit tests of streams: what was encoded is decoded, whole bodies as a whole, however the stream
 //! was cut.
 
+use crate::addresses::Address;
 use crate::proto::frame::HEAD;
-use crate::proto::{Address, Frame, MAX_BODY, MAX_DATA, Piece, Reader, ReplyFrame, RequestFrame};
+use crate::proto::{Frame, MAX_BODY, MAX_DATA, Piece, Reader, ReplyFrame, RequestFrame};
 use proptest::prelude::*;
 use rushmem_transport::engine::message::REQUEST;
 use rushmem_transport::peers::loss::Violation;

@@ -1,4 +1,4 @@
-//! At no time is a part of a word in memory, wherever a body begins and is cut.
+//! Tests of how bodies are received, wherever they begin and are cut.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -53,5 +53,19 @@ fn words_are_whole_wherever_a_body_begins_and_is_cut() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_body_is_used_once_however_it_is_cut() {
+    let body: Vec<u8> = (0..100).collect();
+    for length in [1, 7, 50, 99, 100] {
+        let mut whole = WholeBody::default();
+        let mut used = Vec::new();
+        for part in body.chunks(length) {
+            used.extend(whole.take(body.len(), part, <[u8]>::to_vec));
+        }
+        assert_eq!(used, [&body[..]], "in parts of {length} bytes");
+        assert_eq!(whole.0.capacity(), 0, "nothing is kept");
     }
 }

@@ -1,4 +1,4 @@
-//! Unit tests of `codec`.
+//! Unit tests of the codec.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Unit tests of `routes`.
+//! Unit tests of `addresses`.
 
 use super::*;
 

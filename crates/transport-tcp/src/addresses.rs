@@ -1,0 +1,130 @@
+//! The addresses at which this PE listens, as it publishes them and as its diagnosis shows them, and
+//! the order in which it tries those of a peer.
+
+use rushmem_interfaces::{INTERFACES, IfAddr, Interface, Need, Selection, get_if_addrs};
+use rushmem_transport::machine::descriptors::ran_out;
+use rushmem_transport::{Diagnosis, Error, Open, Verdict};
+use rushmem_wire::{TCP_ADDRESS, decode, encode};
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// The maximum number of addresses of a PE.
+pub(crate) const MAX_ADDRESSES: usize = 16;
+
+/// The host name and the socket addresses of a PE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Address {
+    /// For messages.
+    pub(crate) host: String,
+    /// In the order of preference.
+    pub(crate) sockets: Vec<SocketAddr>,
+}
+
+impl Address {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        encode(TCP_ADDRESS, self)
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
+        let address: Address = decode(TCP_ADDRESS, bytes)?;
+        match address.sockets.len() {
+            ..=MAX_ADDRESSES => Ok(address),
+            _ => Err(rushmem_wire::Error::Damaged(TCP_ADDRESS)),
+        }
+    }
+}
+
+/// Returns the interfaces that the user selects, and the addresses at which this PE listens, in the
+/// order in which peers try them.
+pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAddr>), Error> {
+    let list = open.host.variable(INTERFACES).unwrap_or_default();
+    let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
+    let near = open.host.nic().and_then(|nic| nic.interface);
+    let need = if open.one_machine { Need::ThisMachine } else { Need::Others };
+    let mut own = rushmem_interfaces::addresses(need, selection.as_ref(), near.as_deref())
+        .map_err(Error::Unavailable)?;
+    own.truncate(MAX_ADDRESSES);
+    Ok((selection, own))
+}
+
+/// Returns the addresses of each interface that is up, in the order in which peers try them.
+pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
+    let (selection, used) = match own_addresses(with) {
+        Ok(own) => own,
+        Err(why) => return vec![Diagnosis::new("tcp", Verdict::Refused, why.to_string())],
+    };
+    let rank = |ip| used.iter().position(|used| *used == ip).unwrap_or(used.len());
+    let mut all = get_if_addrs().unwrap_or_default();
+    all.sort_by_key(|interface| rank(interface.ip()));
+    let diagnose = |interface: &Interface| {
+        let ip = interface.ip();
+        let (verdict, why) = if used.contains(&ip) {
+            (Verdict::Usable, "connects each pair of PEs")
+        } else if with.one_machine && selection.is_none() {
+            (Verdict::Unused, "the job is on one machine, and uses loopback")
+        } else if interface.is_link_local() {
+            (Verdict::Unused, "a link-local address, to which there is no route")
+        } else if selection.as_ref().is_some_and(|selection| !selection.admits(interface)) {
+            (Verdict::Unused, "SHMEM_TCP_INTERFACE leaves it out")
+        } else if interface.is_loopback() {
+            (Verdict::Unused, "no other machine reaches it")
+        } else {
+            (Verdict::Unused, "others go first")
+        };
+        Diagnosis::new(interface.name.clone(), verdict, format!("{ip}, {why}"))
+    };
+    all.iter().map(diagnose).collect()
+}
+
+/// Returns a peer's addresses in the order to try them: first those on a network of this machine,
+/// then others with a route, and last those that this machine itself has, since many machines give
+/// the same address to a bridge for containers. Leaves out addresses without a route.
+pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
+    if let [only] = peer {
+        return vec![*only];
+    }
+    let own = get_if_addrs().unwrap_or_default();
+    let mut reachable: Vec<SocketAddr> =
+        peer.iter().copied().filter(|address| routed(*address)).collect();
+    reachable.sort_by_key(|address| rank(&own, address.ip()));
+    reachable
+}
+
+/// Returns the rank of an address; lower ranks are tried first.
+fn rank(own: &[Interface], peer: IpAddr) -> u8 {
+    match own.iter().find(|i| on_link(i, peer)) {
+        _ if own.iter().any(|i| i.ip() == peer) => 2,
+        Some(_) => 0,
+        None => 1,
+    }
+}
+
+/// Returns true if the kernel knows a route to an address. Connecting a datagram socket queries it,
+/// and sends nothing.
+fn routed(address: SocketAddr) -> bool {
+    let any: IpAddr = match address.is_ipv4() {
+        true => Ipv4Addr::UNSPECIFIED.into(),
+        false => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    match UdpSocket::bind((any, 0)) {
+        Ok(socket) => socket.connect(address).is_ok(),
+        Err(error) => ran_out(&error),
+    }
+}
+
+fn on_link(interface: &Interface, peer: IpAddr) -> bool {
+    match (&interface.addr, peer) {
+        (IfAddr::V4(own), IpAddr::V4(peer)) => {
+            let mask = u32::from(own.netmask);
+            u32::from(own.ip) & mask == u32::from(peer) & mask
+        }
+        (IfAddr::V6(own), IpAddr::V6(peer)) => {
+            let mask = u128::from(own.netmask);
+            u128::from(own.ip) & mask == u128::from(peer) & mask
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@
 //! [`record::Record`]; reports and comparisons read only such records.
 
 mod answer;
-mod bar;
 pub mod compare;
 pub mod compile;
 mod entry;

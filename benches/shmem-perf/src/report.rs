@@ -4,23 +4,17 @@
 //! light form; the style sheet of the page replaces these in the dark.
 
 mod axis;
-mod by_size;
-mod by_team;
 mod chart;
 mod curves;
-mod distributions;
 mod figure;
 mod header;
 mod heat;
 mod histogram;
-mod nodes;
 mod rows;
 mod sections;
 mod source;
 mod style;
 mod suspects;
-mod table;
-mod trace;
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +50,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     };
     let load = |path: PathBuf| record::load(&path).map(|record| (path, record));
     let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
-    let sources = source::named(records);
+    let sources = source::name_runs(records);
     let sections = sections::sections(&sources);
     write(&flags.output, &page(&sources, &sections))?;
     print(&format!("The report is in {}.\n", flags.output.display()))?;
@@ -75,8 +69,8 @@ pub fn run(args: &[String]) -> Result<u8, String> {
 /// name, PEs and nanoseconds; `floor` is what bounds all.
 pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
     let of = |color: Option<usize>, (name, points): &Curve| {
-        let spots = points.iter().map(|&(x, value)| trace::Spot::exact(x, value)).collect();
-        trace::Trace { name: name.clone(), color, run: 0, spots }
+        let spots = points.iter().map(|&(x, value)| curves::Spot::exact(x, value)).collect();
+        curves::Trace { name: name.clone(), color, run: 0, spots }
     };
     let mut traces: Vec<_> =
         curves.iter().enumerate().map(|(color, curve)| of(Some(color), curve)).collect();

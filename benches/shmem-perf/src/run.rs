@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
 
-use crate::bar::Bar;
 use crate::library::{Joined, Routines};
 use crate::measure::{Bench, Wires};
 use crate::network::{ConnectedPair, Network};
 use crate::options::PerfOptions;
 use crate::output::{self, RecordFile};
 use crate::plan::{self, Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
-use crate::print::print;
+use crate::print::{Bar, print};
 use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
 use crate::socket::Socket;
 use crate::wire::BareWire;

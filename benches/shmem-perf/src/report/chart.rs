@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::axis::{Axis, LABEL_HEIGHT};
+use super::curves::{Spot, Trace};
 use super::style::{FLOOR_DASHES, dashes};
-use super::trace::{Spot, Trace};
 use crate::record::Measure;
 use crate::units;
 use charts::drawing::{Drawing, hit, label, path, px, shortened, ticks_below, ticks_beside};
@@ -195,7 +195,7 @@ impl Plot {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trace::tests::{spot, trace};
+    use super::super::curves::tests::{spot, trace};
     use super::*;
 
     fn drawn(curves: &[Trace]) -> String {

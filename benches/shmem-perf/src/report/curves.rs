@@ -1,25 +1,98 @@
-//! Series as curves: their names next to each other, their colors, their spread, and the legend.
+//! Series as curves: their names next to each other, their values with the spread of each, their
+//! colors and markers, and the legend.
 
-use super::source::{NamedRun, called_shortly};
-use super::style::{Entry, FLOOR_DASHES, colors};
-use super::trace::{Spot, Trace};
+use maud::{Markup, html};
+
+use super::source::{NamedRun, short_run_name};
+use super::style::{Entry, FLOOR_DASHES, colors, letter, marker};
 use crate::naming::names;
 use crate::operation::is_invalid;
 use crate::record::{Ended, Measure, Point, Series, Summary};
-use charts::palette::{FLOOR, INK};
+use crate::units;
+use charts::drawing::px;
+use charts::palette::{FLOOR, INK, RED, SERIES};
 
-/// A series with the place of its run and its name.
+/// One value.
+#[derive(Clone, Copy)]
+pub struct Spot {
+    /// Bytes or members.
+    pub x: u64,
+    /// The median.
+    pub value: f64,
+    /// The range of most values.
+    pub spread: (f64, f64),
+    /// The number of values.
+    pub n: u64,
+    /// True if the time limit cut it short.
+    pub is_late: bool,
+    /// True if it is of a floor that lies above what it should bound.
+    pub is_invalid: bool,
+}
+
+impl Spot {
+    /// Returns a value without a spread.
+    pub fn exact(x: u64, value: f64) -> Self {
+        Self { x, value, spread: (value, value), n: 1, is_late: false, is_invalid: false }
+    }
+}
+
+/// One operation of one run.
+pub struct Trace {
+    pub name: String,
+    /// The index of its color; a floor is gray.
+    pub color: Option<usize>,
+    /// The index of its run.
+    pub run: usize,
+    /// By size or team.
+    pub spots: Vec<Spot>,
+}
+
+impl Trace {
+    pub fn color(&self) -> &'static str {
+        self.color.map_or(FLOOR, |color| SERIES[color])
+    }
+
+    /// Returns the marker of a value: hollow if the time limit cut it short, a cross if it is no
+    /// floor.
+    pub fn mark(&self, (x, y): (f64, f64), spot: &Spot) -> Markup {
+        if spot.is_invalid {
+            let path = format!("M{} {}l7 7m0-7l-7 7", px(x - 3.5), px(y - 3.5));
+            return html! { path stroke=(RED) stroke-width="2.2" fill="none" d=(path) {} };
+        }
+        marker(self.run, (x, y), self.color(), spot.is_late)
+    }
+
+    /// Returns its name; of several runs with the letter of its run.
+    pub fn lettered(&self, text: &str, n_runs: usize) -> String {
+        match n_runs {
+            1 => text.to_owned(),
+            _ => format!("{} {text}", letter(self.run)),
+        }
+    }
+
+    /// Returns a value and its spread in words.
+    pub fn words(&self, measure: Measure, spot: &Spot, n_runs: usize) -> String {
+        let name = self.lettered(&self.name, n_runs);
+        let [value, low, high] =
+            [spot.value, spot.spread.0, spot.spread.1].map(|value| units::figure(measure, value));
+        let late = if spot.is_late { ", time up" } else { "" };
+        let invalid = if spot.is_invalid { ", invalid as a floor" } else { "" };
+        format!("{name}: {value} ({low} to {high}), n {}{late}{invalid}", spot.n)
+    }
+}
+
+/// A series with the run that measured it, and its name.
 #[derive(Clone)]
-pub struct Named<'a> {
-    /// The place of its run.
+pub struct NamedSeries<'a> {
+    /// The index of its run.
     pub run: usize,
     pub series: &'a Series,
     /// Its name next to the others.
     pub name: String,
 }
 
-/// Returns the series of a measure, each with the place of its run.
-pub fn all(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
+/// Returns the series of a measure, each with the index of its run.
+pub fn series_of(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
     let of_run = |(i, run)| -> Vec<(usize, &Series)> {
         let run: &NamedRun = run;
         run.record.series.iter().filter(|s| s.measure == measure).map(|s| (i, s)).collect()
@@ -27,16 +100,19 @@ pub fn all(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
     runs.iter().enumerate().flat_map(of_run).collect()
 }
 
-/// Names series beside each other, and says what all have in common.
-pub fn named<'a>(series: &[(usize, &'a Series)]) -> (Vec<Named<'a>>, String) {
+/// Names series by what differs between them. Returns also what all have in common.
+pub fn name_series<'a>(series: &[(usize, &'a Series)]) -> (Vec<NamedSeries<'a>>, String) {
     let found = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let named = series.iter().zip(found.names);
-    (named.map(|((run, series), name)| Named { run: *run, series, name }).collect(), found.common)
+    (
+        named.map(|((run, series), name)| NamedSeries { run: *run, series, name }).collect(),
+        found.common,
+    )
 }
 
-/// Groups of at most `most` names, and a suffix for the title of each. The
-/// runs of a name stay together.
-pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<(Vec<Named<'a>>, String)> {
+/// Divides series into groups of at most `most` names, each with a suffix for its title. Series of
+/// one name stay together.
+pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries<'a>>, String)> {
     let mut names: Vec<&str> = Vec::new();
     for one in all {
         if !names.contains(&one.name.as_str()) {
@@ -56,10 +132,9 @@ pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<(Vec<Named<'a>>, Strin
     groups.enumerate().map(|(i, group)| (group, part(i))).collect()
 }
 
-/// Returns the curves of a group: a color for each name, the same as in other charts of these
-/// operations.
-pub fn colored(group: &[Named], operations: &[String], runs: &[NamedRun]) -> Vec<Trace> {
-    let mut firsts: Vec<&Named> = Vec::new();
+/// Returns the curves of a group. A name has the same color as in other charts of these operations.
+pub fn color_curves(group: &[NamedSeries], operations: &[String], runs: &[NamedRun]) -> Vec<Trace> {
+    let mut firsts: Vec<&NamedSeries> = Vec::new();
     for one in group {
         if !firsts.iter().any(|first| first.name == one.name) {
             firsts.push(one);
@@ -67,13 +142,13 @@ pub fn colored(group: &[Named], operations: &[String], runs: &[NamedRun]) -> Vec
     }
     let own: Vec<&str> = firsts.iter().map(|one| one.series.operation.as_str()).collect();
     let colors = colors(&own, operations);
-    let color = |one: &Named| {
+    let color = |one: &NamedSeries| {
         firsts.iter().position(|first| first.name == one.name).map(|place| colors[place])
     };
     group.iter().map(|one| curve(one, color(one), runs)).collect()
 }
 
-pub fn curve(one: &Named, color: Option<usize>, runs: &[NamedRun]) -> Trace {
+pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trace {
     let spot = |point: &Point| Spot {
         x: point.nbytes,
         value: point.summary.p50,
@@ -97,8 +172,8 @@ fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     }
 }
 
-/// Returns what some curves have in common, and the meaning of their signs.
-pub fn noted(common: &str, curves: &[Trace]) -> String {
+/// Returns the note on some curves: what they have in common, and the meaning of their signs.
+pub fn note_on(common: &str, curves: &[Trace]) -> String {
     let has = |sign: fn(&Spot) -> bool| curves.iter().flat_map(|one| &one.spots).any(sign);
     let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");
     let invalid = has(|spot| spot.is_invalid).then_some("red cross: invalid as a floor");
@@ -117,9 +192,24 @@ pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entr
     }
     let is_present = |run: &usize| runs.len() > 1 && curves.iter().any(|curve| curve.run == *run);
     let present = (0..runs.len()).filter(is_present);
-    legend.extend(present.map(|run| Entry::of_run(run, INK, called_shortly(runs, run))));
+    legend.extend(present.map(|run| Entry::of_run(run, INK, short_run_name(runs, run))));
     let text = "what the machine itself takes".to_owned();
     let floors = Entry { color: FLOOR, dashes: Some(FLOOR_DASHES), run: None, text };
     legend.extend(has_floors.then_some(floors));
     legend
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn spot(x: u64, value: f64) -> Spot {
+        Spot { spread: (value * 0.9, value * 2.0), ..Spot::exact(x, value) }
+    }
+
+    /// Returns a curve of run B.
+    pub fn trace(name: &str, spots: &[(u64, f64)]) -> Trace {
+        let spots = spots.iter().map(|&(x, value)| spot(x, value)).collect();
+        Trace { name: name.into(), color: Some(0), run: 1, spots }
+    }
 }

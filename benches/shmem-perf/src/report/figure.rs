@@ -1,5 +1,5 @@
-//! A drawing with its title and legend: a part of the page, or an SVG file of its own. And the sections
-//! of the page that have such figures.
+//! The parts of a page: drawings with their titles and legends, which may also be SVG files of their
+//! own, tables, and the sections that have these.
 
 use maud::{Markup, html};
 
@@ -47,7 +47,7 @@ impl Figure {
                     p .note { (self.note) }
                 }
                 (self.drawing.svg(&self.title))
-                @if !self.legend.is_empty() { (legend(&self.legend)) }
+                @if !self.legend.is_empty() { (legend_markup(&self.legend)) }
                 @match self.found.as_deref() {
                     None => {}
                     Some([]) => { p .note { "No node, PE or pair stands out." } }
@@ -96,7 +96,7 @@ impl Figure {
 }
 
 /// Returns the legend of one drawing or several.
-pub fn legend(entries: &[Entry]) -> Markup {
+pub fn legend_markup(entries: &[Entry]) -> Markup {
     html! {
         div .legend { @for entry in entries { span { (entry.swatch(0.0, 0.0)) (entry.text) } } }
     }
@@ -175,8 +175,25 @@ pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// Returns the title of a chart.
-pub fn titled(measure: Measure, kind: &str, more: &str) -> String {
+pub fn chart_title(measure: Measure, kind: &str, more: &str) -> String {
     let name = units::name(measure);
     let of = if kind.is_empty() { String::new() } else { format!(" of {kind}") };
     format!("{name}{of}{more}")
+}
+
+/// Returns a table whose columns from `numbers` on are aligned at the right.
+pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
+    let class = |column| (column >= numbers).then_some("number");
+    html! {
+        div .wide {
+            table {
+                thead { tr { @for (i, text) in head.iter().enumerate() { th class=[class(i)] { (text) } } } }
+                tbody {
+                    @for row in rows {
+                        tr { @for (i, text) in row.iter().enumerate() { td class=[class(i)] { (text) } } }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -3,9 +3,9 @@
 
 use maud::{Markup, html};
 
-use super::source::{NamedRun, called, called_shortly};
+use super::figure::table;
+use super::source::{NamedRun, run_name, short_run_name};
 use super::style::Entry;
-use super::table::table;
 use crate::answer;
 use crate::machine::hosts;
 use crate::record::Record;
@@ -30,7 +30,7 @@ pub fn header(runs: &[NamedRun]) -> Markup {
 fn warnings(runs: &[NamedRun]) -> Markup {
     let mut items = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        let name = if runs.len() > 1 { called_shortly(runs, i) + ": " } else { String::new() };
+        let name = if runs.len() > 1 { short_run_name(runs, i) + ": " } else { String::new() };
         let incomplete = "The run did not end normally; the figures up to then are shown.";
         let incomplete = (!run.record.complete).then_some(incomplete);
         let all = incomplete.into_iter().chain(run.record.warnings.iter().map(String::as_str));
@@ -53,7 +53,7 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
         answer::answers(record).into_iter().map(|(row, _)| row.to_vec()).collect();
     let title = match runs.len() {
         1 => "What it takes, and what is possible here".into(),
-        _ => format!("What it takes, and what is possible: {}", called_shortly(runs, run)),
+        _ => format!("What it takes, and what is possible: {}", short_run_name(runs, run)),
     };
     html! {
         @if !rows.is_empty() {
@@ -77,7 +77,7 @@ fn answers_of_two(runs: &[NamedRun], records: [&Record; 2]) -> Markup {
                 (table(&answer::HEAD_OF_TWO.map(String::from), &rows, 1))
                 p .note { "A/B is a ratio of times: above 1, A takes longer." }
                 @for (i, record) in records.into_iter().enumerate() {
-                    (reasons(&format!("Likely reasons: {}", called_shortly(runs, i)), record))
+                    (reasons(&format!("Likely reasons: {}", short_run_name(runs, i)), record))
                 }
             }
         }
@@ -136,7 +136,7 @@ fn facts(runs: &[NamedRun]) -> Markup {
                             @if runs.len() > 1 {
                                 (Entry::of_run(run, INK, String::new()).swatch(0.0, 0.0))
                             }
-                            (called(runs, run))
+                            (run_name(runs, run))
                         }
                     }
                 }
@@ -180,7 +180,7 @@ fn settings(runs: &[NamedRun]) -> Markup {
         std::iter::once((*name).to_owned()).chain(runs.iter().map(|run| value(run, name))).collect()
     };
     let rows: Vec<Vec<String>> = names.iter().map(row).collect();
-    let runs = (0..runs.len()).map(|run| called_shortly(runs, run));
+    let runs = (0..runs.len()).map(|run| short_run_name(runs, run));
     let head: Vec<String> = std::iter::once(String::new()).chain(runs).collect();
     folded("Settings", &table(&head, &rows, usize::MAX))
 }
@@ -191,7 +191,7 @@ fn places(runs: &[NamedRun]) -> Markup {
         for (pe, info) in run.record.job.pes.iter().enumerate() {
             let host = run.record.job.hosts.get(info.host as usize);
             let host = host.map_or(String::new(), |host| host.name.clone());
-            rows.push(vec![called_shortly(runs, i), pe.to_string(), host, info.cpus.clone()]);
+            rows.push(vec![short_run_name(runs, i), pe.to_string(), host, info.cpus.clone()]);
         }
     }
     let head = ["run", "PE", "host", "CPUs"].map(String::from);

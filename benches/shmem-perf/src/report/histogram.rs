@@ -24,7 +24,7 @@ const BARS: f64 = 20.0;
 /// Percent by bar.
 type Shares = BTreeMap<i32, f64>;
 
-/// Draws the histograms of runs, each as (value, count), with the place of its run.
+/// Draws the histograms of runs, each as (value, count), with the index of its run.
 pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usize) -> Drawing {
     let shares: Vec<(usize, Shares)> =
         histograms.iter().map(|(run, histogram)| (*run, shares(histogram))).collect();

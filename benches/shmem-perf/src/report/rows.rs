@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::axis::Axis;
 use super::chart::WIDTH;
-use super::trace::{Spot, Trace};
+use super::curves::{Spot, Trace};
 use crate::record::Measure;
 use crate::units;
 use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below};
@@ -69,7 +69,7 @@ fn dot(axis: &Axis, curve: &Trace, spot: &Spot, y: f64) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trace::tests::trace;
+    use super::super::curves::tests::trace;
     use super::*;
 
     fn drawn(measure: Measure, curves: &[Trace]) -> String {

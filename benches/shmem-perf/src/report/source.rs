@@ -1,4 +1,4 @@
-//! A run that a report shows: its record and what it is called there.
+//! A run that a report shows: its record and its name there.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ pub struct NamedRun {
     pub record: Record,
 }
 
-/// Runs by the files that they are in.
-pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
+/// Names runs after the files of their records.
+pub fn name_runs(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stems: Vec<Option<String>> = records.iter().map(|(path, _)| stem(path)).collect();
     let is_single =
@@ -25,16 +25,16 @@ pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
     records.into_iter().map(|(path, record)| NamedRun { name: name(&path), record }).collect()
 }
 
-/// Letters of a name in a legend.
+/// The maximum number of letters of a name in a legend.
 const LETTERS: usize = 28;
 
 /// Returns the whole name of a run, with a letter where there are several.
-pub fn called(runs: &[NamedRun], run: usize) -> String {
+pub fn run_name(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &runs[run].name)
 }
 
 /// Returns the name of a run for legends and tables, where a long one is cut.
-pub fn called_shortly(runs: &[NamedRun], run: usize) -> String {
+pub fn short_run_name(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &shortened(&runs[run].name, LETTERS))
 }
 
@@ -53,9 +53,9 @@ mod tests {
     #[test]
     fn files_of_one_name_are_distinguished() {
         let paths = ["a/run.json", "b/run.json", "b/other.json"].map(PathBuf::from);
-        let runs = named(paths.map(|path| (path, fixture::empty())).into());
+        let runs = name_runs(paths.map(|path| (path, fixture::empty())).into());
         let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
         assert_eq!(names, ["a/run.json", "b/run.json", "other"]);
-        assert_eq!(called(&runs, 2), "C other");
+        assert_eq!(run_name(&runs, 2), "C other");
     }
 }

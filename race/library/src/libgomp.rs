@@ -9,7 +9,7 @@ mod tasks;
 
 use crate::next::{Next, around_next, next};
 use crate::synchronization::{Tag, acquire, release, with};
-use crate::teams::{self, TEAM, barrier_begins, barrier_ends, of_team, own, part};
+use crate::teams::{self, TEAM, begin_barrier, end_barrier, of_team, own, part};
 use core::ffi::{CStr, c_int, c_void};
 use rushmem_race::process::{ProcessDetector, active};
 use std::sync::OnceLock;
@@ -103,51 +103,52 @@ fn fork(
 }
 
 around_next! {
-    meets(0): GOMP_barrier GOMP_barrier_cancel GOMP_loop_end GOMP_loop_end_cancel GOMP_sections_end
-        GOMP_sections_end_cancel GOMP_workshare_task_reduction_unregister;
-    begins_section(0): GOMP_sections_start GOMP_sections_next GOMP_sections2_start;
-    ends_sections(0): GOMP_sections_end_nowait;
-    begins_critical(0): GOMP_critical_start GOMP_atomic_start;
-    ends_critical(0): GOMP_critical_end GOMP_atomic_end;
-    takes(0): GOMP_critical_name_start omp_set_lock omp_set_nest_lock omp_set_lock_ omp_set_nest_lock_;
-    tests(0): omp_test_lock omp_test_nest_lock omp_test_lock_ omp_test_nest_lock_;
-    gives(0): GOMP_critical_name_end omp_unset_lock omp_unset_nest_lock omp_unset_lock_
+    pass_barrier(0): GOMP_barrier GOMP_barrier_cancel GOMP_loop_end GOMP_loop_end_cancel
+        GOMP_sections_end GOMP_sections_end_cancel GOMP_workshare_task_reduction_unregister;
+    begin_section(0): GOMP_sections_start GOMP_sections_next GOMP_sections2_start;
+    end_sections(0): GOMP_sections_end_nowait;
+    begin_critical(0): GOMP_critical_start GOMP_atomic_start;
+    end_critical(0): GOMP_critical_end GOMP_atomic_end;
+    take_lock(0): GOMP_critical_name_start omp_set_lock omp_set_nest_lock omp_set_lock_
+        omp_set_nest_lock_;
+    test_lock(0): omp_test_lock omp_test_nest_lock omp_test_lock_ omp_test_nest_lock_;
+    release_lock(0): GOMP_critical_name_end omp_unset_lock omp_unset_nest_lock omp_unset_lock_
         omp_unset_nest_lock_;
-    begins_ordered(0): GOMP_ordered_start;
-    ends_ordered(0): GOMP_ordered_end;
-    waits_for_iteration(0): GOMP_doacross_wait GOMP_doacross_ull_wait;
-    posts_iteration(0): GOMP_doacross_post GOMP_doacross_ull_post;
-    takes_copy(0): GOMP_single_copy_start;
-    gives_copy(0): GOMP_single_copy_end;
-    waits_for_tasks(0): GOMP_taskwait GOMP_taskgroup_end;
+    begin_ordered(0): GOMP_ordered_start;
+    end_ordered(0): GOMP_ordered_end;
+    wait_for_iteration(0): GOMP_doacross_wait GOMP_doacross_ull_wait;
+    post_iteration(0): GOMP_doacross_post GOMP_doacross_ull_post;
+    receive_copy(0): GOMP_single_copy_start;
+    provide_copy(0): GOMP_single_copy_end;
+    wait_for_tasks(0): GOMP_taskwait GOMP_taskgroup_end;
 }
 
-fn meets(_: usize, next: impl FnOnce() -> usize) -> usize {
-    barrier_begins();
+fn pass_barrier(_: usize, next: impl FnOnce() -> usize) -> usize {
+    begin_barrier();
     let result = next();
-    barrier_ends();
+    end_barrier();
     result
 }
 
 /// The result is the number of the section, or 0.
-fn begins_section(_: usize, next: impl FnOnce() -> usize) -> usize {
+fn begin_section(_: usize, next: impl FnOnce() -> usize) -> usize {
     let section = next();
     with(|process| process.begin_section(section as c_int != 0));
     section
 }
 
-fn ends_sections(_: usize, next: impl FnOnce() -> usize) -> usize {
+fn end_sections(_: usize, next: impl FnOnce() -> usize) -> usize {
     with(ProcessDetector::end_sections);
     next()
 }
 
-fn takes(lock: usize, next: impl FnOnce() -> usize) -> usize {
+fn take_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     acquire(lock);
     result
 }
 
-fn tests(lock: usize, next: impl FnOnce() -> usize) -> usize {
+fn test_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let is_taken = next();
     if is_taken as c_int != 0 {
         acquire(lock);
@@ -155,41 +156,42 @@ fn tests(lock: usize, next: impl FnOnce() -> usize) -> usize {
     is_taken
 }
 
-fn gives(lock: usize, next: impl FnOnce() -> usize) -> usize {
+fn release_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     release(lock);
     next()
 }
 
-/// All critical sections without a name exclude each other, also those of different teams.
-fn begins_critical(_: usize, next: impl FnOnce() -> usize) -> usize {
-    takes(of_team(Tag::Critical, 0), next)
+/// Begins a critical section without a name. All of these exclude each other, also those of
+/// different teams.
+fn begin_critical(_: usize, next: impl FnOnce() -> usize) -> usize {
+    take_lock(of_team(Tag::Critical, 0), next)
 }
 
-fn ends_critical(_: usize, next: impl FnOnce() -> usize) -> usize {
-    gives(of_team(Tag::Critical, 0), next)
+fn end_critical(_: usize, next: impl FnOnce() -> usize) -> usize {
+    release_lock(of_team(Tag::Critical, 0), next)
 }
 
-fn begins_ordered(_: usize, next: impl FnOnce() -> usize) -> usize {
-    takes(own(Tag::Ordered), next)
+fn begin_ordered(_: usize, next: impl FnOnce() -> usize) -> usize {
+    take_lock(own(Tag::Ordered), next)
 }
 
-fn ends_ordered(_: usize, next: impl FnOnce() -> usize) -> usize {
-    gives(own(Tag::Ordered), next)
+fn end_ordered(_: usize, next: impl FnOnce() -> usize) -> usize {
+    release_lock(own(Tag::Ordered), next)
 }
 
 /// Waits for an iteration of nested loops. Only its number in the outermost loop, `first`, is used.
-fn waits_for_iteration(first: usize, next: impl FnOnce() -> usize) -> usize {
-    takes(part(Tag::Iterations, TEAM.get().0, first), next)
+fn wait_for_iteration(first: usize, next: impl FnOnce() -> usize) -> usize {
+    take_lock(part(Tag::Iterations, TEAM.get().0, first), next)
 }
 
-fn posts_iteration(numbers: usize, next: impl FnOnce() -> usize) -> usize {
+fn post_iteration(numbers: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: the numbers of an iteration, one for each loop.
     let first = unsafe { std::ptr::with_exposed_provenance::<usize>(numbers).read() };
-    gives(part(Tag::Iterations, TEAM.get().0, first), next)
+    release_lock(part(Tag::Iterations, TEAM.get().0, first), next)
 }
 
 /// The result is null for the thread that provides the data that the others copy.
-fn takes_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
+fn receive_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
     let data = next();
     if data != 0 {
         acquire(own(Tag::Single));
@@ -197,10 +199,10 @@ fn takes_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
     data
 }
 
-fn gives_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
-    gives(own(Tag::Single), next)
+fn provide_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
+    release_lock(own(Tag::Single), next)
 }
 
-fn waits_for_tasks(_: usize, next: impl FnOnce() -> usize) -> usize {
-    takes(own(Tag::Tasks), next)
+fn wait_for_tasks(_: usize, next: impl FnOnce() -> usize) -> usize {
+    take_lock(own(Tag::Tasks), next)
 }

@@ -118,10 +118,10 @@ with_place! {
 }
 
 around_next! {
-    gives_back(0): free realloc;
+    free_block(0): free realloc;
 }
 
-fn gives_back(block: usize, next: impl FnOnce() -> usize) -> usize {
+fn free_block(block: usize, next: impl FnOnce() -> usize) -> usize {
     if block != 0 && private::has_threads() {
         let start = std::ptr::with_exposed_provenance_mut(block);
         // SAFETY: a block that the program gives back.

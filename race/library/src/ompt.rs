@@ -5,7 +5,7 @@
 
 use crate::next::next;
 use crate::synchronization::{Tag, acquire, object, release, with};
-use crate::teams::{self, Dependence, TEAM, barrier_begins, barrier_ends, of_team, own, part};
+use crate::teams::{self, Dependence, TEAM, begin_barrier, end_barrier, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
 use rushmem_race::process::active;
@@ -153,8 +153,8 @@ extern "C" fn sync_region(kind: c_int, endpoint: c_int, _: Data, _: Data, _: *co
     match (kind, endpoint) {
         (TASK_WAIT | TASK_GROUP, END) => acquire(own(Tag::Tasks)),
         (TASK_WAIT | TASK_GROUP | REDUCTION, _) => {}
-        (_, BEGIN) => barrier_begins(),
-        _ => barrier_ends(),
+        (_, BEGIN) => begin_barrier(),
+        _ => end_barrier(),
     }
 }
 

@@ -38,11 +38,11 @@ macro_rules! around_next_with_place {
 }
 
 around_next_with_place! {
-    reads: read readv eventfd_read __read_chk;
-    writes: write writev eventfd_write;
+    read_pipe: read readv eventfd_read __read_chk;
+    write_pipe: write writev eventfd_write;
 }
 
-fn reads(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
+fn read_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if result as c_int != -1
         && let Some(pipe) = pipe_of(fd, place)
@@ -52,7 +52,7 @@ fn reads(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
     result
 }
 
-fn writes(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
+fn write_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
     if let Some(pipe) = pipe_of(fd, place) {
         release(pipe);
     }

@@ -74,25 +74,25 @@ pub fn release(object: usize) {
 }
 
 around_next! {
-    takes(0): __wrap_pthread_mutex_lock __wrap_pthread_mutex_trylock __wrap_pthread_mutex_timedlock
-        __wrap_pthread_mutex_clocklock __wrap_pthread_rwlock_rdlock __wrap_pthread_rwlock_tryrdlock
+    take_lock(0): __wrap_pthread_mutex_lock __wrap_pthread_mutex_trylock
+        __wrap_pthread_mutex_timedlock __wrap_pthread_mutex_clocklock __wrap_pthread_rwlock_rdlock __wrap_pthread_rwlock_tryrdlock
         __wrap_pthread_rwlock_timedrdlock __wrap_pthread_rwlock_clockrdlock
         __wrap_pthread_rwlock_wrlock __wrap_pthread_rwlock_trywrlock
         __wrap_pthread_rwlock_timedwrlock __wrap_pthread_rwlock_clockwrlock
         __wrap_pthread_spin_lock __wrap_pthread_spin_trylock __wrap_sem_wait __wrap_sem_trywait
         __wrap_sem_timedwait __wrap_sem_clockwait __wrap_mtx_lock __wrap_mtx_trylock
         __wrap_mtx_timedlock;
-    gives(0): __wrap_pthread_mutex_unlock __wrap_pthread_rwlock_unlock __wrap_pthread_spin_unlock
-        __wrap_sem_post __wrap_mtx_unlock __wrap___cxa_guard_release __wrap___cxa_guard_abort;
-    waits_without(1): __wrap_pthread_cond_wait __wrap_pthread_cond_timedwait
+    release_lock(0): __wrap_pthread_mutex_unlock __wrap_pthread_rwlock_unlock
+        __wrap_pthread_spin_unlock __wrap_sem_post __wrap_mtx_unlock __wrap___cxa_guard_release __wrap___cxa_guard_abort;
+    wait_for_condition(1): __wrap_pthread_cond_wait __wrap_pthread_cond_timedwait
         __wrap_pthread_cond_clockwait __wrap_cnd_wait __wrap_cnd_timedwait;
-    waits_without_mutex_of(1): __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE;
-    meets(0): __wrap_pthread_barrier_wait;
-    enters(0): __wrap___cxa_guard_acquire;
+    wait_for_condition_in_cxx(1): __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE;
+    pass_barrier(0): __wrap_pthread_barrier_wait;
+    acquire_after(0): __wrap___cxa_guard_acquire;
 }
 
 /// Acquires the lock if the result is 0, or says that the thread that held the lock has died.
-fn takes(lock: usize, next: impl FnOnce() -> usize) -> usize {
+fn take_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if matches!(result as c_int, 0 | libc::EOWNERDEAD) {
         acquire(lock);
@@ -100,20 +100,20 @@ fn takes(lock: usize, next: impl FnOnce() -> usize) -> usize {
     result
 }
 
-fn gives(lock: usize, next: impl FnOnce() -> usize) -> usize {
+fn release_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     release(lock);
     next()
 }
 
-fn enters(object: usize, next: impl FnOnce() -> usize) -> usize {
+fn acquire_after(object: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     acquire(object);
     result
 }
 
-fn meets(barrier: usize, next: impl FnOnce() -> usize) -> usize {
+fn pass_barrier(barrier: usize, next: impl FnOnce() -> usize) -> usize {
     release(barrier);
-    enters(barrier, next)
+    acquire_after(barrier, next)
 }
 
 unsafe extern "C" {
@@ -135,28 +135,29 @@ struct CleanupHandler {
     previous: usize,
 }
 
-extern "C" fn take_again(mutex: usize) {
+extern "C" fn retake_mutex(mutex: usize) {
     acquire(mutex);
 }
 
 /// Waits for a condition. The wait releases the mutex, and the thread holds it again afterward,
 /// also if the thread is canceled.
-fn waits_without(mutex: usize, next: impl FnOnce() -> usize) -> usize {
+fn wait_for_condition(mutex: usize, next: impl FnOnce() -> usize) -> usize {
     release(mutex);
     let mut handler = MaybeUninit::uninit();
     // SAFETY: the handler stays where it is until it is removed.
-    unsafe { _pthread_cleanup_push(handler.as_mut_ptr(), take_again, mutex) };
+    unsafe { _pthread_cleanup_push(handler.as_mut_ptr(), retake_mutex, mutex) };
     let result = next();
     // SAFETY: removes the handler from above, and runs it.
     unsafe { _pthread_cleanup_pop(handler.as_mut_ptr(), 1) };
     result
 }
 
-/// Does the same for a lock of C++ (`std::unique_lock`), whose first member is the mutex.
-fn waits_without_mutex_of(lock: usize, next: impl FnOnce() -> usize) -> usize {
+/// Works as [`wait_for_condition`] with a lock of C++ (`std::unique_lock`), whose first member is the
+/// mutex.
+fn wait_for_condition_in_cxx(lock: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: the program waits with this lock.
     let mutex = unsafe { std::ptr::with_exposed_provenance::<usize>(lock).read() };
-    waits_without(mutex, next)
+    wait_for_condition(mutex, next)
 }
 
 type Initialize = extern "C" fn();

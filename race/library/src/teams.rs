@@ -43,14 +43,14 @@ pub fn fork() -> usize {
 
 /// Begins a barrier, which ends the current section of the thread. Accesses of all threads and
 /// tasks of the team before the barrier are ordered before accesses after it.
-pub fn barrier_begins() {
+pub fn begin_barrier() {
     let (team, passed) = TEAM.get();
     with(ProcessDetector::end_sections);
     release(part(Tag::Barrier, team, passed));
 }
 
 /// Ends the barrier.
-pub fn barrier_ends() {
+pub fn end_barrier() {
     let (team, passed) = TEAM.get();
     acquire(part(Tag::Barrier, team, passed));
     acquire(of_team(Tag::Tasks, team));

@@ -135,10 +135,10 @@ pub unsafe extern "C" fn thrd_create(
 }
 
 around_next! {
-    joins(0): pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_join;
+    join_thread(0): pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_join;
 }
 
-fn joins(thread: usize, next: impl FnOnce() -> usize) -> usize {
+fn join_thread(thread: usize, next: impl FnOnce() -> usize) -> usize {
     let status = next();
     if status as c_int == 0 {
         acquire(object(Tag::ThreadEnd, thread));

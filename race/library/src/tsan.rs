@@ -1,9 +1,9 @@
 //! The functions that the compilers' `-fsanitize=thread` makes a program call: for each load, store
 //! and atomic operation, and when a function begins or ends.
 //!
-//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). A call
-//! comes with the address that it returns to as its last argument, which the stubs add: it is the
-//! place of the access.
+//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). The place
+//! of an access is the address to which the call returns, which a stub passes on as the last
+//! argument.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
@@ -13,7 +13,8 @@ use rushmem_race::process::{self, active};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
 
-/// Functions of five arguments at most, which get the address of their call as the sixth.
+/// Defines stubs by the names of ThreadSanitizer's functions. Each calls a function of this crate
+/// with its own arguments, at most five, and with the address that it returns to as the sixth.
 macro_rules! with_place {
     ($($name:ident => $function:path;)*) => {$(
         /// A stub of ThreadSanitizer's function of this name.
@@ -122,7 +123,8 @@ with_place! {
     __tsan_write_range => store_range;
 }
 
-/// Each object file that was compiled for the detector calls it before `main`.
+/// Records that the program was compiled for the detector: each such object file calls this before
+/// `main`.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_init() {
     process::mark_instrumented();
@@ -287,13 +289,13 @@ atomics! {
     }
 }
 
-/// Records a fence between threads of the program.
+/// Executes a fence between threads. It is not recorded: the atomic operations around it are.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_thread_fence(_: c_int) {
     fence(SeqCst);
 }
 
-/// Records a fence towards signal handlers.
+/// Keeps the compiler from moving accesses over this call, for the sake of signal handlers.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_signal_fence(_: c_int) {
     std::sync::atomic::compiler_fence(SeqCst);

@@ -275,11 +275,11 @@ macro_rules! task_loops {
 task_loops! { GOMP_taskloop GOMP_taskloop_ull }
 
 around_next! {
-    waits_for_dependences(0): GOMP_taskwait_depend;
-    ends_task(0): omp_fulfill_event omp_fulfill_event_;
+    wait_for_dependences(0): GOMP_taskwait_depend;
+    fulfill_event(0): omp_fulfill_event omp_fulfill_event_;
 }
 
-fn waits_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize {
+fn wait_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: an array of libgomp's form.
     let depends = unsafe { dependences(std::ptr::with_exposed_provenance(depends)) };
     let result = next();
@@ -288,7 +288,7 @@ fn waits_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize 
 }
 
 /// A task is done when its code and its event are.
-fn ends_task(_: usize, next: impl FnOnce() -> usize) -> usize {
+fn fulfill_event(_: usize, next: impl FnOnce() -> usize) -> usize {
     release(own(Tag::Tasks));
     next()
 }

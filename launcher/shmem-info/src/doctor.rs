@@ -1,14 +1,12 @@
 //! `--doctor`: whether this machine, or all hosts of a job, can run a job; and if not, why and what
 //! helps.
 //!
-//! `host` and `gids` look at the machine, and `transports` at the providers, both as lists of
-//! `finding`s. Each provider is examined in a process of its own, whose report is an `examination`.
-//! `job` runs short jobs, whose program is `pe`, and shows their `outcome`, and jobs of `shmem-perf`,
-//! of which it shows the `times`.
+//! `host` examines the machine, and `transports` the providers, each in a process of its own
+//! (`examination`); both return lists of findings (`finding`). `job` runs short jobs of the program
+//! `pe` and jobs of `shmem-perf`, and shows the `outcome` of each and the `times` of operations.
 
 mod examination;
 mod finding;
-mod gids;
 mod host;
 mod job;
 mod outcome;

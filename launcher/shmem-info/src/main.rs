@@ -1,8 +1,8 @@
 //! `shmem-info`: prints the version, the settings, the transports that work here, and the placement
 //! of the PEs of a job.
 //!
-//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun. As
-//! a hidden command it is `shmem-perf tune`.
+//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun. The
+//! hidden command `tune` is the part of `shmem-perf tune` that needs this library inside.
 
 mod args;
 mod doctor;
@@ -29,10 +29,10 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let flags = InfoFlags::parse();
-    // The file of its own prefix is that of the library beside it.
+    // The library beside this program reads the settings of the same prefix.
     let prefix = || Some(std::env::current_exe().ok()?.parent()?.parent()?.to_owned());
     let mut mistakes = rushmem_settings::apply_files(prefix);
-    // The processes that examine parts are children of one that has said it.
+    // A doctor's child leaves these warnings to its parent.
     if flags.doctor_pe.is_none() && flags.doctor_transport.is_empty() {
         let names = || {
             settings::all()
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     let printed = shown.and_then(|text| {
         let mut stdout = anstream::stdout();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            // A reader that has seen enough is no failure.
+            // A reader that closes the pipe early is no failure.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(format!("the output cannot be written: {error}"))
             }

@@ -85,7 +85,7 @@ impl MachineMap {
     }
 }
 
-/// Returns the word of the command line.
+/// Returns the word of the command line for a value.
 fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, own)| *own == value).map_or("", |(word, _)| word)
 }
@@ -131,11 +131,11 @@ fn socket(
         let groups = groups(machine, plan, cpus);
         nodes.push(Node { title: "memory of the machine".to_owned(), groups, nics: Vec::new() });
     }
-    PackageMap { title: format!("socket {at}"), nodes, nics: take(nics, cpus) }
+    PackageMap { title: format!("socket {at}"), nodes, nics: take_near(nics, cpus) }
 }
 
-/// Takes those NICs that are near CPUs of `cpus` alone.
-fn take(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
+/// Removes and returns the NICs that are near CPUs of `cpus` alone.
+fn take_near(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
     nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus)).collect()
 }
 
@@ -154,7 +154,7 @@ fn node(
     Node {
         title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
         groups: groups(machine, plan, &usable),
-        nics: take(nics, cpus),
+        nics: take_near(nics, cpus),
     }
 }
 
@@ -183,12 +183,12 @@ fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
     CoreMap { cpus: cpus.clone(), pes, nic }
 }
 
-/// Numbers of PEs in short: `0-3,8`.
+/// Returns numbers of PEs as ranges, such as `0-3,8`.
 pub fn short(pes: &[u32]) -> String {
     pes.iter().copied().collect::<CpuSet>().to_string()
 }
 
-/// `PE 3`, `PEs 0-3`, or nothing.
+/// Returns PEs in words: `PE 3`, `PEs 0-3`, or nothing.
 pub fn named(pes: &[u32]) -> String {
     match pes {
         [] => String::new(),

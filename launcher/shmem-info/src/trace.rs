@@ -1,5 +1,5 @@
-//! `shmem-info trace DIR`: what the PEs of a job recorded as one trace for Perfetto, and as a
-//! page with who talked to whom, when, and who waited longest for whom.
+//! `shmem-info trace DIR`: makes of the records of the PEs of a job one trace for Perfetto, and a
+//! page with the bytes between PEs, a timeline, and the longest waits with their causes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,23 +19,24 @@ use crate::terminal::wrapped;
 
 /// The name of the page in the directory.
 const PAGE: &str = "trace.html";
-/// Waits on the page.
+/// The number of waits on the page.
 const WAITS: usize = 30;
-/// Waits on the terminal.
+/// The number of waits and of PEs on the terminal.
 const SHOWN: usize = 3;
-/// Places of drawings: the left margin, the width of what is drawn, the height of a PE.
+/// The left margin of drawings, the width of the timeline, and the height of the row of a PE.
 const LEFT: f64 = 66.0;
 const WIDTH: f64 = 900.0;
 const ROW: f64 = 22.0;
-/// PEs in the timeline, and rows of the matrix.
+/// The maximum number of PEs in the timeline, and of rows of the matrix.
 const ROWS: usize = 64;
-/// The side of the matrix, and of a cell at most.
+/// The maximum side of the matrix, and of a cell.
 const SIDE: f64 = 468.0;
 const CELL: f64 = 60.0;
 /// PEs up to which cells have numbers.
 const WITH_VALUES: usize = 12;
 
-/// Writes the trace and the page into the directory, and says where.
+/// Writes the trace and the page into the directory. Returns what is printed: a summary, and where
+/// they are.
 pub fn show(dir: &Path) -> Result<String, String> {
     let job = JobTrace::of_dir(dir)?;
     let (trace, page) = (dir.join(FILE), dir.join(PAGE));

@@ -1,4 +1,5 @@
-//! One line of what the doctor finds.
+//! Findings of the doctor: one for each property that it examines, with a grade, and how they are
+//! printed.
 
 use std::fmt;
 

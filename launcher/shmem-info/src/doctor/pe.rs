@@ -58,7 +58,7 @@ pub enum PairReport {
     Pair((u32, u32), f64),
     /// By PE 0: writes of each PE to all others, one after the other.
     AllPairs {
-        /// To how many PEs one wrote until its time was over, at least.
+        /// The minimum number of PEs to which one wrote before its time was over.
         n_others: u32,
         /// The longest time for all, in seconds.
         first: f64,
@@ -162,7 +162,8 @@ fn clocks(shmem: &Shmem) -> f64 {
     world.reduce_value(Max, now) + world.reduce_value(Max, -now)
 }
 
-/// Pairs of neighbors, and of the first and the last one. No PE is in two pairs of a round.
+/// Returns the pairs that connect, in rounds: neighbors, and the first and the last PE. No PE is in
+/// two pairs of a round.
 fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
     let neighbors: Vec<(u32, u32)> = leaders.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let every_second = |from| neighbors.iter().copied().skip(from).step_by(2).collect();

@@ -1,5 +1,5 @@
-//! The transports of this build on this machine, what their libraries have, and from which size on
-//! jobs use a provider of libfabric that needs no connections.
+//! The transports of this build on this machine, the parts of their libraries, and the size of jobs
+//! from which on a provider of libfabric without connections is used.
 
 use rushmem_runtime::settings;
 use rushmem_topology::cpus_at_once;
@@ -64,7 +64,8 @@ fn examined(provider: &Provider) -> Examination {
     all
 }
 
-/// `requested` is the transport without which no job starts.
+/// Returns the section of a transport. `requested` is the one that SHMEM_TRANSPORT names, if any:
+/// without it no job starts.
 fn section(transport: &str, examined: Examination, requested: Option<&str>) -> Section {
     let of_many = examined.parts.iter().find(|part| part.is_for_many_pairs);
     let of_many = of_many.map(|part| part.finding.name.clone());
@@ -88,14 +89,14 @@ fn pes_per_node() -> u64 {
     MANY_PAIRS.isqrt() + 1
 }
 
-/// Returns the minimum number of nodes with which a job of this many PEs per node would: each PE of
-/// a node makes a pair with each PE elsewhere.
+/// Returns the minimum number of nodes with which a job of this many PEs per node would connect too
+/// many pairs: each PE of a node makes a pair with each PE elsewhere.
 fn nodes(pes_per_node: u64) -> u64 {
     MANY_PAIRS / (pes_per_node * pes_per_node) + 2
 }
 
-/// Returns what jobs with a PE on each of these CPUs do, where `provider` is the first that needs
-/// no connections.
+/// Returns the finding about the size from which on jobs with a PE on each of these CPUs need too
+/// many connections. `provider` is the first one that needs none, if there is one.
 fn connections(cpus: usize, provider: Option<&str>) -> Finding {
     let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
     let sizes = format!(

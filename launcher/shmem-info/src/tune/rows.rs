@@ -1,6 +1,4 @@
-//! From times to rows of a file.
-//!
-//! Pure: it neither measures nor writes.
+//! Makes the rows of the file from the times that were measured.
 
 use std::fmt::Write;
 
@@ -14,7 +12,8 @@ pub struct MeasuredRow {
     pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
 }
 
-/// So much slower than the fastest is as fast: the algorithm then changes less often with the size.
+/// The factor within which an algorithm counts as being as fast as the fastest, so that the algorithm
+/// changes less often with the size.
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {

@@ -65,7 +65,8 @@ pub fn run(check: bool) -> Result<()> {
     Ok(())
 }
 
-/// Says of which bindings nothing is known, and why; with `check`, an error when some are stale.
+/// Makes the bindings of each library, and writes them, or with `check` fails if the committed ones
+/// are stale. Returns those that cannot be made here, with the reason.
 pub fn each(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     for bindings in ALL {

@@ -5,6 +5,9 @@
 //! on every change. callgrind counts inside the routine alone, trampoline included: the program
 //! that calls it, and the compiler that built that, do not matter. A Rust program has the library
 //! in itself; what is counted there are functions of one operation each.
+//!
+//! Only what is counted is built as for a release, with the optimization across crates that takes
+//! minutes. The wrapper and the launcher are those of the prefix of the tests.
 
 use std::fmt::Write;
 use std::fs;
@@ -17,7 +20,8 @@ use task_support::needs::{self, LIBFABRIC, VALGRIND};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-use crate::install::{self, Release};
+use crate::install::{self, LIBRARY, Release, TEST_PREFIX};
+use crate::libraries;
 
 mod network;
 
@@ -33,8 +37,8 @@ const ROUTINES: &[(&str, &str)] = &[
 /// A call that may wait, of a job of one PE; it checks more in Rust.
 const BARRIER: &str = "shmem_barrier_all";
 const SOURCE: &str = "benches/counts.c";
-/// Packages that are built for the counts, besides the release.
-const PACKAGES: [&str; 2] = ["counts", "strict-fabric"];
+/// The library, and what else is built with its optimization.
+const PACKAGES: [&str; 3] = [LIBRARY, "counts", "strict-fabric"];
 /// Bytes of a small Rust program with the whole library in it, stripped. The explanations of hangs,
 /// the writer of traces and JSON take about 500,000 of them.
 const LARGEST: u64 = 3_400_000;
@@ -52,19 +56,22 @@ pub struct CountsFlags {
 pub fn run(CountsFlags { pin }: CountsFlags) -> Result<()> {
     needs::ensure(&[&needs::C_COMPILER, &VALGRIND])?;
     let workspace = Workspace::open()?;
+    let prefix = workspace.target.join(TEST_PREFIX);
+    install::quickly_into(&workspace, &prefix)?;
     if pin {
-        let counts = counted(&workspace)?;
+        let counts = counted(&workspace, &prefix)?;
         let file = workspace.root.join(PINNED);
         fs::write(&file, pinned_anew(&fs::read_to_string(&file)?, &counts))?;
         println!("Written to {PINNED}");
         return Ok(());
     }
-    check(&workspace)
+    check(&workspace, &prefix)
 }
 
-/// Counts the instructions of the release; an error when a routine takes more than is pinned.
-pub fn check(workspace: &Workspace) -> Result<()> {
-    let counts = counted(workspace)?;
+/// Counts the instructions of the release, with the wrapper and the launcher of a prefix; an error
+/// when a routine takes more than is pinned.
+pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    let counts = counted(workspace, prefix)?;
     let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
     let mut complaints = decided(&pinned, &counts)?;
     complaints.extend(slower_in_rust(&counts));
@@ -74,11 +81,12 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     bail!("{}", complaints.join("; "))
 }
 
-/// Instructions of one call of each routine of the release, which it builds and installs.
-fn counted(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
-    let (release, prefix) =
-        (Release::build(workspace, &PACKAGES)?, workspace.target.join("counts-prefix"));
-    install::place_all(workspace, &release, &prefix)?;
+/// Builds the library as for a release, and returns the instructions of one call of each routine.
+fn counted(workspace: &Workspace, of_tests: &Path) -> Result<Vec<(String, u64)>> {
+    let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
+    let prefix = workspace.target.join("counts-prefix");
+    install::copy_tree(of_tests, &prefix)?;
+    libraries::link(release.file("librushmem.a")?, &prefix.join("lib/librushmem.so.1"), "cc")?;
     let program = workspace.target.join("counts");
     process::run(
         Command::new(prefix.join("bin/oshcc"))

@@ -181,7 +181,7 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
     let paths = format!("target.{target}.rustflags = [\"--remap-path-prefix={}=/cargo\"]", home()?);
     let build =
         ["zigbuild", "--release", "--config", &paths, "--target", &format!("{target}.{GLIBC}")];
-    let release = Release::build_by(workspace, &build, &[])?;
+    let release = Release::build(workspace, &build)?;
     let is_native = arch == std::env::consts::ARCH;
     let cross = |name: String| if is_native { String::new() } else { name };
     let tools = Toolchain {
@@ -191,7 +191,7 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
         keeps_debug_information: false,
         epoch: Some(epoch.to_owned()),
     };
-    install::place_all_by(workspace, &release, prefix, &tools)?;
+    install::place_all(workspace, &release, prefix, &tools)?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         install::copy_file(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
     }

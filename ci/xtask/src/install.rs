@@ -2,7 +2,6 @@
 //!
 //! This file says what lies where; [`files`] puts it there.
 
-mod debug;
 mod files;
 mod man_pages;
 
@@ -21,7 +20,7 @@ use files::{MANIFEST, Prefix};
 pub use files::{copy_file, copy_tree};
 
 /// The package that makes librushmem.so and librushmem.a.
-const LIBRARY: &str = "librushmem";
+pub const LIBRARY: &str = "librushmem";
 /// The package that makes librushmem-race.so, and what cargo calls the library.
 const DETECTOR: &str = "librushmem-race";
 const DETECTOR_FILE: &str = "librushmem_race_detector.so";
@@ -53,6 +52,9 @@ const FLANG: [&str; 3] = ["flang", "flang-new", "flang-new-19"];
 
 /// The specs file by which GCC marks loads and stores, for `oshcc --race`.
 const SPECS: &str = "race.specs";
+
+/// The prefix of the tests, in the build directory.
+pub const TEST_PREFIX: &str = "test-prefix";
 
 /// The version of all packages.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -97,22 +99,19 @@ pub fn packages() -> impl Iterator<Item = &'static str> {
 pub struct Release(Vec<PathBuf>);
 
 impl Release {
-    /// Builds the release and `others`, packages that are not installed. Together cargo compiles
-    /// what they share once.
-    pub fn build(workspace: &Workspace, others: &[&str]) -> Result<Self> {
-        Self::build_by(workspace, &["build", "--release"], others)
+    /// Builds what is installed, by a command of cargo.
+    pub fn build(workspace: &Workspace, command: &[&str]) -> Result<Self> {
+        Self::build_packages(workspace, command, &packages().collect::<Vec<_>>())
     }
 
-    /// Builds what is installed in less time, without optimization across crates.
-    fn build_quickly(workspace: &Workspace) -> Result<Self> {
-        Self::build_by(workspace, &["build", "--profile", "quick"], &[])
-    }
-
-    /// Builds by another command of cargo.
-    pub fn build_by(workspace: &Workspace, build: &[&str], others: &[&str]) -> Result<Self> {
-        let packages = packages().map(|name| -> &str { name }).chain(others.iter().copied());
-        let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
-        Ok(Self(workspace.build(&[build, &packages].concat())?))
+    /// Builds some packages by a command of cargo, which compiles what they share once.
+    pub fn build_packages(
+        workspace: &Workspace,
+        command: &[&str],
+        packages: &[&str],
+    ) -> Result<Self> {
+        let packages: Vec<&str> = packages.iter().flat_map(|package| ["-p", package]).collect();
+        Ok(Self(workspace.build(&[command, &packages].concat())?))
     }
 
     pub fn file(&self, name: &str) -> Result<&Path> {
@@ -123,21 +122,19 @@ impl Release {
 
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    place_all(workspace, &Release::build(workspace, &[])?, prefix)
+    let release = Release::build(workspace, &["build", "--release"])?;
+    place_all(workspace, &release, prefix, &Toolchain::of_system())
 }
 
-/// Installs for tests and demonstrations, which need not be as fast as the release.
+/// Installs for tests and demonstrations, which need not be as fast as the release: it is built in
+/// less time, without optimization across crates.
 pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    place_all(workspace, &Release::build_quickly(workspace)?, prefix)
+    let release = Release::build(workspace, &["build", "--profile", "quick"])?;
+    place_all(workspace, &release, prefix, &Toolchain::of_system())
 }
 
 /// Installs a release that was built.
-pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<()> {
-    place_all_by(workspace, release, prefix, &Toolchain::of_system())
-}
-
-/// Installs with other tools than the system's.
-pub fn place_all_by(
+pub fn place_all(
     workspace: &Workspace,
     release: &Release,
     prefix: &Path,
@@ -155,14 +152,14 @@ pub fn place_all_by(
     }
     for name in PROGRAMS {
         prefix.copy_file(built(name)?, &format!("bin/{name}"))?;
-        debug::separate(&prefix, &format!("bin/{name}"), tools)?;
+        strip(&prefix, &format!("bin/{name}"), tools)?;
     }
     let library = prefix.add("lib/librushmem.so.1")?;
     libraries::link(built("librushmem.a")?, &library, &tools.compiler)?;
-    debug::separate(&prefix, "lib/librushmem.so.1", tools)?;
+    strip(&prefix, "lib/librushmem.so.1", tools)?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
     prefix.copy_file(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
-    debug::separate(&prefix, "lib/librushmem-race.so.1", tools)?;
+    strip(&prefix, "lib/librushmem-race.so.1", tools)?;
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
     libraries::pack(built("librushmem.a")?, &archive, tools)?;
@@ -185,6 +182,29 @@ pub fn place_all_by(
     for_build_systems(workspace, &prefix)?;
     documents(workspace, &prefix, tools)?;
     prefix.finish()
+}
+
+/// Strips a program or a library of the prefix. Debug information, if these tools keep it, becomes
+/// a file in the directory `.debug` beside it, where gdb and valgrind look for it. It is larger
+/// than all the rest, and messages do not need it: they name lines of the user's program.
+fn strip(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
+    let file = prefix.path(name);
+    // A program that runs keeps the file that it has mapped.
+    let new = file.with_extension("stripped");
+    let mut strip = tools.binutil("objcopy");
+    strip.arg("--strip-unneeded");
+    if tools.keeps_debug_information {
+        let (dir, own) = name.rsplit_once('/').unwrap_or((".", name));
+        let debug = prefix.add(&format!("{dir}/.debug/{own}.debug"))?;
+        let mut copy = tools.binutil("objcopy");
+        copy.args(["--only-keep-debug", "--compress-debug-sections"]);
+        process::run(copy.arg(&file).arg(&debug))?;
+        let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
+        link.push(&debug);
+        strip.arg(link);
+    }
+    process::run(strip.arg(&file).arg(&new))?;
+    Ok(std::fs::rename(&new, &file)?)
 }
 
 /// Compiles the Fortran module with gfortran and flang where they are installed; other compilers
@@ -216,7 +236,7 @@ fn perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
     process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]))?;
     std::fs::rename(&new, &program)
         .with_context(|| format!("could not place {}", program.display()))?;
-    debug::separate(prefix, &format!("bin/{PERF}"), tools)
+    strip(prefix, &format!("bin/{PERF}"), tools)
 }
 
 /// Writes the files of pkg-config and CMake.

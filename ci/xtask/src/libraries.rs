@@ -69,8 +69,8 @@ pub fn join(
     write(&roots, &kept.iter().map(|name| format!("--undefined={name}")).collect::<Vec<_>>())?;
     write(&script, &[SECTIONS.to_owned()])?;
 
-    // Split debug information lies in members that say nothing of the stack, which ld takes for a
-    // wish that it be executable.
+    // The members of split debug information have no note on the stack, so that ld would mark it as
+    // executable.
     run(tools
         .binutil("ld")
         .args(["-r", "-z", "noexecstack", "--gc-sections", "--script"])
@@ -82,7 +82,7 @@ pub fn join(
         .arg(&object))?;
     run(tools
         .binutil("objcopy")
-        // Bitcode that binutils' LLVM plug-in chokes on.
+        // The LLVM plug-in of binutils fails on this bitcode.
         .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-unneeded"])
         .arg(format!("--keep-global-symbols={}", exports.display()))
         .arg(format!("--weaken-symbols={}", weak.display()))

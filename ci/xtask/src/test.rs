@@ -1,17 +1,14 @@
 //! `cargo xtask test`: everything that must hold, step by step.
 //!
-//! A tier is a table of steps. Each step prints its name and how long it took; a failed one does
-//! not keep those after it from running, unless they need what it makes. At the end stands a table
-//! of all, with what was skipped and why.
+//! A tier is a table of steps. Each step prints its name and its time. After a failed step the
+//! others run, except those that need what it makes. A table at the end has all steps, and why some
+//! were skipped.
 
-mod aarch64;
 mod bare;
 mod fuzz;
-mod hosts;
 mod ordinary;
 mod release;
 mod sanitizer;
-mod session;
 mod steps;
 mod suites;
 mod tools;
@@ -21,13 +18,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use task_support::workspace::Workspace;
 
-use session::{TestSession, Tier};
-use suites::Suites;
+use crate::install::TEST_PREFIX;
+use suites::{Suites, TestSession, Tier};
 use tools::StepOutcome;
 
 struct TestStep {
     name: &'static str,
-    /// The step whose failure leaves nothing to do here.
+    /// The step that makes what this one needs. If it fails, this one is skipped.
     after: Option<&'static str>,
     run: fn(&TestSession) -> Result<StepOutcome>,
 }
@@ -65,22 +62,19 @@ const PROVIDERS: &[TestStep] = &[
     step("bindings", steps::bindings),
     step("miri", steps::miri),
     step("install", steps::install),
-    step("counts", steps::counts),
+    installed("counts", steps::counts),
     installed("faults-sample", steps::faults_sample),
-    installed("tcp-sample", steps::tcp_sample),
     installed("launchers", steps::launchers),
     step("ucx", steps::ucx),
     step("other-versions", steps::other_versions),
-    installed("ucx-sample", steps::ucx_sample),
     step("ofi", steps::ofi),
-    installed("ofi-sample", steps::ofi_sample),
-    installed("strict-sample", steps::strict_sample),
+    installed("samples", steps::samples),
 ];
 
 /// The steps of `--full`, after both.
 const FULL: &[TestStep] = &[
     installed("slurm", steps::slurm),
-    installed("hosts", hosts::over_ssh),
+    installed("hosts", steps::hosts),
     installed("faults", steps::faults),
     installed("tcp-programs", steps::tcp_programs),
     installed("ucx-programs", steps::ucx_programs),
@@ -94,7 +88,7 @@ const FULL: &[TestStep] = &[
     step("release", release::files),
     step("book", steps::book),
     step("dependencies", steps::dependencies),
-    installed("aarch64", aarch64::programs),
+    installed("aarch64", steps::aarch64),
     step("oldest-rust", steps::oldest_rust),
 ];
 
@@ -154,10 +148,10 @@ pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result
         return Ok(());
     }
     let workspace = Workspace::open()?;
-    let prefix = workspace.target.join("test-prefix");
+    let prefix = workspace.target.join(TEST_PREFIX);
     let session = TestSession { prefix, workspace, suites: Suites::default(), tier };
     if bare {
-        // Before, as nothing can be installed where something is hidden.
+        // No package can be installed while files are hidden.
         if chosen.iter().any(|step| step.name == "needs") {
             steps::needs(&session)?;
         }
@@ -225,4 +219,63 @@ fn summary(reports: &[StepReport]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn session() -> TestSession {
+        TestSession {
+            workspace: Workspace {
+                root: PathBuf::new(),
+                target: PathBuf::new(),
+                packages: Vec::new(),
+            },
+            prefix: PathBuf::new(),
+            suites: Suites::default(),
+            tier: Tier::Usual,
+        }
+    }
+
+    #[test]
+    fn a_failure_stops_only_what_stands_on_it() {
+        let steps = [
+            step("install", |_| bail!("no room")),
+            installed("tests", |_| Ok(StepOutcome::Passed)),
+            step("miri", |_| Ok(StepOutcome::Passed)),
+        ];
+        let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
+        let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
+        assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
+    }
+
+    #[test]
+    fn a_step_of_another_tier_is_named_with_its_tier() {
+        let refused = |providers, only: &str| {
+            let only = vec![only.to_owned()];
+            let flags = TestFlags { providers, full: false, bare: false, only, list: true };
+            run(flags).unwrap_err().to_string()
+        };
+        let hosts = "the step `hosts` is one of `cargo xtask test --full`";
+        assert_eq!(refused(false, "hosts"), hosts);
+        assert_eq!(refused(true, "hosts"), hosts);
+        let tests = "the step `tests` is one of `cargo xtask test`";
+        assert_eq!(refused(true, "tests"), tests);
+        assert!(refused(false, "host").starts_with("there is no step `host`"));
+    }
+
+    #[test]
+    fn every_step_that_is_named_as_a_condition_comes_before() {
+        for tier in [TEST.iter().collect(), PROVIDERS.iter().collect(), all()] {
+            for (index, step) in tier.iter().enumerate() {
+                if let Some(after) = step.after {
+                    assert!(
+                        tier[..index].iter().any(|before| before.name == after),
+                        "{}",
+                        step.name
+                    );
+                }
+            }
+        }
+    }
+}

@@ -2,9 +2,9 @@
 //! libfabric's provider is called: those that a NIC waits for.
 //!
 //! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation
-//! before its call returns. So nobody waits, and a call takes the same number of instructions each
-//! time but when the service thread comes in between: the median of some calls does not depend on
-//! the day. Each call begins with nothing in flight.
+//! before its call returns. So no call waits, and each takes the same number of instructions unless
+//! the service thread polls at the same time: the median of some calls is the same every day. Each
+//! call begins with nothing in flight.
 
 use std::fs;
 use std::path::{Path, PathBuf};

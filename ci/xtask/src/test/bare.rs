@@ -14,7 +14,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 use task_support::{needs, process};
 
-use super::session::TestSession;
+use super::suites::TestSession;
 use super::tools::StepOutcome;
 
 /// Prefixes of the file names of libraries: UCX, libfabric and PMIx.

@@ -2,8 +2,8 @@
 //!
 //! The targets are a workspace of their own, since a nightly compiler builds them, with coverage,
 //! and with the address sanitizer where the decoder has unsafe code: the others take some fifty
-//! times as many inputs without it. What they learn stays in the build directory, so that the next
-//! run goes on there; an input that one fails on is kept there too and named.
+//! times as many inputs without it. The corpus stays in the build directory, so that the next run
+//! goes on with it; an input on which a target fails is kept there, too, and named.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use task_support::needs::CXX_COMPILER;
 use task_support::process;
 
-use super::session::TestSession;
+use super::suites::TestSession;
 use super::tools::{self, StepOutcome};
 
 /// The directory of the targets, from the root.
@@ -89,7 +89,7 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// Runs a target on what it has learnt before, and new inputs.
+/// Runs a target on the corpus of earlier runs, and on new inputs.
 fn fuzz(built: &Path, target: &str, nbytes: u32) -> Result<()> {
     let corpus = built.join("corpus").join(target);
     std::fs::create_dir_all(&corpus).with_context(|| format!("making {}", corpus.display()))?;

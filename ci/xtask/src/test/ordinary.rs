@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use task_support::{needs, process};
 
-use super::session::TestSession;
+use super::suites::TestSession;
 use super::tools::StepOutcome;
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::install;

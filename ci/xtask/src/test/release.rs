@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-use super::session::TestSession;
+use super::suites::TestSession;
 use super::tools::StepOutcome;
 use crate::dist;
 
@@ -19,7 +19,7 @@ const FOUND_WITHOUT_PATH: [&str; 4] = [
     "usr/share/man/man7/rushmem.7.gz",
 ];
 
-/// Makes them, and runs a program with each.
+/// Makes the files of a release, and runs a program with each.
 pub fn files(session: &TestSession) -> Result<StepOutcome> {
     if let Some(missing) = dist::missing() {
         return Ok(StepOutcome::Skipped(missing));
@@ -40,13 +40,13 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     let mut tar = Command::new("tar");
     tar.arg("-xzf").arg(archive).arg("-C").arg(&dir).arg("--strip-components=1");
     process::run(&mut tar)?;
-    runs(&dir, &source)?;
+    compile_and_run(&dir, &source)?;
 
     let environment = output.join("environment");
     process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     let mut pip = Command::new(environment.join("bin/pip"));
     process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
-    runs(&environment, &source)?;
+    compile_and_run(&environment, &source)?;
     packages(&output, &source)?;
     offline(&named("-source.tar.gz")?, &output.join("sources"))?;
     Ok(StepOutcome::Passed)
@@ -84,11 +84,11 @@ fn packages(output: &Path, source: &Path) -> Result<()> {
     for file in FOUND_WITHOUT_PATH {
         dir.join(file).canonicalize().with_context(|| format!("the packages have no {file}"))?;
     }
-    runs(&dir.join("usr/lib/rushmem"), source)
+    compile_and_run(&dir.join("usr/lib/rushmem"), source)
 }
 
 /// Compiles a program by the oshcc of a prefix, and runs it on two PEs.
-fn runs(prefix: &Path, source: &Path) -> Result<()> {
+fn compile_and_run(prefix: &Path, source: &Path) -> Result<()> {
     let program = prefix.join("pes");
     let mut oshcc = Command::new(prefix.join("bin/oshcc"));
     process::run(oshcc.arg(source).arg("-o").arg(&program))?;

@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-use super::session::TestSession;
+use super::suites::TestSession;
 use super::tools::{self, StepOutcome};
 use crate::{install, libraries};
 

@@ -1,11 +1,12 @@
-//! The steps of the tiers, one function each. The lists at the top are what grows.
+//! The steps of the tiers, one function each. A new step often only adds to the lists at the top.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX,
@@ -15,10 +16,11 @@ use task_support::workspace::TestProgram;
 use task_support::{needs, process};
 
 use super::sanitizer;
-use super::session::{TestSession, Tier};
-use super::suites::Run;
+use super::suites::{Run, TestSession, Tier};
 use super::tools::{self, StepOutcome};
-use crate::{bindings, book, codegen, counts, install, symbols, tidy};
+use crate::install::{self, Release};
+use crate::toolchain::Toolchain;
+use crate::{bindings, book, codegen, counts, symbols, tidy};
 
 /// Tests of unsafe code that need no process, as arguments of `cargo miri test`. Miri finds nothing
 /// in safe code that the tests themselves do not.
@@ -148,7 +150,7 @@ pub fn counts(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(VALGRIND.program).is_none() {
         return Ok(StepOutcome::Skipped("valgrind is not here".into()));
     }
-    counts::check(&session.workspace).map(|()| StepOutcome::Passed)
+    counts::check(&session.workspace, &session.prefix).map(|()| StepOutcome::Passed)
 }
 
 pub fn miri(session: &TestSession) -> Result<StepOutcome> {
@@ -206,14 +208,31 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
     suites(session, |program| program.dir == FAULTS)?.args([which, "--ignored"]).run()
 }
 
-/// Runs the programs over TCP, each in one of several jobs.
-pub fn tcp_sample(session: &TestSession) -> Result<StepOutcome> {
-    programs(session, "tcp_sample::")
+/// Runs the programs over each network that is here, each in one of several jobs, and over
+/// libfabric once more with the rules of one fabric that is not here. In one run, since each run
+/// compiles all programs.
+pub fn samples(session: &TestSession) -> Result<StepOutcome> {
+    let mut arguments = vec!["_sample::", "--ignored"];
+    let mut absent = Vec::new();
+    for (library, modules) in
+        [(&UCX, &["ucx_sample::"][..]), (&LIBFABRIC, &["ofi_sample::", "strict_sample::"])]
+    {
+        if process::on_path(library.program).is_none() {
+            arguments.extend(modules.iter().flat_map(|module| ["--skip", module]));
+            absent.push(library.program);
+        }
+    }
+    match programs(session)?.args(arguments).run()? {
+        StepOutcome::Passed if !absent.is_empty() => {
+            Ok(StepOutcome::Skipped(format!("in part: no {}", absent.join(", no "))))
+        }
+        outcome => Ok(outcome),
+    }
 }
 
 /// Runs the programs over TCP, each at every number of PEs.
 pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
-    programs(session, "tcp_at_every_size::")
+    programs(session)?.args(["tcp_at_every_size::", "--ignored"]).run()
 }
 
 /// Runs the suite of the networks over the provider of libfabric that is always tested.
@@ -224,19 +243,9 @@ pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| program.dir == TRANSPORT_OFI)?.run()
 }
 
-/// Runs the programs over libfabric, each in one of several jobs.
-pub fn ofi_sample(session: &TestSession) -> Result<StepOutcome> {
-    over(session, &LIBFABRIC, "ofi_sample::")
-}
-
 /// Runs the programs over libfabric, each at every number of PEs.
 pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
-}
-
-/// Runs each program over libfabric with the rules of one fabric that is not here.
-pub fn strict_sample(session: &TestSession) -> Result<StepOutcome> {
-    over(session, &LIBFABRIC, "strict_sample::")
 }
 
 /// Runs each program over libfabric with the rules of all fabrics that are not here.
@@ -271,11 +280,6 @@ pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| program.dir == TRANSPORT_UCX)?.run()
 }
 
-/// Runs the programs over UCX, each once.
-pub fn ucx_sample(session: &TestSession) -> Result<StepOutcome> {
-    over(session, &UCX, "ucx_sample::")
-}
-
 /// Runs the programs over UCX, each at every number of PEs.
 pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_at_every_size::")
@@ -283,7 +287,7 @@ pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
 
 fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutcome> {
     match process::on_path(library.program) {
-        Some(_) => programs(session, setting),
+        Some(_) => programs(session)?.args([setting, "--ignored"]).run(),
         None => Ok(StepOutcome::Skipped(format!("{} is not here", library.program))),
     }
 }
@@ -312,6 +316,60 @@ pub fn slurm(session: &TestSession) -> Result<StepOutcome> {
     launched(needs, run.args(["slurm::"]))
 }
 
+/// Packages of Debian and its kin that bring sshd.
+const SSHD_PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];
+
+/// Runs jobs that `oshrun` starts over ssh, between hosts that are network namespaces.
+pub fn hosts(session: &TestSession) -> Result<StepOutcome> {
+    let sshd = needs::ensure(&[&SSH]).and_then(|()| sshd(&session.workspace.target.join("sshd")));
+    let (sshd, libraries) = match sshd {
+        Ok(found) => found,
+        Err(why) => return Ok(StepOutcome::Skipped(format!("{why:#}"))),
+    };
+    let wanted = |program: &TestProgram| program.is(SHMEM_C, "sites");
+    let mut run = session.suites.choose(&session.workspace, wanted)?;
+    run = run.args(["ssh::", "--include-ignored", "--test-threads=1", "--show-output"]);
+    run = run.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
+    if let Some(libraries) = libraries {
+        run = run.env("SSHD_LIBRARIES", libraries);
+    }
+    run.run()
+}
+
+/// Returns the system's sshd, or one in `dir`, with the directory of its libraries. That one is
+/// unpacked from its package, since the installation of a package would start it.
+fn sshd(dir: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
+    let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
+    if let Some(sshd) = system.into_iter().find(|file| file.exists()) {
+        return Ok((sshd, None));
+    }
+    if !dir.is_dir() {
+        unpack_sshd(dir)?;
+    }
+    let library = fs::read_dir(dir.join("usr/lib"))?.filter_map(|entry| Some(entry.ok()?.path()));
+    let library = library.into_iter().find(|path| path.join("libwrap.so.0").exists());
+    Ok((dir.join("usr/sbin/sshd"), library))
+}
+
+fn unpack_sshd(dir: &Path) -> Result<()> {
+    if process::on_path("apt-get").is_none() {
+        bail!("there is no sshd; install OpenSSH's server");
+    }
+    println!("Downloading {} for the hosts", SSHD_PACKAGES.join(" and "));
+    let work = dir.with_extension("new");
+    if work.is_dir() {
+        fs::remove_dir_all(&work)?;
+    }
+    fs::create_dir_all(&work)?;
+    let mut download = process::limited(Duration::from_secs(300), "apt-get");
+    process::run(download.args(["download", "-q"]).args(SSHD_PACKAGES).current_dir(&work))?;
+    for entry in fs::read_dir(&work)?.collect::<Result<Vec<_>, _>>()? {
+        process::run(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&work))?;
+        fs::remove_file(entry.path())?;
+    }
+    fs::rename(&work, dir).with_context(|| format!("making {}", dir.display()))
+}
+
 /// Runs the chosen tests, also those that other steps ignore.
 fn launched(needs: Result<()>, run: Run) -> Result<StepOutcome> {
     match run.args(["--include-ignored"]).run()? {
@@ -320,7 +378,8 @@ fn launched(needs: Result<()>, run: Run) -> Result<StepOutcome> {
     }
 }
 
-/// Passed as far as what was needed could be had.
+/// Returns the outcome of steps that passed, some of whose tests may lack what could not be
+/// installed.
 fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     match needs {
         Ok(()) => Ok(StepOutcome::Passed),
@@ -328,14 +387,13 @@ fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     }
 }
 
-/// Runs the test programs in a setting that the plain tier leaves out.
-fn programs(session: &TestSession, setting: &str) -> Result<StepOutcome> {
-    let run = suites(session, |program| {
+/// Returns the test programs whose ignored tests are those of other tiers.
+fn programs(session: &TestSession) -> Result<Run> {
+    suites(session, |program| {
         program.is(SHMEM_C, "programs")
             || program.is(SHMEM, "examples")
             || program.is(SHMEM_PERF, "installed")
-    })?;
-    run.args([setting, "--ignored"]).run()
+    })
 }
 
 /// Programs of tests, which find the installed prefix, and those of the Rust interface its
@@ -346,9 +404,44 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
     Ok(if session.tier == Tier::Full { run.env(EVERY_SIZE, "1") } else { run })
 }
 
-/// Returns the programs of the C interface alone.
-pub fn emulated(session: &TestSession) -> Result<Run> {
-    suites(session, |program| program.is(SHMEM_C, "programs"))
+/// The processor of the step `aarch64`, whose loads and stores are ordered less than those of x86-64.
+const AARCH64: &str = "aarch64-unknown-linux-gnu";
+const AARCH64_BINUTILS: &str = "aarch64-linux-gnu-";
+/// Runs programs of that processor.
+const EMULATOR: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
+
+/// Builds the release for aarch64, and runs the programs of the C interface by an emulator, on 2 and
+/// 3 PEs.
+pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
+    let compiler = |name: &str| format!("{AARCH64_BINUTILS}{name}");
+    for (tool, package) in
+        [("qemu-aarch64".to_owned(), "qemu-user"), (compiler("gcc"), "gcc-aarch64-linux-gnu")]
+    {
+        if process::on_path(&tool).is_none() {
+            return Ok(StepOutcome::Skipped(format!("{tool} is not here (the package {package})")));
+        }
+    }
+    let tools = Toolchain {
+        compiler: compiler("gcc"),
+        binutils: AARCH64_BINUTILS.to_owned(),
+        runner: EMULATOR.to_owned(),
+        keeps_debug_information: false,
+        epoch: None,
+    };
+    let prefix = session.workspace.target.join("aarch64-prefix");
+    let linker = format!("target.{AARCH64}.linker=\"{}\"", tools.compiler);
+    let build = ["build", "--release", "--target", AARCH64, "--config", &linker];
+    let release = Release::build(&session.workspace, &build)?;
+    install::place_all(&session.workspace, &release, &prefix, &tools)?;
+    let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
+    run.env("RUSHMEM_PREFIX", &prefix)
+        .env("RUSHMEM_LAUNCHER", oshrun(session))
+        .env("RUSHMEM_EMULATOR", EMULATOR)
+        .env("OSHCC_CC", compiler("gcc"))
+        .env("OSHCXX_CXX", compiler("g++"))
+        .env("OSHFORT_FC", compiler("gfortran"))
+        .args(["emulated::", "--ignored"])
+        .run()
 }
 
 /// Checks the packages that are depended on: their licenses, versions and sources. Advisories

@@ -1,11 +1,14 @@
-//! The programs of tests, built once for all steps.
+//! What steps share: the workspace, the installed prefix, and the programs of tests, which are
+//! built once.
 //!
-//! Not by `cargo test`: for each choice of packages that one resolves features anew, and compiles
-//! anew what has others. Here every step runs programs of the same build. A program that fails does
-//! not keep those after it from running, and a choice of which no test ran is a failure.
+//! `cargo test -p PACKAGE` would resolve the features of dependencies anew for each choice of
+//! packages, and compile again those that get others. Here every step runs programs of one build. A
+//! program that fails does not keep those after it from running. A choice of which no test ran is a
+//! failure.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -26,12 +29,34 @@ const AT_ONCE: usize = 2;
 /// The number of programs whose times are printed.
 const SHOWN: usize = 10;
 
+/// Steps that are run together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// `cargo xtask test`
+    Usual,
+    /// `cargo xtask test --providers`
+    Providers,
+    /// `cargo xtask test --full`, which has all steps of the others, and runs tests at all sizes.
+    Full,
+}
+
+/// The state that every step may use.
+pub struct TestSession {
+    pub workspace: Workspace,
+    /// The prefix into which the step `install` puts the release.
+    pub prefix: PathBuf,
+    /// The programs of tests.
+    pub suites: Suites,
+    /// The tier that was asked for.
+    pub tier: Tier,
+}
+
 /// All programs of tests of a workspace, built at the first use.
 #[derive(Default)]
 pub struct Suites(OnceCell<Vec<TestProgram>>);
 
 impl Suites {
-    /// Returns those that `wanted` chooses.
+    /// Returns a run of those for which `wanted` is true.
     pub fn choose(
         &self,
         workspace: &Workspace,

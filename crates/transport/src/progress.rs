@@ -6,7 +6,7 @@
 //! supplies, the [`WaitLimits`](backoff::WaitLimits).
 
 pub mod backoff;
-mod cpu_sharing;
+pub mod cpu_sharing;
 pub mod events;
 pub mod flush_list;
 mod schedule;

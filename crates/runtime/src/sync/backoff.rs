@@ -15,8 +15,9 @@ use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
 use crate::net::network;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
+use rushmem_transport::progress::cpu_sharing;
 use rushmem_transport::progress::events::AwaitedWord;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Polls with a pause: some tens of microseconds.
 const POLLS: u32 = 3_000;
@@ -29,8 +30,13 @@ const NETWORK_SLEEP: Duration = Duration::from_millis(10);
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
 /// A sleep of this length is worth the system call that informs the network of its end.
 const LONG: Duration = Duration::from_millis(2);
-/// Yields before sleeping.
+/// Yields before sleeping where PEs outnumber the CPUs.
 const YIELDS: u32 = 20;
+/// The time for which a waiter yields elsewhere before it sleeps. The kernel takes some 50 us to
+/// wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes six such times. If
+/// waiters yielded for less than that, one PE that is late once would have all of them sleep in
+/// each of the barriers that follow.
+const YIELD_TIME: Duration = Duration::from_millis(2);
 /// Longest sleep before a user's word is polled again.
 const SLEEP: Duration = Duration::from_micros(50);
 
@@ -166,7 +172,7 @@ fn wait_in_network<const N: usize>(
 /// `describe` says what for, if it takes long.
 pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
     let mut is_set = || word.load(Ordering::Acquire) != 0;
-    if yielding(&mut is_set) {
+    if yielding(true, &mut is_set) {
         return;
     }
     let mut wait = LongWait::new(describe);
@@ -181,12 +187,15 @@ fn is_in_background() -> bool {
     thread::has_requests() && thread::carries_out().is_some()
 }
 
+/// Polls until `ready`, or until a sleep is better: because a yield had a thread run that computes,
+/// or after some time.
 #[inline]
 fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     if network::is_open() {
         return poll_network(oversubscribed, false, ready);
     }
-    if !oversubscribed && !is_in_background() {
+    let oversubscribed = oversubscribed || is_in_background();
+    if !oversubscribed {
         for _ in 0..POLLS {
             if ready() {
                 return true;
@@ -194,17 +203,22 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
             std::hint::spin_loop();
         }
     }
-    yielding(ready)
+    yielding(oversubscribed, ready)
 }
 
-fn yielding(ready: &mut impl FnMut() -> bool) -> bool {
-    for _ in 0..YIELDS {
-        if ready() {
-            return true;
+/// Polls and yields until `ready`, or until a sleep is better.
+fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
+    let since = Instant::now();
+    let mut yields = 0;
+    while !ready() {
+        let is_enough =
+            if oversubscribed { yields >= YIELDS } else { since.elapsed() > YIELD_TIME };
+        if is_enough || cpu_sharing::is_shared() || cpu_sharing::yield_now(oversubscribed) {
+            return false;
         }
-        std::thread::yield_now();
+        yields += 1;
     }
-    false
+    true
 }
 
 /// Polls the network less often, since a poll takes a system call, until a sleep is better. Work for

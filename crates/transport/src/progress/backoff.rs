@@ -149,7 +149,7 @@ impl Backoff {
     pub fn take(&mut self, pause: Pause, sleep: impl FnOnce()) {
         match pause {
             Pause::Spin => {}
-            Pause::Yield if cpu_sharing::yield_now() => self.share_cpu(),
+            Pause::Yield if cpu_sharing::yield_now(self.spins == 0) => self.share_cpu(),
             Pause::Yield => {}
             Pause::Sleep => sleep(),
         }

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that must hold, step by step.
 //!
 //! A tier is a table of steps. Each step prints its name and its time. After a failed step the
-//! others run, except those that need what it makes. A table at the end has all steps, and why some
-//! were skipped.
+//! others run, except those that need what it makes. Some steps run beside each other. A table at the
+//! end has all steps, and why some were skipped.
 
 mod bare;
 mod fuzz;
@@ -19,22 +19,29 @@ use anyhow::{Result, bail};
 use task_support::workspace::Workspace;
 
 use crate::install::TEST_PREFIX;
-use suites::{Suites, TestSession, Tier};
+use suites::{Suites, TestSession, Tier, in_lanes};
 use tools::StepOutcome;
 
 struct TestStep {
     name: &'static str,
     /// The step that makes what this one needs. If it fails, this one is skipped.
     after: Option<&'static str>,
+    /// True if it runs beside the steps next to it that have this, too: it waits, or keeps one CPU
+    /// busy, for most of its time.
+    is_beside: bool,
     run: fn(&TestSession) -> Result<StepOutcome>,
 }
 
 const fn step(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
-    TestStep { name, after: None, run }
+    TestStep { name, after: None, is_beside: false, run }
 }
 
 const fn installed(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
-    TestStep { name, after: Some("install"), run }
+    TestStep { name, after: Some("install"), is_beside: false, run }
+}
+
+const fn beside(step: TestStep) -> TestStep {
+    TestStep { is_beside: true, ..step }
 }
 
 /// The steps of `cargo xtask test`.
@@ -60,15 +67,15 @@ const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
     step("docs", steps::docs),
     step("bindings", steps::bindings),
-    step("miri", steps::miri),
     step("install", steps::install),
-    installed("counts", steps::counts),
-    installed("faults-sample", steps::faults_sample),
-    installed("launchers", steps::launchers),
-    step("ucx", steps::ucx),
-    step("other-versions", steps::other_versions),
-    step("ofi", steps::ofi),
-    installed("samples", steps::samples),
+    beside(installed("counts", steps::counts)),
+    beside(installed("samples", steps::samples)),
+    beside(step("miri", steps::miri)),
+    beside(installed("launchers", steps::launchers)),
+    beside(step("ofi", steps::ofi)),
+    beside(step("ucx", steps::ucx)),
+    beside(step("other-versions", steps::other_versions)),
+    beside(installed("faults-sample", steps::faults_sample)),
 ];
 
 /// The steps of `--full`, after both.
@@ -157,8 +164,9 @@ pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result
         }
         bare::enter(&session.workspace.target)?;
     }
+    let start = Instant::now();
     let results = run_all(&chosen, &session);
-    print!("{}", summary(&results));
+    print!("{}", summary(&results, start.elapsed()));
     match results.iter().find(|result| result.failed()) {
         None => Ok(()),
         Some(first) => bail!("the step {} failed first", first.name),
@@ -188,23 +196,27 @@ impl StepReport {
 
 fn run_all(steps: &[&TestStep], session: &TestSession) -> Vec<StepReport> {
     let mut reports: Vec<StepReport> = Vec::new();
-    for step in steps {
-        println!("\n==== {}", step.name);
-        let start = Instant::now();
-        let failed_before =
-            reports.iter().find(|report| Some(report.name) == step.after && report.failed());
-        let result = match failed_before {
-            Some(before) => Ok(StepOutcome::Skipped(format!("{} failed", before.name))),
-            None => (step.run)(session),
-        };
-        let report = StepReport { name: step.name, took: start.elapsed(), result };
-        println!("==== {}: {} ({:.1} s)", report.name, report.outcome(), report.took.as_secs_f64());
-        reports.push(report);
+    for beside in steps.chunk_by(|one, next| one.is_beside && next.is_beside) {
+        let ended = in_lanes(beside.to_vec(), |step| run_step(step, &reports, session));
+        reports.extend(ended);
     }
     reports
 }
 
-fn summary(reports: &[StepReport]) -> String {
+fn run_step(step: &TestStep, before: &[StepReport], session: &TestSession) -> StepReport {
+    println!("\n==== {}", step.name);
+    let start = Instant::now();
+    let failed = before.iter().find(|other| Some(other.name) == step.after && other.failed());
+    let result = match failed {
+        Some(failed) => Ok(StepOutcome::Skipped(format!("{} failed", failed.name))),
+        None => (step.run)(session),
+    };
+    let report = StepReport { name: step.name, took: start.elapsed(), result };
+    println!("==== {}: {} ({:.1} s)", report.name, report.outcome(), report.took.as_secs_f64());
+    report
+}
+
+fn summary(reports: &[StepReport], all: Duration) -> String {
     let mut text = String::from("\n");
     for report in reports {
         text += &format!(
@@ -214,13 +226,13 @@ fn summary(reports: &[StepReport]) -> String {
             report.outcome()
         );
     }
-    let all: Duration = reports.iter().map(|report| report.took).sum();
     text + &format!("{:16} {:7.1} s\n", "together", all.as_secs_f64())
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use super::*;
 
@@ -247,6 +259,26 @@ mod tests {
         let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
         let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
         assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
+    }
+
+    /// Each of the two waits for the other.
+    #[test]
+    fn some_steps_run_beside_each_other() {
+        fn meet(_: &TestSession) -> Result<StepOutcome> {
+            static N_HERE: AtomicUsize = AtomicUsize::new(0);
+            N_HERE.fetch_add(1, Relaxed);
+            let start = Instant::now();
+            while N_HERE.load(Relaxed) < 2 {
+                if start.elapsed() > Duration::from_secs(60) {
+                    bail!("the other one did not come");
+                }
+                std::thread::yield_now();
+            }
+            Ok(StepOutcome::Passed)
+        }
+        let steps = [beside(step("one", meet)), beside(step("other", meet))];
+        let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
+        assert!(reports.iter().all(|report| !report.failed()));
     }
 
     #[test]

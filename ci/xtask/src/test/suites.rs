@@ -6,7 +6,7 @@
 //! program that fails does not keep those after it from running. A choice of which no test ran is a
 //! failure.
 
-use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,8 +23,9 @@ use super::tools::{self, StepOutcome, TestTally};
 /// No program of tests takes longer, soaks included. Each ends its own jobs long before.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// Programs that run at the same time: most tests wait more than they compute.
-const AT_ONCE: usize = 2;
+/// The number of programs that run at the same time, and of steps that run beside each other. Many
+/// tests wait more than they compute.
+const LANES: usize = 3;
 
 /// The number of programs whose times are printed.
 const SHOWN: usize = 10;
@@ -53,7 +54,7 @@ pub struct TestSession {
 
 /// All programs of tests of a workspace, built at the first use.
 #[derive(Default)]
-pub struct Suites(OnceCell<Vec<TestProgram>>);
+pub struct Suites(Mutex<Vec<TestProgram>>);
 
 impl Suites {
     /// Returns a run of those for which `wanted` is true.
@@ -62,16 +63,17 @@ impl Suites {
         workspace: &Workspace,
         wanted: impl Fn(&TestProgram) -> bool,
     ) -> Result<Run> {
-        if self.0.get().is_none() {
-            let _ = self.0.set(workspace.test_programs()?);
+        let mut programs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if programs.is_empty() {
+            *programs = workspace.test_programs()?;
         }
-        let programs = self.0.get().into_iter().flatten().filter(|program| wanted(program));
         let placed = |program: &TestProgram| {
             let mut command = process::limited(LIMIT, &program.executable);
             command.current_dir(workspace.root.join(&program.dir));
             (format!("{} ({})", program.name, program.dir), command)
         };
-        Ok(Run { programs: programs.map(placed).collect() })
+        let wanted = programs.iter().filter(|program| wanted(program));
+        Ok(Run { programs: wanted.map(placed).collect() })
     }
 }
 
@@ -106,43 +108,39 @@ impl Run {
 
     /// Runs all of them, several at once, and prints which took the longest.
     pub fn run(self) -> Result<StepOutcome> {
-        let programs = Mutex::new(self.programs.into_iter());
-        let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let lane = || {
-            let (mut tally, mut failed) = (TestTally::default(), Vec::new());
-            let mut times = Vec::new();
-            while let Some((name, mut command)) = next() {
-                let start = Instant::now();
-                let ended = tools::tally(&mut command);
-                times.push((start.elapsed(), name.clone()));
-                match ended {
-                    Ok(more) => tally += more,
-                    Err(error) => {
-                        println!("{error:#}");
-                        failed.push(name);
-                    }
-                }
+        let mut ended = in_lanes(self.programs, |(name, mut command)| {
+            let start = Instant::now();
+            let tally = tools::tally(&mut command);
+            if let Err(error) = &tally {
+                println!("{error:#}");
             }
-            (tally, failed, times)
-        };
-        let (mut tally, mut failed) = (TestTally::default(), Vec::new());
-        let mut times = Vec::new();
-        thread::scope(|scope| {
-            let lanes: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(lane)).collect();
-            for lane in lanes {
-                let (more, others, more_times) = lane.join().expect("a lane does not panic");
-                tally += more;
-                failed.extend(others);
-                times.extend(more_times);
-            }
+            (start.elapsed(), name, tally)
         });
-        times.sort_unstable_by(|a, b| b.cmp(a));
-        for (time, name) in times.iter().take(SHOWN) {
+        ended.sort_unstable_by_key(|(time, ..)| Reverse(*time));
+        for (time, name, _) in ended.iter().take(SHOWN) {
             println!("{:8.1} s  {name}", time.as_secs_f64());
+        }
+        let (mut all, mut failed) = (TestTally::default(), Vec::new());
+        for (_, name, tally) in ended {
+            match tally {
+                Ok(tally) => all += tally,
+                Err(_) => failed.push(name),
+            }
         }
         if !failed.is_empty() {
             bail!("{} failed", failed.join(", "));
         }
-        tally.outcome()
+        all.outcome()
     }
+}
+
+/// Calls `f` with each item, with several at once. Returns the results in no order.
+pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let items = Mutex::new(items.into_iter());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let lane = || std::iter::from_fn(next).map(&f).collect::<Vec<R>>();
+    thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        lanes.into_iter().flat_map(|lane| lane.join().expect("a lane does not panic")).collect()
+    })
 }

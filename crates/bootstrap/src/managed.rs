@@ -217,7 +217,8 @@ impl Managed {
             Some(own) if has_others => Some(self.exchange_nodes(&own)?),
             Some(own) => Some(own),
             None => {
-                // Every process calls the fence of `exchange_nodes`.
+                // A fence ends when all processes have called it. The first PE of the node calls it
+                // in `exchange_nodes`.
                 if has_others {
                     self.manager.fence()?;
                 }
@@ -275,15 +276,15 @@ impl Managed {
     }
 
     /// Reports that the last finalize is done.
-    pub(crate) fn finalized(&self) {
-        self.watch.finalized();
-        self.manager.finalized();
+    pub(crate) fn report_finalize(&self) {
+        self.watch.report_finalize();
+        self.manager.report_finalize();
     }
 
     /// Records that initialization is entered again.
-    pub(crate) fn resumed(&self) {
-        self.watch.resumed();
-        self.manager.resumed();
+    pub(crate) fn report_resumption(&self) {
+        self.watch.report_resumption();
+        self.manager.report_resumption();
     }
 
     /// Reports to the manager that this process is about to exit without an error.

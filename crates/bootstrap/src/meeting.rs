@@ -2,13 +2,13 @@
 //! or the variables `SHMEM_JOB`, `SHMEM_RANK` and `SHMEM_SIZE`.
 //!
 //! One process serves the meeting, from a thread: the one that made the id, or PE 0. The others
-//! connect to it over TCP, prove that they know the secret, and say which PE they are. When all
-//! have come, the meeting is to them what `oshrun` is to its PEs: it speaks the same protocol, by
-//! the same rules. What it lacks is power over their processes. So each PE has a thread that ends
-//! the process when the meeting says so, or is gone.
+//! connect to it over TCP, prove that they know the secret, and report which PE they are. Once all
+//! PEs have joined, the meeting has the role of `oshrun`, with the same protocol and the same
+//! rules. But it cannot kill the processes. So each PE has a thread that ends its process when the
+//! meeting requests that, or when the connection to the meeting is lost.
 //!
-//! To the rest of this crate a meeting is a process manager (`managed::Manager`): the PEs of a node
-//! find each other as under any other one.
+//! The rest of this crate treats a meeting as a process manager (`managed::Manager`): the PEs of a
+//! node find each other by `managed::rendezvous`.
 
 mod attendance;
 mod gathering;
@@ -34,13 +34,13 @@ use member::Member;
 pub(crate) use variables::attendance as attendance_by_variables;
 pub use variables::{GivenVariable, NamedJob, given, lone_variables};
 
-/// The meetings that this process serves, and the process, since a child that it forks serves none.
+/// The meetings that this process serves, and its process ID, since a forked child serves none.
 static SERVED: Mutex<Option<(u32, Vec<Gathering>)>> = Mutex::new(None);
 
-/// This process has begun to attend a meeting.
+/// True once this process has begun to join a meeting.
 static ATTENDS: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if this process has begun to attend a meeting.
+/// Returns true if this process has begun to join a meeting.
 pub(crate) fn is_attended() -> bool {
     ATTENDS.load(Ordering::Relaxed)
 }
@@ -86,7 +86,8 @@ fn served(secret: &JobSecret) -> Option<Gathering> {
     let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
     let (process, gatherings) = served.as_ref()?;
     if *process != std::process::id() {
-        // Nobody accepts connections in this process: they are to be refused when the parent ends.
+        // No thread accepts connections in a child. Without its copies of the listeners, the kernel
+        // refuses connections when the parent ends.
         let (_, gatherings) = served.take()?;
         gatherings.into_iter().for_each(Gathering::forget);
         return None;
@@ -94,7 +95,7 @@ fn served(secret: &JobSecret) -> Option<Gathering> {
     gatherings.iter().find(|gathering| gathering.is_of(secret)).cloned()
 }
 
-/// Attends a meeting: returns when all PEs have come.
+/// Joins a meeting. Returns when all PEs have joined.
 ///
 /// # Errors
 /// When the meeting cannot be reached, refuses this process, or does not begin within the limit.
@@ -123,7 +124,7 @@ fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<S
     for address in resolved {
         match TcpListener::bind(address) {
             Ok(listener) => listeners.push(listener),
-            // The name may stand for an address of a router before this host.
+            // The name may denote an address of a router in front of this host.
             Err(error) => refused = Some(error),
         }
     }

@@ -130,8 +130,8 @@ impl<'de> Deserialize<'de> for Records {
     }
 }
 
-/// Restores the records from what was sent; `None` if that is invalid. Their size is limited, since
-/// few bytes can describe large records.
+/// Restores the records from their sent form; `None` if it is invalid. The size of the records is
+/// limited, since few bytes can describe large ones.
 fn restore(sent: &[SentRun]) -> Option<Records> {
     let mut all = Records { n_pes: 0, runs: Vec::new() };
     let mut nbytes = 0;

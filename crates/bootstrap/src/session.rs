@@ -237,11 +237,11 @@ impl JobSession {
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.
-    pub fn finalized(&mut self) -> Result<(), Error> {
+    pub fn report_finalize(&mut self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
             Membership::Oshrun(link) => link.send(&FromPe::Finalized)?,
-            Membership::Managed(managed) => managed.finalized(),
+            Membership::Managed(managed) => managed.report_finalize(),
         }
         Ok(())
     }
@@ -251,11 +251,11 @@ impl JobSession {
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.
-    pub fn resumed(&mut self) -> Result<(), Error> {
+    pub fn report_resumption(&mut self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
             Membership::Oshrun(link) => link.send(&FromPe::Resumed)?,
-            Membership::Managed(managed) => managed.resumed(),
+            Membership::Managed(managed) => managed.report_resumption(),
         }
         Ok(())
     }
@@ -265,12 +265,12 @@ impl JobSession {
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.
-    pub fn unfinalized(&mut self) -> Result<(), Error> {
+    pub fn report_unfinalized(&mut self) -> Result<(), Error> {
         match &mut self.job {
             Membership::Alone => {}
             Membership::Oshrun(link) => link.send(&FromPe::Unfinalized)?,
             Membership::Managed(managed) => {
-                managed.finalized();
+                managed.report_finalize();
                 managed.leave();
             }
         }
@@ -282,7 +282,7 @@ impl JobSession {
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.
-    pub fn statuses_are(&self, stride: u64, at: u64) -> Result<(), Error> {
+    pub fn report_statuses(&self, stride: u64, at: u64) -> Result<(), Error> {
         match &self.job {
             Membership::Oshrun(link) if self.pe == 0 => link.send(&FromPe::Statuses { stride, at }),
             _ => Ok(()),
@@ -291,14 +291,14 @@ impl JobSession {
 
     /// Reports to `oshrun` that an allocation of this PE has failed, so that it can be named as a
     /// reason if the PE fails. Returns false without `oshrun`.
-    pub fn refused(&self, what: &str) -> bool {
+    pub fn report_refusal(&self, what: &str) -> bool {
         let Membership::Oshrun(link) = &self.job else { return false };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
     }
 
-    /// Reports to `oshrun` that this PE opens the transport `what`, whose libraries may crash;
-    /// `None` after that.
-    pub fn opens(&self, what: Option<&str>) {
+    /// Reports to `oshrun` that this PE opens the transport `what`, whose libraries may crash, or
+    /// with `None` that it is open.
+    pub fn report_opening(&self, what: Option<&str>) {
         if let Membership::Oshrun(link) = &self.job {
             // If the connection is lost, the next exchange fails.
             let _ = link.send(&FromPe::Opening { what: cut(what.unwrap_or_default()) });

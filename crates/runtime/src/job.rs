@@ -58,10 +58,6 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) fn me(&self) -> Pe {
-        self.me
-    }
-
     /// Locks the allocator, which exists while the library is initialized.
     pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         lock(&self.allocator)
@@ -164,8 +160,7 @@ impl CurrentTable {
 }
 
 /// Returns a digest of numbers (FNV-1a over their bytes), for tags of messages and for comparing
-/// what must be equal on all PEs. It does not protect against inputs that were constructed to
-/// collide.
+/// values that must be equal on all PEs. Inputs can be constructed that collide.
 pub(crate) fn digest(numbers: &[u64]) -> u64 {
     of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
 }

@@ -23,9 +23,9 @@ use core::ffi::c_int;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The observers; the value of each is a bit of [`LISTENERS`].
+/// The observers; the value of each is a bit of [`ACTIVE`].
 #[derive(Clone, Copy)]
-pub(crate) enum Subscriber {
+pub(crate) enum Observer {
     /// `SHMEM_STATS`
     Counters = 1,
     /// `SHMEM_TRACE`
@@ -39,29 +39,29 @@ pub(crate) enum Subscriber {
 }
 
 /// The active observers, as a sum of their bits. Only init and finalize change it.
-static LISTENERS: AtomicU32 = AtomicU32::new(0);
+static ACTIVE: AtomicU32 = AtomicU32::new(0);
 
 /// Activates an observer.
-pub(crate) fn add(listener: Subscriber) {
-    LISTENERS.fetch_or(listener as u32, Relaxed);
+pub(crate) fn add(observer: Observer) {
+    ACTIVE.fetch_or(observer as u32, Relaxed);
 }
 
 /// Deactivates an observer.
-pub(crate) fn remove(listener: Subscriber) {
-    LISTENERS.fetch_and(!(listener as u32), Relaxed);
+pub(crate) fn remove(observer: Observer) {
+    ACTIVE.fetch_and(!(observer as u32), Relaxed);
 }
 
 /// Returns true if any observer is active.
 #[inline(always)]
 pub(crate) fn any() -> bool {
-    LISTENERS.load(Relaxed) != 0
+    ACTIVE.load(Relaxed) != 0
 }
 
 /// An event that has begun. It ends when this is dropped.
 pub(crate) struct OngoingEvent {
     event: Event,
     /// The observers that were active at the begin, as a sum of their bits.
-    listeners: u32,
+    active: u32,
     counted: counters::ObserverState,
     record: trace::ObserverState,
     /// True for an access so short that the trace does not record its end.
@@ -107,7 +107,7 @@ pub(crate) fn access<R>(
     is_mapped: bool,
     make: impl FnOnce(&mut bool) -> R,
 ) -> R {
-    // Its destructor is called in `end_access`, not here, where it would be inlined.
+    // `end_access` calls the destructor, so that it is not inlined here.
     let mut begun = ManuallyDrop::new(None);
     if any() {
         begin_access(&mut begun, describe, is_mapped);
@@ -137,7 +137,7 @@ fn begin_access(
 fn end_access(begun: &mut Option<OngoingEvent>, has_written: bool) {
     if let Some(begun) = begun
         && has_written
-        && begun.has(Subscriber::Writes)
+        && begun.has(Observer::Writes)
     {
         let Event { call, pe, remote, .. } = begun.event;
         writes::record(call, pe, remote);
@@ -194,60 +194,60 @@ fn moved(pe: usize, nbytes: usize, is_from: bool) {
 impl OngoingEvent {
     #[inline(always)]
     fn new(event: Event) -> OngoingEvent {
-        let listeners = LISTENERS.load(Relaxed);
-        OngoingEvent { event, listeners, counted: [0; 3], record: (0, 0, 0), is_brief: false }
+        let active = ACTIVE.load(Relaxed);
+        OngoingEvent { event, active, counted: [0; 3], record: (0, 0, 0), is_brief: false }
     }
 
-    fn has(&self, listener: Subscriber) -> bool {
-        self.listeners & listener as u32 != 0
+    fn has(&self, observer: Observer) -> bool {
+        self.active & observer as u32 != 0
     }
 
     /// Calls the observers at the begin of the event: those that record first, then those that may
     /// end the job.
     #[inline(never)]
     fn begin(&mut self) {
-        if self.has(Subscriber::Counters) {
+        if self.has(Observer::Counters) {
             self.counted = counters::begin(&self.event);
         }
-        if self.has(Subscriber::Trace) {
+        if self.has(Observer::Trace) {
             self.record = trace::begin(&self.event, self.is_brief);
         }
-        if self.has(Subscriber::Races) {
+        if self.has(Observer::Races) {
             races::begin(&self.event);
         }
-        if self.has(Subscriber::Checks) {
+        if self.has(Observer::Checks) {
             checks::begin(&self.event);
         }
-        if self.has(Subscriber::Writes) {
+        if self.has(Observer::Writes) {
             writes::begin(&self.event);
         }
     }
 
     #[inline(never)]
     fn end(&self) {
-        if self.has(Subscriber::Counters) {
+        if self.has(Observer::Counters) {
             counters::end(&self.event, self.counted);
         }
-        if self.has(Subscriber::Trace) && !self.is_brief {
+        if self.has(Observer::Trace) && !self.is_brief {
             trace::end(&self.event, self.record);
         }
-        if self.has(Subscriber::Races) {
+        if self.has(Observer::Races) {
             races::end(&self.event);
         }
     }
 
     /// Drops the event without an end.
     pub(crate) fn cancel(mut self) {
-        self.listeners = 0;
+        self.active = 0;
     }
 
     /// Sets the bytes that a collective reads and writes on this PE.
-    pub(crate) fn moves(&mut self, source: ByteBlocks, dest: ByteBlocks) {
+    pub(crate) fn set_arrays(&mut self, source: ByteBlocks, dest: ByteBlocks) {
         (self.event.local, self.event.remote) = (source, dest);
     }
 
     /// Sets the members on whose arrays the result of a collective depends.
-    pub(crate) fn follows(&mut self, members: FollowedMembers, member: u32) {
+    pub(crate) fn set_followed(&mut self, members: FollowedMembers, member: u32) {
         if let Action::Collective(membership) = &mut self.event.action {
             membership.follows = (members, member);
         }
@@ -258,13 +258,13 @@ impl Drop for OngoingEvent {
     /// Calls the observers that record the end of such an event.
     #[inline]
     fn drop(&mut self) {
-        let of_access = Subscriber::Trace as u32 | Subscriber::Races as u32;
-        let look = match self.event.action {
-            Action::Access(_) if self.is_brief => Subscriber::Races as u32,
+        let of_access = Observer::Trace as u32 | Observer::Races as u32;
+        let interested = match self.event.action {
+            Action::Access(_) if self.is_brief => Observer::Races as u32,
             Action::Access(_) => of_access,
-            _ => of_access | Subscriber::Counters as u32,
+            _ => of_access | Observer::Counters as u32,
         };
-        if self.listeners & look != 0 {
+        if self.active & interested != 0 {
             self.end();
         }
     }

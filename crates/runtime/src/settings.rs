@@ -286,9 +286,9 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
     if value == "auto" { Some(None) } else { A::named(value).map(Some) }
 }
 
-/// Makes what the files of a site and of a user say a part of this process's environment, unless
-/// `oshrun` or a parent of this process has. Returns why files or lines do not count; nothing at a
-/// later call. `prefix` is where Rushmem is installed.
+/// Puts the settings in the files of the site and the user into the environment of this process,
+/// unless `oshrun` or a parent of this process has done so. Returns why files or lines do not
+/// count; nothing at a later call. `prefix` is where Rushmem is installed.
 pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
     static IS_DONE: Once = Once::new();
     let mut mistakes = Vec::new();
@@ -298,9 +298,10 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
         }
         let (variables, found) = config::defaults(environment, prefix().as_deref());
         mistakes = found;
-        // The last one only says where the others come from.
-        let is_changed = variables.len() > 1;
-        variables.iter().filter(|_| is_changed).for_each(|(name, value)| set_default(name, value));
+        // The last one only has the places of the others.
+        if variables.len() > 1 {
+            variables.iter().for_each(|(name, value)| set_default(name, value));
+        }
     });
     mistakes
 }
@@ -309,8 +310,11 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
 pub fn unknown_in_files(is_known: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let unknown =
         config::in_environment(environment).into_iter().filter(|one| !is_known(&one.name));
-    let warning = |one: &FileValue| format!("{}: there is no setting {}", one.place, one.name);
-    unknown.map(|one| (one.name.clone(), warning(&one))).collect()
+    let warning = |one: FileValue| {
+        let warning = format!("{}: there is no setting {}", one.place, one.name);
+        (one.name, warning)
+    };
+    unknown.map(warning).collect()
 }
 
 /// Reads the settings of this process.
@@ -320,22 +324,23 @@ pub fn unknown_in_files(is_known: impl Fn(&str) -> bool) -> Vec<(String, String)
 /// gives it.
 pub fn of_this_process() -> Result<Settings, String> {
     Settings::read(environment).map_err(|invalid| {
-        let place = place(invalid.name, &invalid.value);
+        let place = place_in_files(invalid.name, &invalid.value);
         place.map_or(String::new(), |place| format!("{place}: ")) + &invalid.to_string()
     })
 }
 
 /// Returns the file and the line that give a variable this value, if some do.
-fn place(name: &str, value: &str) -> Option<String> {
-    let mut of_files = config::in_environment(environment).into_iter();
-    of_files.find(|one| one.name == name && one.value == value).map(|one| one.place)
+fn place_in_files(name: &str, value: &str) -> Option<String> {
+    let mut values = config::in_environment(environment).into_iter();
+    values.find(|one| one.name == name && one.value == value).map(|one| one.place)
 }
 
 /// Returns the value of a setting of the runtime or of a provider in this process, and its origin.
-pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
-    let (value, source) = row.now(shown, &environment(env::SET_BY_OSHRUN).unwrap_or_default())?;
+pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
+    let (value, source) =
+        row.now(without_secrets, &environment(env::SET_BY_OSHRUN).unwrap_or_default())?;
     let source = match source {
-        ValueSource::Environment(name) => match place(name, &environment(name)?) {
+        ValueSource::Environment(name) => match place_in_files(name, &environment(name)?) {
             Some(place) => ValueSource::File(name, place),
             None => source,
         },
@@ -346,7 +351,7 @@ pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
 
 /// Returns the state of a setting as text.
 pub fn state(row: &Setting) -> String {
-    now(row).map_or("not set".to_owned(), |(value, source)| source.of(&value))
+    current(row).map_or("not set".to_owned(), |(value, source)| source.of(&value))
 }
 
 /// Returns the rank and the number of processes that variables of ours or of a scheduler give this
@@ -364,8 +369,9 @@ pub fn place_in_job() -> Vec<String> {
         .collect()
 }
 
-/// Returns the value of a variable as it may be printed: who knows the secret of a job can join it.
-fn shown(name: &str) -> Option<String> {
+/// Returns the value of a variable for output, where a secret is replaced: a process that knows the
+/// secret of a job can join it.
+fn without_secrets(name: &str) -> Option<String> {
     let value = environment(name)?;
     let is_secret = match name {
         env::JOB_SECRET => !value.starts_with('@'),

@@ -63,20 +63,20 @@ impl Pe {
             "barrier" => self.session().barrier().expect("barrier"),
             "finalize" => {
                 self.session().barrier().expect("barrier");
-                self.session().finalized().expect("finalized");
+                self.session().report_finalize().expect("finalized");
             }
-            "finalized" => self.session().finalized().expect("finalized"),
+            "finalized" => self.session().report_finalize().expect("finalized"),
             "unfinalized" => {
                 self.session().barrier().expect("barrier");
-                self.session().unfinalized().expect("unfinalized");
+                self.session().report_unfinalized().expect("unfinalized");
             }
-            "refused" => assert!(self.session().refused(rest), "oshrun is there"),
-            "resume" => self.session().resumed().expect("resumed"),
+            "refused" => assert!(self.session().report_refusal(rest), "oshrun is there"),
+            "resume" => self.session().report_resumption().expect("resumed"),
             "memory" => self.memory(),
             "waits" => self.waits(number(rest)),
             "statuses" => {
                 let stride = STATUS_BYTES as u64;
-                self.session().statuses_are(stride, STATUSES).expect("oshrun is there");
+                self.session().report_statuses(stride, STATUSES).expect("oshrun is there");
             }
             "descriptors" => descriptors(),
             "print" => println!("{rest}"),

@@ -22,7 +22,7 @@ pub fn values() -> String {
     let width = all().map(|row| row.name.len()).max().unwrap_or_default();
     let (mut set, mut defaults, mut unset) = (String::new(), String::new(), Vec::new());
     for row in all() {
-        match settings::now(row) {
+        match settings::current(row) {
             None => unset.push(row.name),
             Some((value, ValueSource::Default)) => {
                 defaults += &format!("  {:width$}  {value}\n", row.name);
@@ -92,7 +92,7 @@ pub fn page() -> String {
 /// setting has a value that it may not have.
 pub fn as_json() -> String {
     let now: Vec<_> = all()
-        .filter_map(|row| settings::now(row).map(|(value, origin)| (row.name, value, origin)))
+        .filter_map(|row| settings::current(row).map(|(value, origin)| (row.name, value, origin)))
         .map(|(name, value, origin)| {
             json!({ "name": name, "value": value, "origin": origin.to_string() })
         })

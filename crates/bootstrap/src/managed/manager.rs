@@ -44,10 +44,10 @@ pub(crate) trait Manager: Debug + Send {
     }
 
     /// Reports that the last finalize is done, to a manager that checks for it.
-    fn finalized(&self) {}
+    fn report_finalize(&self) {}
 
     /// Reports that initialization is entered again, to a manager that checks for finalize.
-    fn resumed(&self) {}
+    fn report_resumption(&self) {}
 
     /// Returns a handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
@@ -63,8 +63,8 @@ pub(crate) trait Ender: Debug + Send + Sync {
     /// false if the request could not be sent.
     fn ask(&self, status: i32) -> bool;
 
-    /// Returns the connection that ends with the manager, if the watch may poll it for its end.
-    /// Data on it are for others.
+    /// Returns the connection that ends with the manager, if the watch may poll it for its end. The
+    /// watch must not read from it.
     fn connection(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -93,7 +93,7 @@ fn wait_until_read() {
     }
 }
 
-/// Returns true if this is a pipe with data. The write end can be asked for it, too.
+/// Returns true if `fd` is either end of a pipe that contains data.
 fn is_unread(stream: BorrowedFd<'_>) -> bool {
     let is_pipe =
         fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

@@ -73,12 +73,12 @@ impl LivenessConnections {
     }
 
     /// Reports that the last finalize is done, so that the end of this PE is not an error.
-    pub(super) fn finalized(&self) {
+    pub(super) fn report_finalize(&self) {
         self.report(FINALIZED);
     }
 
     /// Reports that this PE has entered initialization again.
-    pub(super) fn resumed(&self) {
+    pub(super) fn report_resumption(&self) {
         self.report(RESUMED);
     }
 
@@ -94,7 +94,7 @@ impl LivenessConnections {
     }
 }
 
-/// The event to wait for on the connection to the manager: its end. Data on it are for others.
+/// The event to wait for on the connection to the manager: its end. Its data are not read here.
 const END: PollFlags = PollFlags::RDHUP;
 
 /// Watches until all watched PEs have ended or finalized and the manager has ended.
@@ -159,7 +159,7 @@ fn has_ended(events: PollFlags) -> bool {
     events.intersects(END | PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Returns true if this process still needs its manager a short time after their connection has
+/// Returns true if this process still needs its manager a short time after the connection to it has
 /// ended.
 fn is_needed(manager: &dyn Ender) -> bool {
     thread::sleep(MANAGER_GRACE);
@@ -323,9 +323,9 @@ mod tests {
                 stream: Arc::new(here),
             }],
         };
-        watch.finalized();
-        watch.resumed();
-        watch.finalized();
+        watch.report_finalize();
+        watch.report_resumption();
+        watch.report_finalize();
         drop(watch);
         assert!(ends.recv().is_err(), "the watch is over, and the job has not ended");
     }

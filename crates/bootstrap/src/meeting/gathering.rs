@@ -399,7 +399,8 @@ impl MeetingServer {
 
     /// Returns the index of the connection of a PE.
     fn connection(&self, pe: u32) -> Option<usize> {
-        let is_of = |one: &Connection| matches!(one.stage, ConnectionStage::Member(of) if of == pe);
+        let is_of =
+            |one: &Connection| matches!(one.stage, ConnectionStage::Member(member) if member == pe);
         self.connections.iter().position(is_of)
     }
 
@@ -447,8 +448,8 @@ impl MeetingServer {
         self.flush(index);
     }
 
-    /// Sends as many pending bytes as the connection accepts. If it has failed, reading it detects
-    /// that.
+    /// Sends as many pending bytes as the connection accepts. The next read detects a failed
+    /// connection.
     fn flush(&mut self, index: usize) {
         let one = &mut self.connections[index];
         while !one.unsent.is_empty() {
@@ -515,7 +516,7 @@ impl MeetingServer {
         self.end(1, Some(format!("{SPEAKER}: {why}")), why);
     }
 
-    /// Reports to the member in this process whether the others have finalized or ended.
+    /// Reports to the member in this process whether all other members have finalized or ended.
     fn report_progress(&mut self) {
         let Some(job) = &self.job else { return };
         let is_done = |one: &Connection| match one.stage {

@@ -25,8 +25,8 @@ use crate::records::Records;
 /// Maximum time for one attempt to connect, and for each step of the handshake.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// The time for which the first attempts to connect may take, if there are several addresses: one
-/// that does not answer must not delay the next.
+/// Maximum time for each of the first attempts to connect if there are several addresses: one that
+/// does not answer must not delay the next.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 
 /// Pause between attempts to connect to an address at which no process listens yet.
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// missing.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// Maximum time for which this process waits for the meeting that it serves to end it.
+/// Maximum time that this process waits until the meeting that it serves ends it.
 const END: Duration = Duration::from_secs(5);
 
 /// The value for a meeting whose process is not known to be a PE.
@@ -221,13 +221,13 @@ impl Manager for Member {
         self.line.clone()
     }
 
-    fn finalized(&self) {
+    fn report_finalize(&self) {
         self.line.finalized.store(true, Ordering::Release);
         // The meeting may have ended.
         let _ = self.line.sender.send(&FromPe::Finalized);
     }
 
-    fn resumed(&self) {
+    fn report_resumption(&self) {
         self.line.finalized.store(false, Ordering::Release);
         let _ = self.line.sender.send(&FromPe::Resumed);
     }

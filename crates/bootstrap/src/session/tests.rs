@@ -73,10 +73,10 @@ fn exchanges_and_barriers() {
                 met.wait();
                 session.barrier().expect("barrier");
             }
-            session.finalized().expect("finalized");
-            session.resumed().expect("resumed");
+            session.report_finalize().expect("finalized");
+            session.report_resumption().expect("resumed");
             session.barrier().expect("barrier");
-            session.finalized().expect("finalized");
+            session.report_finalize().expect("finalized");
         });
         assert_eq!(end, None, "{n_pes} PEs");
     }
@@ -89,7 +89,7 @@ fn the_largest_records_pass() {
         assert!((0..3).all(|pe| records[pe] == vec![pe as u8; MAX_RECORD]));
         let refused = session.exchange(&vec![0; MAX_RECORD + 1]).expect_err("too large");
         assert!(refused.to_string().contains("65537"), "{refused}");
-        session.finalized().expect("finalized");
+        session.report_finalize().expect("finalized");
     });
     assert_eq!(end, None);
 }
@@ -139,7 +139,7 @@ fn alone_there_is_nobody_to_ask() {
     assert!(session.exchange(b"me").expect("alone").iter().eq([b"me"]));
     assert!(session.exchange_to_first(b"me").expect("alone").is_some());
     assert!(session.take_node_memory().is_none());
-    session.finalized().expect("no launcher");
+    session.report_finalize().expect("no launcher");
     assert!(!session.aborter().global_exit(0));
 }
 

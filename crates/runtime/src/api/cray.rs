@@ -11,7 +11,7 @@ use crate::job::digest;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{HeldTeam, find, teams};
 use crate::teams::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::team::{NewTeam, Split, Team, TeamConfig};
@@ -35,7 +35,7 @@ pub fn split_strided_by_members(
 ) -> TeamHandle {
     let parent = parent_team(call, parent);
     let members = triplet(call, parent.members(), start, stride, size);
-    if members.team_pe(job::require(call).me()).is_none() {
+    if members.team_pe(job::require(call).me).is_none() {
         return TeamHandle::INVALID;
     }
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
@@ -101,10 +101,10 @@ fn make(
     match agree(call, job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
             let (name, slot, config) = (split.name(&members), slots[0], TeamConfig::default());
-            let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
+            let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
             teams().insert(team)
         }
-        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => exhausted(call),
     }
 }
@@ -141,12 +141,12 @@ pub fn split_grid<const D: usize>(
             let mut slots = slots.into_iter();
             axes.map(|members| {
                 let slot = slots.next().expect("there is one for each");
-                let (name, me, config) = (split.name(&members), job.me(), TeamConfig::default());
+                let (name, me, config) = (split.name(&members), job.me, TeamConfig::default());
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)
             })
         }
-        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Unlike => fail!(
             call,
             "{} differ between the PEs of the parent team; here they are {sizes:?}; pass the same on all of them",
@@ -169,7 +169,7 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
     }
     let parent = parent_team(call, parent);
     let own = u64::from(color as u32) << 32 | u64::from(key as u32);
-    let words = collectives::words(call, &parent, own);
+    let words = collectives::gather_words(call, &parent, own);
     let split = parent.next_split(call);
     if color == SHMEM_COLOR_UNDEFINED {
         return TeamHandle::INVALID;

@@ -154,7 +154,8 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 /// The symmetric heap of this PE, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapInfo {
-    /// The size of the heap: `SHMEM_SYMMETRIC_SIZE`, and what the allocator needs beyond that.
+    /// The size of the heap: `SHMEM_SYMMETRIC_SIZE`, and the bytes that the allocator needs in
+    /// addition.
     pub total: usize,
     /// The sizes of all blocks together, as they were requested.
     pub used: usize,
@@ -194,7 +195,7 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
-    huge_pages::of_block(job, block, nbytes, for_amos);
+    huge_pages::make_for_block(job, block, nbytes, for_amos);
     network::extend_heap(call, end, |reach, locks| match locks {
         true => locked::prepare(job, reach),
         false => Ok(()),

@@ -91,7 +91,7 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Returns the number of this PE in a field.
     fn name(&self) -> u32 {
-        self.job.me().0 + 1
+        self.job.me.0 + 1
     }
 
     fn node(&self) -> u32 {
@@ -104,7 +104,7 @@ impl<T: LockWord> LockHandle<T> {
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
-            unsafe { T::clear_node(self.on(self.job.me().0 as c_int)) }
+            unsafe { T::clear_node(self.on(self.job.me.0 as c_int)) }
         }
     }
 
@@ -114,7 +114,7 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Returns the next PE of the queue, once it is known.
     fn next(&self) -> Option<Pe> {
-        self.other(self.node() & !T::GRANTED, self.job.me())
+        self.other(self.node() & !T::GRANTED, self.job.me)
     }
 
     /// Makes this PE the last one of the queue. Returns the former last PE.
@@ -163,7 +163,7 @@ impl<T: LockWord> LockHandle<T> {
     /// it names this PE, which cannot be, or no PE of the job.
     fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
-        if named.0 >= self.job.n_pes || named == self.job.me() {
+        if named.0 >= self.job.n_pes || named == self.job.me {
             self.damaged(pe);
         }
         Some(named)

@@ -23,7 +23,8 @@ pub fn n_pes(call: Call) -> c_int {
 /// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; otherwise null.
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
-    address::loadable(dest, pe).unwrap_or(std::ptr::null_mut())
+    // One byte, since the number of bytes at `dest` is not known.
+    address::reachable(dest.addr(), 1, pe).map_or(std::ptr::null_mut(), <*mut u8>::cast)
 }
 
 /// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.

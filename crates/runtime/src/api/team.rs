@@ -9,7 +9,7 @@ use crate::coll::{collectives, requests};
 use crate::job;
 use crate::job::digest;
 use crate::job::handle::TeamHandle;
-use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};
 use crate::teams::team::Team;
 use core::ffi::c_int;
@@ -111,16 +111,16 @@ pub fn split_strided(
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
-            if members.team_pe(job.me()).is_none() {
+            if members.team_pe(job.me).is_none() {
                 agreement::slots().release(slots[0]);
                 return Some(TeamHandle::INVALID);
             }
             let (name, slot) = (split.name(&members), slots[0]);
-            let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
+            let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
             Some(teams().insert(team))
         }
         Agreed::Refused => None,
-        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Unlike => fail!(
             call,
             "start, stride or size differ between the PEs of the parent team; here they are \
@@ -166,14 +166,14 @@ pub fn split_2d(
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot, members, config| {
-                let (name, me) = (split.name(&members), job.me());
+                let (name, me) = (split.name(&members), job.me);
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)
             };
             Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
         }
         Agreed::Refused => None,
-        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Unlike => {
             fail!(
                 call,

@@ -114,10 +114,10 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     before
 }
 
-/// Returns the non-blocking collective that this thread carries out, if it is a thread of the
-/// library.
+/// Returns the call of the non-blocking collective that this thread of the library carries out;
+/// `None` for other threads.
 #[cold]
 #[inline(never)]
-pub(crate) fn carries_out() -> Option<Call> {
+pub(crate) fn request_call() -> Option<Call> {
     CARRIES_OUT.get()
 }

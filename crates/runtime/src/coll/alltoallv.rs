@@ -176,7 +176,7 @@ fn deliver(
                 executor.signal(peer);
             }
             Step::Wait { peer } => executor.wait(peer),
-            _ => copy(executor.me() as usize, job.me()),
+            _ => copy(executor.me() as usize, job.me),
         }
     }
 }

@@ -32,14 +32,14 @@ pub use crate::coll::entry::TeamOrActiveSet;
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
 pub fn barrier_all(call: Call) {
-    barrier_by(call, &[], |executor| executor.sync());
+    barrier_with(call, &[], |executor| executor.sync());
 }
 
 /// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
 /// PEs of a node pass different values of the first argument, since the blocks of the heap would be
 /// at different offsets from then on.
 pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
-    barrier_by(call, arguments, |executor| {
+    barrier_with(call, arguments, |executor| {
         let (name, value) = arguments[0];
         if let Some((pe, other)) = executor.sync_comparing(value) {
             fail!(
@@ -52,12 +52,12 @@ pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
 }
 
 #[inline(always)]
-fn barrier_by(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut Executor<'_>)) {
+fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut Executor<'_>)) {
     let job = job::require(call);
     order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
     if job.settings.checks() {
-        checks::require_some_guards(call, job);
+        checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
         entry.agree(arguments);
     }
     sync(&mut executor);
@@ -125,12 +125,12 @@ pub unsafe fn broadcast(
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     entry.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
-    entry.follows(FollowedMembers::Member, root as u32);
+    entry.show_followed(FollowedMembers::Member, root as u32);
     let is_on_set = executor.collective.team.is_active_set();
     match (me == root as u32, is_on_set) {
         (true, false) => {}
-        (true, true) => entry.moves(source, SymmetricRange::EMPTY),
-        (false, _) => entry.moves(SymmetricRange::EMPTY, dest),
+        (true, true) => entry.show_arrays(source, SymmetricRange::EMPTY),
+        (false, _) => entry.show_arrays(SymmetricRange::EMPTY, dest),
     }
     entry.check_apart(source, dest);
     executor.limit_lead(root as u32);
@@ -202,7 +202,7 @@ pub unsafe fn collect_within(
         );
     }
     let dest = symmetric(call, "dest", dest, total);
-    entry.moves(source, dest);
+    entry.show_arrays(source, dest);
     entry.check_apart(source, dest);
     let blocks = || table.windows(2).map(|ends| (ends[0], ends[1] - ends[0])).enumerate();
     if let Some(slots) = short
@@ -213,7 +213,8 @@ pub unsafe fn collect_within(
         }
         return total;
     }
-    let algorithm: AllGatherAlgorithm = executor.choose_without_lines(total);
+    let facts = || ChoiceFacts { lines: false, ..executor.facts() };
+    let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
     let plan = algorithm.plan(executor.n(), executor.me());
     executor.exchange(PlanArrays::of(source, dest, Parts::Table(&table)), in_place, plan);
     total
@@ -238,7 +239,7 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
 }
 
 /// Returns the word that each member of a team passes. All members call this.
-pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
+pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     let (mut entry, mut executor) = CollectiveEntry::new(call, team);
     entry.agree(&[]);
     executor.gather(own)
@@ -387,7 +388,7 @@ pub unsafe fn inscan(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let vectors = entry.checked_vectors(dest, source, nelems, op);
     let me = executor.me();
-    entry.follows(FollowedMembers::Below, me + 1);
+    entry.show_followed(FollowedMembers::Below, me + 1);
     executor.scan(vectors, false);
     0
 }
@@ -409,7 +410,7 @@ pub unsafe fn exscan(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let vectors = entry.checked_vectors(dest, source, nelems, op);
     let me = executor.me();
-    entry.follows(FollowedMembers::Below, me);
+    entry.show_followed(FollowedMembers::Below, me);
     executor.scan(vectors, true);
     if executor.me() == 0 {
         vectors.dest.clear();

@@ -1,4 +1,4 @@
-//! How a collective is composed: chooses its plans by facts that are the same on all members, and
+//! Composes a collective of plans: chooses them by facts that are the same on all members, and
 //! makes the steps between them. The routines of the standard are in `collectives`.
 
 use crate::coll::combine::Combine;
@@ -58,12 +58,6 @@ impl<'a> Executor<'a> {
     #[inline]
     pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
         self.job.algorithms.table().choose(nbytes, || self.facts())
-    }
-
-    /// Works as [`choose`](Executor::choose), without the algorithms that need lines.
-    pub(crate) fn choose_without_lines<A: Tabled>(&self, nbytes: usize) -> A {
-        let facts = || ChoiceFacts { lines: false, ..self.facts() };
-        self.job.algorithms.table().choose(nbytes, facts)
     }
 
     /// Returns which copy of [`ReceiveBuffers::OfJob`] this collective uses.
@@ -308,7 +302,8 @@ impl<'a> Executor<'a> {
         nbytes: usize,
         plan: impl Iterator<Item = Step>,
     ) {
-        let block = |of: SymmetricRange, span: Span| of.part(span.first as usize * nbytes, nbytes);
+        let block =
+            |array: SymmetricRange, span: Span| array.part(span.first as usize * nbytes, nbytes);
         let mut line = SymmetricRange::EMPTY;
         plan.for_each(|step| match step {
             Step::Put { peer, from, .. } => self.signals.put_line(peer.index, block(source, from)),
@@ -355,7 +350,7 @@ impl Executor<'_> {
 // has flags, so these plans use the flags of pairs of PEs. Where threads of a PE may be in several
 // collectives at once, only the world uses these plans.
 impl<'a> Executor<'a> {
-    /// Returns the node of each member.
+    /// Returns the members by node.
     fn levels(&self) -> &'a NodeLists {
         self.collective.team.levels().expect("two levels are chosen where there are two")
     }

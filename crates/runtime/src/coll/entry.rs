@@ -180,7 +180,7 @@ impl<'a> CollectiveEntry<'a> {
         nbytes: usize,
         more: &[CheckedArgument],
     ) {
-        self.moves(source, dest);
+        self.show_arrays(source, dest);
         if self.job.settings.checks() {
             let (dest, source) = (dest.offset() as u64, source.offset() as u64);
             let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
@@ -190,19 +190,19 @@ impl<'a> CollectiveEntry<'a> {
 
     /// Shows observers which arrays the collective reads and writes on this PE.
     #[inline]
-    pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
+    pub(crate) fn show_arrays(&mut self, source: SymmetricRange, dest: SymmetricRange) {
         if let Some(observed) = &mut self.observed {
             let blocks =
                 |range: SymmetricRange| ByteBlocks::one(range.start().addr(), range.nbytes());
-            observed.moves(blocks(source), blocks(dest));
+            observed.set_arrays(blocks(source), blocks(dest));
         }
     }
 
     /// Shows observers which members' arrays the result depends on, if not on those of all members.
     #[inline]
-    pub(crate) fn follows(&mut self, follows: FollowedMembers, member: u32) {
+    pub(crate) fn show_followed(&mut self, follows: FollowedMembers, member: u32) {
         if let Some(observed) = &mut self.observed {
-            observed.follows(follows, member);
+            observed.set_followed(follows, member);
         }
     }
 
@@ -223,54 +223,30 @@ impl<'a> CollectiveEntry<'a> {
         Vectors { source, dest, op }
     }
 
-    /// With `SHMEM_CHECK`, checks that two arrays do not overlap, unless they are the same.
+    /// With `SHMEM_CHECK`, ends the job with an error if two arrays overlap but are not the same.
+    /// OpenSHMEM does not define a collective on one array. It works in place here, but the first
+    /// member warns that this is not portable.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
-        require_disjoint_or_in_place(
-            self.collective.call,
-            self.job,
-            self.collective.team.me().0 == 0,
-            source,
-            dest,
-        );
+        let (CollectiveCall { call, team, .. }, job) = (self.collective, self.job);
+        require_disjoint(call, job, source, dest);
+        if job.settings.checks() && source.overlaps(dest) && team.me().0 == 0 {
+            warn_once(
+                call,
+                "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
+                 but other implementations may not do so",
+            );
+        }
     }
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if `source` and `dest` overlap but are not the
 /// same array.
-pub(crate) fn require_disjoint(
-    call: Call,
-    job: &Job,
-    source: SymmetricRange,
-    dest: SymmetricRange,
-) {
+fn require_disjoint(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
     if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
         fail!(
             call,
             "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
              have no byte in common"
-        );
-    }
-}
-
-/// Works as [`require_disjoint`], but accepts the same array for both: OpenSHMEM does not define
-/// such a collective, but it works in place here, and the first member warns that this is not
-/// portable.
-pub(crate) fn require_disjoint_or_in_place(
-    call: Call,
-    job: &Job,
-    is_first: bool,
-    source: SymmetricRange,
-    dest: SymmetricRange,
-) {
-    if !job.settings.checks() {
-        return;
-    }
-    require_disjoint(call, job, source, dest);
-    if source.overlaps(dest) && is_first {
-        warn_once(
-            call,
-            "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
-             but other implementations may not do so",
         );
     }
 }

@@ -212,7 +212,7 @@ impl Executor<'_> {
                 }
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = arrays.share(first, count);
-                    direct::reduce(members, self.job.me(), source, dest, arrays.operator());
+                    direct::reduce(members, self.job.me, source, dest, arrays.operator());
                 }
                 Step::ScanDirect { first, count, exclusive } => {
                     let (source, dest) = arrays.share(first, count);
@@ -232,7 +232,7 @@ impl Executor<'_> {
                     match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
-                            let me = self.job.me();
+                            let me = self.job.me;
                             arrays.copy_strided(me, (source, from), (dest, to), count);
                         }
                     }
@@ -256,7 +256,7 @@ impl Executor<'_> {
         let members = self.collective.team.members();
         let owner = members.world_pe(at);
         let range = |at: usize| flags::area().range(at, nbytes);
-        arrays.accumulator.copy_to(owner, range(areas.contribution(self.job.me())));
+        arrays.accumulator.copy_to(owner, range(areas.contribution(self.job.me)));
         let contribution = |member| {
             let contribution = range(areas.contribution(members.world_pe(member)));
             contribution.image(owner).expect("PEs that share memory use a counter")

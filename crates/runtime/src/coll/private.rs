@@ -26,7 +26,7 @@ const WORD: usize = size_of::<u64>();
 /// The operator of a broadcast: a reduction in which all members but the root have zeros.
 static OR: Combine = Combine::or::<u8>();
 
-/// The members over which a reduction goes.
+/// The members whose elements are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionKind {
     /// Over all members.

@@ -51,11 +51,11 @@ impl StepPosition {
 /// Publishes the progress of this PE to the next PE, before this one waits for others in a step.
 pub fn announce(call: Call, position: StepPosition) {
     let area = flags::area();
-    area.raise(next(job::require(call)), area.areas().progress(), position.word());
+    area.raise(next_pe(job::require(call)), area.areas().progress(), position.word());
 }
 
-fn next(job: &Job) -> Pe {
-    Pe((job.me().0 + 1) % job.n_pes)
+fn next_pe(job: &Job) -> Pe {
+    Pe((job.me.0 + 1) % job.n_pes)
 }
 
 /// Waits in a barrier of an epoch until `flag` has reached `value`.
@@ -70,7 +70,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     let job = job::require(call);
     let area = flags::area();
     let before = area.areas().progress();
-    let mut has_come = false;
+    let mut has_passed = false;
     let describe = || {
         let (team, members) = ("the epochs of all PEs".to_owned(), Members::world(job.n_pes));
         let (number, nth) = (EPOCHS, own.barriers.into());
@@ -81,10 +81,10 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     };
     backoff::until_seen(job, describe, || {
         // SAFETY: the caller promises an aligned word of symmetric memory.
-        has_come = unsafe { u64::load_acquire(flag) } >= value;
-        has_come || StepPosition::of_word(area.flag(before)).has_left_out(own)
+        has_passed = unsafe { u64::load_acquire(flag) } >= value;
+        has_passed || StepPosition::of_word(area.flag(before)).has_left_out(own)
     });
-    if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
+    if has_passed { Ok(()) } else { Err((job.me.0 + job.n_pes - 1) % job.n_pes) }
 }
 
 /// Publishes step `number` of this PE, makes a barrier, and returns the next PE and its latest step
@@ -96,7 +96,7 @@ pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let at = area.areas().step((number % 2) as usize);
     area.write_own(at, own);
     barrier_all(call);
-    let next = next(job);
+    let next = next_pe(job);
     let word = |i: usize| area.shown(std::iter::once(next), at + i * size_of::<u64>())[0];
     (next.0, std::array::from_fn(word))
 }

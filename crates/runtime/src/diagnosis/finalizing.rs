@@ -33,7 +33,7 @@ static ENTERED: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn enter(job: &Job) {
     let entered = ENTERED.fetch_add(1, Ordering::Relaxed) + 1;
     let area = flags::area();
-    area.release(job.me(), area.areas().finalizes(), entered);
+    area.release(job.me, area.areas().finalizes(), entered);
 }
 
 /// The checks that a waiting thread makes of the PEs for which it waits.
@@ -101,7 +101,7 @@ impl PeerCheck {
             Some(pe) => vec![Pe(*pe)],
             None => (0..n.min(MEMBERS))
                 .filter_map(|i| member(&collective.members, (self.first + i) % n))
-                .filter(|pe| *pe != job.me())
+                .filter(|pe| *pe != job.me)
                 .collect(),
         };
         self.first = (self.first + MEMBERS) % n.max(1);
@@ -109,7 +109,7 @@ impl PeerCheck {
             return;
         }
         let all = (0..n.min(MEMBERS)).filter_map(|index| member(&collective.members, index));
-        let mut missing: Vec<Pe> = all.chain(members).filter(|pe| *pe != job.me()).collect();
+        let mut missing: Vec<Pe> = all.chain(members).filter(|pe| *pe != job.me).collect();
         missing.sort_unstable();
         missing.dedup();
         missing.retain(is_missing);
@@ -146,14 +146,14 @@ fn is_done(pe: Pe) -> bool {
 /// one: asking all PEs over the network could block on a PE that has nothing to do with the wait.
 fn nobody_writes(job: &Job) -> bool {
     let area = flags::area();
-    let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me());
+    let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);
     let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
     job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
 }
 
 /// Ends the job: these members are in finalize and have not entered the collective.
 fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
-    let (me, team) = (job.me(), &collective.team);
+    let (me, team) = (job.me, &collective.team);
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective: PE {me} in {call}; {} in \
@@ -168,7 +168,7 @@ fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
         Subject::Collective(collective) => {
             let members = (0..size(&collective.members).min(MEMBERS))
                 .filter_map(|index| member(&collective.members, index));
-            let done = members.filter(|pe| *pe != job.me() && is_done(*pe)).map(|pe| pe.0);
+            let done = members.filter(|pe| *pe != job.me && is_done(*pe)).map(|pe| pe.0);
             let mut pes: Vec<u32> = done.chain(collective.awaited).collect();
             pes.sort_unstable();
             pes.dedup();

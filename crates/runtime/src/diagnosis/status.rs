@@ -83,9 +83,9 @@ pub(crate) fn enter(stage: Stage) {
     change(|written| written.stage = stage);
 }
 
-/// Writes that this PE enters finalize, and what it has done before; `None` when it leaves
-/// finalize.
-pub(crate) fn finalizes(finalizing: Option<Finalizing>) {
+/// Writes that this PE is in finalize, with the collectives that it has entered; `None` when it
+/// leaves finalize.
+pub(crate) fn set_finalizing(finalizing: Option<Finalizing>) {
     change(|written| written.finalizing = finalizing);
 }
 
@@ -262,7 +262,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
                 self.look_at_network();
             }
             if self.lasted() >= REPORTED {
-                print_line(|| (self.describe)().0);
+                print_remedy(|| (self.describe)().0);
             }
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());
@@ -310,7 +310,7 @@ const REPORTED: Duration = Duration::from_secs(60);
 
 /// Prints how to see why a wait lasts so long: once for each node, unless the watchdog explains
 /// waits.
-fn print_line(call: impl FnOnce() -> Call) {
+fn print_remedy(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
     let area = flags::area();
@@ -323,7 +323,7 @@ fn print_line(call: impl FnOnce() -> Call) {
         true => "press Ctrl-\\ in oshrun, or send it SIGUSR1, to see who waits for whom",
         false => "set SHMEM_WATCHDOG=30s to see who waits for whom",
     };
-    let (me, call, limit) = (job.me(), call(), REPORTED.as_secs());
+    let (me, call, limit) = (job.me, call(), REPORTED.as_secs());
     warning!("PE {me} has waited {limit} s in {call}; {remedy}");
 }
 
@@ -337,7 +337,7 @@ thread_local! {
 
 /// Adds to the status that this thread waits for operations on these PEs, `n` of which are in
 /// flight. A transport calls this again and again while the wait lasts.
-pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
+pub(crate) fn show_operations(peers: &[Pe], n: u64) {
     let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
     let in_flight = InFlight { n: n.max(1), targets: peers.clone(), more: true };
     process::lock(&WRITTEN).in_flight = Some(in_flight);
@@ -365,7 +365,7 @@ pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
 }
 
 /// Removes this thread's wait for operations from the status.
-pub(crate) fn ends_wait_for_operations() {
+pub(crate) fn remove_operations() {
     IS_LOCATED.set(false);
     remove(OPERATIONS.take());
 }

@@ -39,7 +39,7 @@ pub fn finalize(call: Call) {
     // All PEs are at their exit, so nothing is synchronized.
     process::decrement_inits();
     status::enter(Stage::Finalized);
-    if let Err(error) = job.session().finalized() {
+    if let Err(error) = job.session().report_finalize() {
         fail!(call, "{error}");
     }
 }
@@ -57,11 +57,11 @@ pub(crate) fn close(call: Call) {
         checks::check_all_guards(call, job);
     }
     // PEs that wait for this one elsewhere see that it is in finalize.
-    status::finalizes(Some(registry::entered_collectives()));
+    status::set_finalizing(Some(registry::entered_collectives()));
     finalizing::enter(job);
     // Other PEs may call another routine here, so the name of the call is fixed.
     collectives::finalize(call!("shmem_finalize"));
-    status::finalizes(None);
+    status::set_finalizing(None);
     if !is_last {
         process::decrement_inits();
         return;
@@ -92,7 +92,7 @@ pub(crate) fn close(call: Call) {
     rushmem_log::debug!("the library is closed");
     process::decrement_inits();
     status::enter(Stage::Finalized);
-    if let Err(error) = job.session().finalized() {
+    if let Err(error) = job.session().report_finalize() {
         fail!(call, "{error}");
     }
 }

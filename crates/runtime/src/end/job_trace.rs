@@ -2,12 +2,12 @@
 //! clock from that of PE 0; at the last finalize PE 0 merges the files into one trace.
 
 use crate::call::{Call, fail};
-use crate::coll::collectives::{barrier_all, words};
+use crate::coll::collectives::{barrier_all, gather_words};
 use crate::job::Job;
 use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::net::flags;
 use crate::observers::trace::{self, Ring};
-use crate::observers::{self, Subscriber};
+use crate::observers::{self, Observer};
 use crate::process::time::nanoseconds;
 use crate::sync::backoff;
 use crate::teams::registry::teams;
@@ -33,7 +33,7 @@ pub(crate) fn start(call: Call, job: &Job) {
     let Some(directory) = &job.settings.trace else { return };
     // The number distinguishes the files of this job from others in the directory.
     let number =
-        words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
+        gather_words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
     let ring = trace::get().unwrap_or_else(|| {
         let me = job.me.0;
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
@@ -47,7 +47,7 @@ pub(crate) fn start(call: Call, job: &Job) {
         })
     });
     ring.set_clock(false, clock_offset(call, job));
-    observers::add(Subscriber::Trace);
+    observers::add(Observer::Trace);
 }
 
 fn make(directory: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
@@ -66,12 +66,12 @@ fn make(directory: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&
 /// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job.
 pub(crate) fn finish(call: Call, job: &Job) {
     let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
-    observers::remove(Subscriber::Trace);
+    observers::remove(Observer::Trace);
     ring.set_clock(true, clock_offset(call, job));
     trace::await_places();
     // This also synchronizes: all files are complete afterwards.
     let [n_records, n_dropped] = [ring.n_records(), ring.n_dropped()]
-        .map(|own| words(call, teams().world(), own).iter().sum::<u64>());
+        .map(|own| gather_words(call, teams().world(), own).iter().sum::<u64>());
     if job.me != Pe(0) {
         return;
     }
@@ -142,7 +142,7 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
         }
         barrier_all(call);
     }
-    let offsets = words(call, teams().world(), offset.cast_unsigned());
+    let offsets = gather_words(call, teams().world(), offset.cast_unsigned());
     first(machine).map_or(0, |pe| offsets[pe as usize].cast_signed())
 }
 

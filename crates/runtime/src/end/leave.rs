@@ -1,9 +1,9 @@
 //! The exit of a PE that a launcher started, by `exit` or a return from main.
 //!
-//! A process manager must be told of a regular exit. A PE that exits without finalize has failed if
-//! other PEs still need it, and only they know: if every PE exits with status 0, none needs another
-//! one, and the job has produced its whole result. Therefore a PE that exits with status 0 waits
-//! until the others do the same, for [`LIMIT`] at most, since they may wait for it in the library
+//! A PE must report a regular exit to a process manager. An exit without finalize is a failure if
+//! other PEs still need the PE. If every PE exits with status 0, no PE needs another one, and the
+//! job has produced its whole result. Therefore a PE that exits with status 0 waits until all
+//! others do the same, for [`LIMIT`] at most, since another PE may wait for it in the library
 //! forever.
 //!
 //! After `start_pes` the library is finalized at the exit. A PE that exits with another status than
@@ -170,7 +170,7 @@ fn all_exit(job: &'static Job) -> bool {
         if network::is_open() {
             endpoints::complete(call!("exit"));
         }
-        // After the limit the caller is gone.
+        // After the limit there is no receiver.
         let _ = done.send(job.session().barrier().is_ok());
     };
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
@@ -186,5 +186,5 @@ fn end_unfinalized(job: &Job) {
         warning!("no PE called shmem_finalize; call it before the program ends");
     }
     // If the launcher is gone, no report is needed.
-    let _ = job.session().unfinalized();
+    let _ = job.session().report_unfinalized();
 }

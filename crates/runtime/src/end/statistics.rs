@@ -8,7 +8,7 @@ use crate::job::Job;
 use crate::memory::areas::MIN_RECEIVE_BUFFER;
 use crate::net::{flags, network};
 use crate::observers::counters::{self, ContextCounters, Counters, Tally};
-use crate::observers::{self, AccessKind, CallKind, Subscriber};
+use crate::observers::{self, AccessKind, CallKind, Observer};
 use crate::settings::Statistics;
 use crate::teams::registry;
 use rushmem_trace::units::{size, time};
@@ -40,7 +40,7 @@ pub(crate) fn start(call: Call, job: &Job) {
     count_operations_in_flight();
     let own = job.nodes.node_of(job.me.0);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
-    observers::add(Subscriber::Counters);
+    observers::add(Observer::Counters);
 }
 
 /// Returns the encoded counters of this PE; `None` if it does not count.
@@ -79,7 +79,7 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];
     }
-    let lengths = collectives::words(call, registry::teams().world(), own.len() as u64);
+    let lengths = collectives::gather_words(call, registry::teams().world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let area = flags::area();
     let receive_buffer = area.range(area.areas().packed(0), MIN_RECEIVE_BUFFER);
@@ -229,20 +229,20 @@ fn table(pes: &[PeStatistics]) -> String {
     ];
     for (title, side) in sides {
         let rows = AccessKind::NAMES.iter().map(|kind| {
-            let of = |pe: &PeStatistics| {
+            let of_pe = |pe: &PeStatistics| {
                 let by_context = pe.contexts.iter().filter_map(|context| side(context).get(*kind));
                 by_context
                     .fold((0, 0), |(n, sum), traffic| (n + traffic.operations, sum + traffic.bytes))
             };
-            (*kind, pes.iter().map(of).collect())
+            (*kind, pes.iter().map(of_pe).collect())
         });
         section(&mut text, title, ["operations", "bytes"], size, rows);
     }
     let rows = CallKind::NAMES.iter().map(|kind| {
-        let of = |pe: &PeStatistics| {
+        let of_pe = |pe: &PeStatistics| {
             pe.calls.get(*kind).map_or((0, 0), |time| (time.calls, time.nanoseconds))
         };
-        (*kind, pes.iter().map(of).collect())
+        (*kind, pes.iter().map(of_pe).collect())
     });
     section(&mut text, "calls", ["calls", "time"], time, rows);
     network(&mut text, pes);
@@ -250,7 +250,7 @@ fn table(pes: &[PeStatistics]) -> String {
     text
 }
 
-/// Rows of what threads have done on the network, of one counter each.
+/// Appends a row for each counter of the activity of threads on the network.
 fn network(text: &mut String, pes: &[PeStatistics]) {
     let mut head = Some(format!(
         "{:<16} {:>10} {:>10} {:>10} {:>6}\n",

@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// Records that the calling thread has initialized the library.
-pub(crate) fn initialized_here() {
+pub(crate) fn record_initializer() {
     INITIALIZER.set(INITIALIZERS.fetch_add(1, Relaxed) + 1);
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn initialized_here() {
 pub(crate) fn check(call: Call, job: &Job) {
     if job.settings.checks() {
         check_access(call);
-        stack::refuse_signal_handler(call, job.me());
+        stack::refuse_signal_handler(call, job.me);
     }
 }
 
@@ -61,7 +61,7 @@ fn check_process_and_thread(call: Call, job: &Job) {
     if !process::is_this_process() {
         job::refuse_child(call);
     }
-    let is_of_program = thread::carries_out().is_none();
+    let is_of_program = thread::request_call().is_none();
     if is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
         warn_once(
             call,

@@ -295,11 +295,6 @@ pub(crate) fn is_heap_mapped(pe: c_int) -> bool {
     MAP.heap.delta(pe).is_some()
 }
 
-/// Returns the copy on `pe` of a symmetric byte, allocated or not, if it is mapped here.
-pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    reachable(address.addr(), 1, pe).map(<*mut u8>::cast)
-}
-
 /// Returns the delta of a PE for a segment, if the segment of that PE is mapped here.
 #[inline]
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {

@@ -2,9 +2,9 @@
 //! blocks of the heap, their guards, and the pages of private buffers.
 //!
 //! Allocation is symmetric, so this PE's table of blocks describes those of every PE, and all PEs
-//! have the same static variables. The kernel is
-//! asked once whether a page of a private buffer is accessible. If the program unmaps or protects
-//! the page later, an access to it is a fault without a message.
+//! have the same static variables. The kernel is asked once whether a page of a private buffer is
+//! accessible. If the program unmaps or protects the page later, an access to it is a fault without
+//! a message.
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
@@ -250,12 +250,6 @@ fn find_object(
     true
 }
 
-/// Ends the job with an error if a guard was overwritten. Each call reads the guards of the next
-/// [`GUARDS_PER_BARRIER`] blocks.
-pub(crate) fn require_some_guards(call: Call, job: &Job) {
-    require_guards(call, job, GUARDS_PER_BARRIER);
-}
-
 /// With `SHMEM_CHECK`, ends the job with an error if the guard of any block was overwritten.
 pub(crate) fn check_all_guards(call: Call, job: &Job) {
     if job.settings.checks() {
@@ -263,14 +257,16 @@ pub(crate) fn check_all_guards(call: Call, job: &Job) {
     }
 }
 
-fn require_guards(call: Call, job: &Job, n: usize) {
+/// Ends the job with an error if a guard was overwritten. Each call reads the guards of the next
+/// `n` blocks.
+pub(crate) fn require_guards(call: Call, job: &Job, n: usize) {
     let overwritten = job.allocator().as_mut().and_then(|allocator| allocator.overwritten(n));
     refuse_guard(call, overwritten);
 }
 
-/// Works as [`require_some_guards`], for the block that starts at an address.
+/// Works as [`require_guards`], for the block that starts at an address.
 pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
-    let overwritten = job.allocator().as_ref().and_then(|it| it.overwritten_at(start));
+    let overwritten = job.allocator().as_ref().and_then(|heap| heap.overwritten_at(start));
     refuse_guard(call, overwritten);
 }
 
@@ -285,7 +281,7 @@ fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
 }
 
 /// The number of blocks whose guards a barrier reads.
-const GUARDS_PER_BARRIER: usize = 1024;
+pub(crate) const GUARDS_PER_BARRIER: usize = 1024;
 
 /// The smallest unit in bytes in which the kernel protects memory.
 const PAGE: usize = 4096;

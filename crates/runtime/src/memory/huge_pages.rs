@@ -33,7 +33,7 @@ const LIMIT_ON: Duration = Duration::from_millis(100);
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
 /// Applies the setting to memory that has just been mapped.
-pub(crate) fn begin(memory: &NodeMemory, settings: &Settings, me: Pe) {
+pub(crate) fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
     let statics = statics::own().ranges().filter(|_| statics::remapped().is_some());
     match settings.huge_pages {
         HugePages::Off => {
@@ -78,7 +78,7 @@ pub(crate) fn reserve(
 
 /// Makes huge pages for a block of the heap if it is large, or if it is for remote atomic
 /// operations.
-pub(crate) fn of_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
+pub(crate) fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
     let least = match job.settings.huge_pages {
         HugePages::Off => return,
         HugePages::Auto if !for_amos => LARGE,
@@ -90,7 +90,7 @@ pub(crate) fn of_block(job: &Job, start: *const u8, nbytes: usize, for_amos: boo
     let block = start.addr().max(DONE.load(Relaxed))..start.addr() + nbytes;
     let pages = huge_pages::whole(&block);
     DONE.fetch_max(pages.end, Relaxed);
-    make(job.memory, &job.settings, job.me(), pages);
+    make(job.memory, &job.settings, job.me, pages);
 }
 
 fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
@@ -100,7 +100,7 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     let is_auto = settings.huge_pages == HugePages::Auto;
     let (limit, part) = if is_auto { (LIMIT, 2) } else { (LIMIT_ON, 1) };
     // All PEs of the node make huge pages at the same time and share the memory that is available.
-    let most = shortage::bytes().map(|bytes| bytes / part / u64::from(memory.n_local()));
+    let most = shortage::available().map(|bytes| bytes / part / u64::from(memory.n_local()));
     let nbytes = pages.len();
     let (obtained, why) = match most {
         Some(most) if nbytes as u64 > most => {

@@ -39,7 +39,7 @@ fn may_lock_anything() -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let capabilities = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
     const IPC_LOCK: u32 = 14;
-    capabilities.is_some_and(|of| of >> IPC_LOCK & 1 == 1)
+    capabilities.is_some_and(|mask| mask >> IPC_LOCK & 1 == 1)
 }
 
 /// Prepares this PE's segments for registration, with the first `heap` bytes of the heap.
@@ -50,7 +50,7 @@ pub(crate) fn prepare(job: &Job, heap: usize) -> Result<(), Error> {
     let registered = RegisteredSizes::new(job, heap);
     registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
     // Locked pages cannot be made huge later.
-    huge_pages::of_block(job, job.memory.heap(), heap, false);
+    huge_pages::make_for_block(job, job.memory.heap(), heap, false);
     Ok(())
 }
 
@@ -99,14 +99,14 @@ impl RegisteredSizes {
 
 impl fmt::Display for RegisteredSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |segment: Segment| self.nbytes[segment as usize];
+        let nbytes = |segment: Segment| self.nbytes[segment as usize];
         write!(
             f,
             "{} bytes (symmetric heap {}, static data {}, the library's own {})",
             self.of_pe(),
-            of(Segment::Heap),
-            of(Segment::Static),
-            of(Segment::Internal)
+            nbytes(Segment::Heap),
+            nbytes(Segment::Static),
+            nbytes(Segment::Internal)
         )
     }
 }

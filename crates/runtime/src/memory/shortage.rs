@@ -4,7 +4,7 @@
 //! An allocation without room returns null. A program that does not check for null soon fails by a
 //! signal or an invalid argument, which does not show the cause. Therefore the first failure is
 //! kept for later messages, and sent to `oshrun`, which reports it if the PE fails. Without
-//! `oshrun` nobody could report it after a signal, so PE 0 prints a warning at once.
+//! `oshrun` no process could report it after a signal, so PE 0 prints a warning at once.
 
 use crate::call::Call;
 use crate::call::warning::warning;
@@ -22,7 +22,7 @@ static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Records the memory that is available, if it is less than `n_local` heaps of `nbytes` bytes.
 pub(crate) fn record(nbytes: u64, n_local: u32) {
     let most = nbytes.saturating_mul(n_local.into());
-    let available = bytes().filter(|&available| most > available);
+    let available = available().filter(|&available| most > available);
     AVAILABLE.store(available.unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
@@ -43,18 +43,20 @@ pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
 
 /// Returns the memory in bytes that is available without swapping, by the kernel's estimate and the
 /// limits of this process's control groups; `None` if neither is known.
-pub(crate) fn bytes() -> Option<u64> {
-    let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit.saturating_sub(of.used));
-    groups.chain(of_machine("MemAvailable:")).min()
+pub(crate) fn available() -> Option<u64> {
+    let groups = GroupLimit::of_memory();
+    let left = groups.into_iter().map(|group| group.limit.saturating_sub(group.used));
+    left.chain(of_machine("MemAvailable:")).min()
 }
 
 /// Returns the memory of this node in bytes, or the limit of this process's control groups if that
 /// is less; `None` if neither is known.
 pub(crate) fn total() -> Option<u64> {
-    let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit);
-    groups.chain(of_machine("MemTotal:")).min()
+    let limits = GroupLimit::of_memory().into_iter().map(|group| group.limit);
+    limits.chain(of_machine("MemTotal:")).min()
 }
 
+/// Returns a field of /proc/meminfo in bytes.
 fn of_machine(what: &str) -> Option<u64> {
     of_meminfo(&read_to_string("/proc/meminfo").ok()?, what)
 }
@@ -93,7 +95,7 @@ pub(crate) fn record_refusal(
             job.settings.symmetric_size
         )
     };
-    if !job.session().refused(&what) && job.me() == Pe(0) {
+    if !job.session().report_refusal(&what) && job.me == Pe(0) {
         warning!("PE 0 was refused {what}");
     }
     // Another thread may have been faster; only the first failure counts.

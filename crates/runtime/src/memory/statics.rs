@@ -1,10 +1,9 @@
 //! The program's static data, which are symmetric like the heap. If a launcher started the process,
 //! they are moved to shared memory when the library is loaded, before the code of the program runs:
 //! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE
-//! that the other PEs of the node map in `shmem_init`. A process that joins a job by a unique id
-//! has no launcher that shows it: there they are moved by the first call that is about the id. The
-//! move keeps all values and addresses, so it does not matter what the process does before
-//! `shmem_init`.
+//! that the other PEs of the node map in `shmem_init`. Without a launcher, the first call with a
+//! unique id moves them. The move keeps all values and addresses, so the process may do anything
+//! before `shmem_init`.
 //!
 //! [`variable_holding`] bounds accesses for `SHMEM_CHECK`. The sizes of variables are those of the
 //! symbols in the executable file, which is read when the first access is checked. Nothing is known
@@ -48,7 +47,8 @@ extern "C" fn at_load() {
     OUTCOME.get_or_init(|| outcome);
 }
 
-/// Moves them in a process that is about to join a job without a launcher, unless they were moved.
+/// Moves the static data, unless they were moved before, in a process that joins a job without a
+/// launcher. The process has only this thread.
 pub(crate) fn move_now() {
     OUTCOME.get_or_init(|| own().remap_alone());
 }
@@ -94,10 +94,10 @@ pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Rang
     if nbytes <= end - addr {
         return Some(Ok(start..end));
     }
-    let (by, variable_bytes) = (nbytes - (end - addr), variable.nbytes);
+    let (excess, variable_bytes) = (nbytes - (end - addr), variable.nbytes);
     let name = demangled(variable.name).unwrap_or_else(|| variable.name.to_owned());
     Some(Err(format!(
-        "reach {by} bytes past the end of the static variable {name} ({variable_bytes} bytes at {start:#x}), \
+        "reach {excess} bytes past the end of the static variable {name} ({variable_bytes} bytes at {start:#x}), \
          which ends at {end:#x}"
     )))
 }
@@ -107,8 +107,8 @@ fn variables_of_program() -> Option<Variables> {
     let variables = Variables::of(File::open("/proc/self/exe").ok()?);
     // SAFETY: only reads a value that the kernel has passed to this process.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
-    // The file is another program if that has loaded this one, as the dynamic linker does when it is
-    // called by its name.
+    // The file is another program if that has loaded this one, as the dynamic linker does when it
+    // is called by its name.
     let is_this = entry.wrapping_sub(own().load_address()) as u64 == variables.entry();
     is_this.then_some(variables)
 }
@@ -124,11 +124,11 @@ pub(crate) struct ObjectOffset {
 
 /// Returns the object and the offset of an address; `None` if no object contains it.
 pub(crate) fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
-    let info = info(address)?;
+    let info = object_info(address)?;
     let offset = address.addr() - info.dli_fbase.addr();
     // SAFETY: only reads a value that the kernel has passed to this process.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    let program = self::info(std::ptr::without_provenance(headers as usize));
+    let program = object_info(std::ptr::without_provenance(headers as usize));
     if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
         return Some(ObjectOffset { name: Vec::new(), offset });
     }
@@ -137,7 +137,9 @@ pub(crate) fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
     Some(ObjectOffset { name: name.to_bytes().to_owned(), offset })
 }
 
-fn info(address: *const c_void) -> Option<libc::Dl_info> {
+/// Returns the name, as the linker has it, and the load address of the object that contains an
+/// address.
+pub(crate) fn object_info(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` accepts any address and writes only to `info`.
     let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };

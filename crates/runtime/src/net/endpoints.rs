@@ -253,7 +253,7 @@ pub(crate) fn complete(call: Call) {
 /// and the library, and starts to complete them without waiting. `None` if the provider does not
 /// know, or if other threads may issue operations meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
-    if contexts::are_threads_at_once() || thread::carries_out().is_some() {
+    if contexts::are_threads_at_once() || thread::request_call().is_some() {
         return None;
     }
     let mut all = Some(BTreeMap::new());
@@ -308,7 +308,7 @@ pub(crate) fn set_call(call: Call) {
 
 /// Returns the call that uses the network, for a thread that waits in it.
 pub(crate) fn current_call() -> Call {
-    if let Some(call) = thread::carries_out() {
+    if let Some(call) = thread::request_call() {
         return call;
     }
     // SAFETY: the pointer is null or made of a `&'static CallName` in `set_call`.

@@ -88,9 +88,9 @@ pub(crate) fn wakes_waits() -> bool {
     WAKES_WAITS.load(Ordering::Relaxed)
 }
 
-/// Sleeps until there may be something to do, for at most `at_most`, and works as [`progress`] then.
-/// The caller has looked for what it waits for since its last progress. If it names the `awaited`
-/// words, it may sleep on while other words change. [`end_wait`] follows.
+/// Sleeps until there may be something to do, for at most `at_most`, and works as [`progress`]
+/// then. The caller has checked its words since its last progress. If it names the `awaited` words,
+/// it may sleep on while other words change. [`end_wait`] follows.
 pub(crate) fn wait(at_most: Duration, awaited: &[AwaitedWord]) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most, awaited))
 }
@@ -118,7 +118,7 @@ pub(crate) fn extend_heap(
     }
 }
 
-/// Returns the counters of what threads have done on the network, if there is one.
+/// Returns the counters of the activity of threads on the network, if there is one.
 pub(crate) fn activity() -> Option<NetworkActivity> {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     transport.as_ref().map(|transport| transport.activity())
@@ -165,7 +165,7 @@ pub(crate) fn refuse(call: Call) -> ! {
 #[cold]
 #[inline(never)]
 fn fail_on(call: Call, error: &Error) -> ! {
-    if is_of_another(error, job::known().map(|job| job.me())) {
+    if is_of_another(error, job::known().map(|job| job.me)) {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
         std::thread::sleep(launcher_grace(host_limit));
     }

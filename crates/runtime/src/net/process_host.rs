@@ -137,8 +137,8 @@ impl Host for ProcessHost {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
-        // The launcher may know why a peer is gone, and a call that is in progress reports an error
-        // with its own name.
+        // The launcher may report first why a peer was lost, or a call in progress may report the
+        // error under its own name.
         let wait = if lost_peer { launcher_grace(self.host_limit) } else { CALL_GRACE };
         let end = move || {
             std::thread::sleep(wait);

@@ -17,16 +17,16 @@ pub(super) fn begin(event: &Event) {
     match action {
         Action::Access(access) => {
             if access.signal != 0 {
-                signal(call, access.signal, remote, pe);
+                check_signal(call, access.signal, remote, pe);
             }
-            check(event, access);
+            check_access(event, access);
         }
         Action::Collective(_) | Action::Wait => caller::check(call, job::require(call)),
         _ => {}
     }
 }
 
-fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
+fn check_signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
     checks::require_bytes(call, "sig_addr", signal, 8, pe);
     if signal.wrapping_sub(remote.addr) < remote.nbytes {
         fail!(
@@ -41,7 +41,7 @@ fn signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
 }
 
 /// Checks the bytes of an access, and the caller.
-fn check(event: &Event, access: AccessEvent) {
+fn check_access(event: &Event, access: AccessEvent) {
     let Event { call, pe, remote, local, .. } = *event;
     let accessed = match access.effect {
         Effect::Reads => LocalAccess::Write,
@@ -60,7 +60,7 @@ fn check(event: &Event, access: AccessEvent) {
     }
 }
 
-/// Works as [`check`], for bytes that are not known to be correct.
+/// Works as [`check_access`], for bytes that are not known to be correct.
 #[cold]
 #[inline(never)]
 fn check_unknown(

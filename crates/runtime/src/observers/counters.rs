@@ -63,11 +63,11 @@ pub(crate) struct ContextCounters {
 impl ContextCounters {
     /// Returns the numbers of writes and of reads that were issued so far.
     pub(crate) fn issued(&self) -> [u64; 2] {
-        let of = |kinds: &[AccessKind]| {
+        let count = |kinds: &[AccessKind]| {
             let each = |kind: &AccessKind| &self.accesses[*kind as usize];
             kinds.iter().flat_map(each).map(|tally| tally.n.load(Relaxed)).sum()
         };
-        [of(&AccessKind::WRITES), of(&AccessKind::READS)]
+        [count(&AccessKind::WRITES), count(&AccessKind::READS)]
     }
 
     /// Returns the numbers of writes and of reads that are known to be complete.
@@ -119,7 +119,7 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 
 impl Counters {
     /// Counts an access. If there is no such PE, the access itself ends the job.
-    fn access(&self, kind: AccessKind, event: &Event) {
+    fn count_access(&self, kind: AccessKind, event: &Event) {
         let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
         let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
         peer.traffic.add(nbytes, is_alone);
@@ -170,8 +170,8 @@ fn timed(action: Action) -> Option<CallKind> {
 pub(super) fn begin(event: &Event) -> ObserverState {
     let Some(counters) = get() else { return ObserverState::default() };
     match event.action {
-        Action::Access(access) => counters.access(access.kind, event),
-        Action::Move { .. } => counters.access(AccessKind::Collective, event),
+        Action::Access(access) => counters.count_access(access.kind, event),
+        Action::Move { .. } => counters.count_access(AccessKind::Collective, event),
         Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
             let [writes, reads] = counters.context(event.ctx).issued();
             return [nanoseconds(), writes, reads];

@@ -14,7 +14,7 @@ use rushmem_race_interface::{
     SYMBOL, Text, VERSION,
 };
 use rushmem_transport::Segment;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -135,12 +135,12 @@ pub(crate) fn open(call: Call, job: &Job) {
     }
     let detector = detector().unwrap_or_else(|| load(call));
     let (heap, n) = (job.memory.heap().addr(), job.n_pes);
-    let of = |segment, own: usize| {
+    let on_all = |segment, own: usize| -> Vec<usize> {
         let delta = move |pe: u32| address::delta(segment, pe as c_int);
         (0..n).map(|pe| delta(pe).map_or(0, |delta| own.wrapping_add_signed(delta))).collect()
     };
-    let heaps: Vec<usize> = of(Segment::Heap, heap);
-    let statics: Vec<usize> = of(Segment::Static, statics::own().start());
+    let heaps = on_all(Segment::Heap, heap);
+    let statics = on_all(Segment::Static, statics::own().start());
     let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
         std::fs::read_to_string(path).unwrap_or_else(|error| {
             fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}; name a file that this host has")
@@ -148,7 +148,7 @@ pub(crate) fn open(call: Call, job: &Job) {
     });
     let json = job.settings.races_json.clone().unwrap_or_default();
     let opening = DetectorOpening {
-        pe: job.me().0,
+        pe: job.me.0,
         n_pes: n,
         heap_bytes: job.memory.layout().heap_bytes(),
         static_bytes: statics::own().nbytes(),
@@ -159,7 +159,7 @@ pub(crate) fn open(call: Call, job: &Job) {
         status: job.settings.races_status.into(),
     };
     let namespace = pid_namespace().unwrap_or(0);
-    let own = match job.me().0 {
+    let own = match job.me.0 {
         0 => [
             &std::process::id().to_le_bytes()[..],
             &(detector.create)(&opening).to_le_bytes(),
@@ -225,15 +225,7 @@ fn load(call: Call) -> &'static Detector {
 
 /// Returns the directory of the file that contains this code.
 fn beside_this_code() -> Option<PathBuf> {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    let here = beside_this_code as *const c_void;
-    // SAFETY: `dladdr` accepts any address and writes only to `info`.
-    let found = unsafe { libc::dladdr(here, info.as_mut_ptr()) };
-    // SAFETY: filled in by `dladdr`, or still zeros, which are a valid value.
-    let info = unsafe { info.assume_init() };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
+    let info = statics::object_info(beside_this_code as *const c_void)?;
     // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(Path::new(name.to_str().ok()?).canonicalize().ok()?.parent()?.to_owned())

@@ -139,7 +139,7 @@ impl Ring {
         }
     }
 
-    /// Adds to a record, which is complete already, where the program makes the call.
+    /// Adds the place of the call in the program to a complete record.
     #[cold]
     fn locate(&self, call: Call, slot: &[AtomicU64], number: u64) {
         let name = self.located_name(call);
@@ -167,14 +167,14 @@ impl Ring {
     /// finds the place and stores it later. If half of the names are in use, returns the name
     /// alone.
     fn located_name(&self, call: Call) -> u16 {
-        static LOCATED: AtomicUsize = AtomicUsize::new(0);
-        if LOCATED.load(Relaxed) >= N_NAMES / 2 {
+        static N_LOCATED: AtomicUsize = AtomicUsize::new(0);
+        if N_LOCATED.load(Relaxed) >= N_NAMES / 2 {
             return self.name(call);
         }
         let key = std::ptr::from_ref(call.0).addr() ^ stack::digest() as usize;
         let (name, is_new) = self.find_name(key, call);
         if is_new {
-            LOCATED.fetch_add(1, Relaxed);
+            N_LOCATED.fetch_add(1, Relaxed);
             LOOKUPS.fetch_add(1, AcqRel);
             location::find(move |found| {
                 let text = found.map(|found| format!("{} ({})", call.name(), found.short()));
@@ -226,8 +226,8 @@ fn first_index(key: usize) -> usize {
     key / size_of::<&str>() % (N_NAMES - 1)
 }
 
-/// The duration in nanoseconds from which on a call is recorded with its place in the program, or
-/// of the time since the last call. Visiting the stack takes much less.
+/// The place in the program is recorded for calls that last at least this many nanoseconds, and for
+/// those that follow such a time outside the library. Visiting the stack takes much less.
 const LOCATED: u64 = 100_000;
 
 /// Maximum time that the end of a trace waits for the places of calls.
@@ -312,7 +312,9 @@ pub(super) const BRIEF: usize = 64;
 /// Begins the record of an event, if it is recorded.
 pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
     match (get(), recorded(event)) {
-        (Some(ring), Some(of)) => ring.begin(event.call, event.ctx, event.pe, of, is_brief),
+        (Some(ring), Some(recorded)) => {
+            ring.begin(event.call, event.ctx, event.pe, recorded, is_brief)
+        }
         _ => (0, 0, 0),
     }
 }

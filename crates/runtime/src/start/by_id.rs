@@ -18,7 +18,7 @@ pub const UNIQUE_ID_BYTES: usize = 128;
 /// The arguments of the initialization by which this process has joined its job.
 static JOINED: OnceLock<ById> = OnceLock::new();
 
-/// The part of this process in the job of a unique id.
+/// The number of this process in the job of a unique id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ById {
     id: UniqueId,
@@ -51,8 +51,8 @@ impl ById {
         self.id.attendance(self.pe, self.n_pes)
     }
 
-    /// Ends the job unless this process is the PE that it says, of as many as it says: `oshrun` has
-    /// numbered the processes that it has started.
+    /// Ends the job with an error if `oshrun` has given this process another number than the
+    /// arguments, or its job another number of PEs.
     pub(super) fn require(&self, call: Call, pe: u32, n_pes: u32) {
         let (rank, n_ranks) = (self.pe, self.n_pes);
         if (rank, n_ranks) != (pe, n_pes) {
@@ -62,7 +62,7 @@ impl ById {
                  SHMEM_LOCAL_ID as the rank there, or start the processes without oshrun"
             );
         }
-        // Only the first init comes here.
+        // Only the first init calls this function.
         let _ = JOINED.set(self.clone());
     }
 
@@ -95,7 +95,7 @@ pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
     if let Some(filter) = &settings.debug {
         rushmem_log::print(filter);
     }
-    // While this thread is the only one.
+    // Other threads must not exist yet.
     statics::move_now();
     match make_unique_id(settings.meeting_limits()) {
         Ok(id) => id.to_bytes(),

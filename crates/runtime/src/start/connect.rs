@@ -1,6 +1,6 @@
 //! The negotiation of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs exchange what they have found and try the same candidates in the same order. A candidate
+//! All PEs exchange their findings and try the same candidates in the same order. A candidate
 //! is chosen if every PE can open it and transfer data over it. Every step ends with an exchange of
 //! its result, so that all PEs take the same next step.
 
@@ -30,12 +30,15 @@ use rushmem_wire::OFFER;
 
 /// Connects this PE with all PEs whose memory it does not share, if there are any.
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
-    let providers: Vec<&Provider> = possible(providers).collect();
+    // A statically linked program cannot open libraries.
+    let is_static = statics::own().of_static_program();
+    let providers: Vec<&Provider> =
+        providers.iter().filter(|provider| !(is_static && provider.opens_libraries)).collect();
     if let Some(requested) = job.settings.transport.as_deref()
         && !providers.iter().any(|provider| provider.name == requested)
     {
         let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
-        let whose = match statics::own().of_static_program() {
+        let whose = match is_static {
             true => "a statically linked program, which cannot open libraries,",
             false => "this build",
         };
@@ -46,11 +49,11 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         path::record(job, None);
         return;
     }
-    let own = find(&job.settings, &providers);
+    let own = own_findings(&job.settings, &providers);
     let findings: Vec<Findings> = exchange(call, job, OFFER, &own).iter().cloned().collect();
     let candidates = agree(&providers, &findings).unwrap_or_else(|why| fail!(call, "{why}"));
     let mut negotiation = Negotiation { call, job, findings, candidates };
-    let Connected { endpoint, transport, executor } = negotiation.first_that_works();
+    let Connected { endpoint, transport, executor } = negotiation.connect();
     address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
     endpoints::set_library(endpoint);
     network::open(transport);
@@ -74,18 +77,17 @@ struct Negotiation<'a> {
 impl Negotiation<'_> {
     /// Tries the candidates in their order until one works on all PEs. Ends the job with an error
     /// if none does.
-    fn first_that_works(&mut self) -> Connected {
+    fn connect(&mut self) -> Connected {
         let (call, settings) = (self.call, &self.job.settings);
         for i in 0..self.candidates.len() {
             let Candidate { provider, verdict: Verdict::Untried, .. } = self.candidates[i] else {
                 continue;
             };
             let name = provider.name;
-            let has = |found: &Findings| found.hardware_amos.iter().any(|with| with == name);
+            let has = |found: &Findings| found.hardware_amos.iter().any(|known| known == name);
             let executors = executors(settings.amos, provider, self.findings.iter().all(has));
-            let tried = executors.and_then(|executors| {
-                attempt::first_that_works(call, self.job, provider, executors)
-            });
+            let tried = executors
+                .and_then(|executors| attempt::connect_over(call, self.job, provider, executors));
             self.candidates[i].verdict = match tried {
                 Ok(connected) => {
                     self.candidates[i].verdict = Verdict::Chosen;
@@ -108,7 +110,7 @@ impl Negotiation<'_> {
     fn winner(&self) -> &Candidate<'_> {
         let mut candidates = self.candidates.iter();
         let chosen = candidates.find(|candidate| candidate.verdict == Verdict::Chosen);
-        chosen.expect("`first_that_works` has chosen one")
+        chosen.expect("`connect` has chosen one")
     }
 
     /// Returns the chosen transport and why it was chosen.
@@ -140,13 +142,11 @@ impl Negotiation<'_> {
     /// because another PE has none, or because a library is not installed.
     fn warn_of_unused_devices(&self) {
         let Negotiation { findings, candidates, .. } = self;
-        let has =
-            |found: &Findings, place: usize| found.seen.get(place) == Some(&Availability::Rdma);
+        let has = |found: &Findings, rank: usize| found.seen.get(rank) == Some(&Availability::Rdma);
         let winner = self.winner();
-        let is_used =
-            findings.iter().all(|found| found.seen.is_empty() || has(found, winner.place));
+        let is_used = findings.iter().all(|found| found.seen.is_empty() || has(found, winner.rank));
         let excluded = || candidates.iter().filter(|candidate| candidate.is_excluded());
-        let is_missed = excluded().any(|other| findings.iter().any(|of| has(of, other.place)));
+        let is_missed = excluded().any(|other| findings.iter().any(|found| has(found, other.rank)));
         let is_idle = || excluded().next().is_some() && !devices::active().is_empty();
         if is_used || !is_missed && !is_idle() {
             return;
@@ -166,7 +166,7 @@ impl Negotiation<'_> {
         let host = ProcessHost::default();
         let any_device = !devices::active().is_empty();
         let mut candidates: Vec<&Candidate<'_>> = self.candidates.iter().collect();
-        candidates.sort_by_key(|candidate| candidate.place);
+        candidates.sort_by_key(|candidate| candidate.rank);
         for Candidate { provider, verdict, .. } in candidates {
             let opened = any_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
             let found = match opened {
@@ -186,14 +186,8 @@ impl Negotiation<'_> {
     }
 }
 
-/// Returns the providers that this program can use.
-fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
-    let is_static = statics::own().of_static_program();
-    providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
-}
-
 /// Returns the findings of this PE that matter for the choice.
-fn find(settings: &Settings, providers: &[&Provider]) -> Findings {
+fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
     let requested = settings.transport.clone().unwrap_or_default();
     let amos = settings.amos.map_or("", Amos::name).to_owned();
     let mut findings = Findings { requested, amos, ..Findings::default() };

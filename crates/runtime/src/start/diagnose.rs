@@ -40,9 +40,9 @@ pub struct Diagnosed {
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 
-/// Returns what a provider says of this machine, for a job of several. Opens only `part`, if any.
+/// Queries a provider about this machine, for a job on several machines. Opens only `part`, if any.
 pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) -> Diagnosed {
-    let with = Open {
+    let open = Open {
         pe: Pe(0),
         n_pes: 2,
         secret: [0; 32],
@@ -52,16 +52,16 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
         part: part.map(str::to_owned),
         host: Arc::new(ProcessHost::default()),
     };
-    let parts = (provider.diagnose)(&with);
+    let parts = (provider.diagnose)(&open);
     let is_opened = provider.parts.is_none() || part.is_some();
-    let registered = is_opened.then(|| registered(provider, &with)).flatten();
+    let registered = is_opened.then(|| registered(provider, &open)).flatten();
     Diagnosed { parts, registered }
 }
 
-/// Returns what a network registers of a heap within a second, and of no more than half of the
-/// memory that is available, since it may lock it.
-fn registered(provider: &Provider, with: &Open) -> Option<Result<RegisteredBlocks, Error>> {
-    let most = shortage::bytes().map_or(FIRST, |nbytes| nbytes as usize / 2);
-    let transport = without_signals(|| (provider.open)(with)).ok()?;
+/// Returns the blocks of a heap that a network registers within a second. They are at most half of
+/// the available memory, since the network may lock them.
+fn registered(provider: &Provider, open: &Open) -> Option<Result<RegisteredBlocks, Error>> {
+    let most = shortage::available().map_or(FIRST, |nbytes| nbytes as usize / 2);
+    let transport = without_signals(|| (provider.open)(open)).ok()?;
     heap_probe::probe(transport, most, Duration::from_secs(1)).transpose()
 }

@@ -12,7 +12,7 @@ use crate::job::{self, Job, caller, mpi};
 use crate::memory::{address, statics};
 use crate::net::flags;
 use crate::observers::races;
-use crate::observers::{self, Subscriber, writes};
+use crate::observers::{self, Observer, writes};
 use crate::process;
 use crate::settings::{Checks, Statistics};
 use core::ffi::{c_int, c_void};
@@ -41,10 +41,12 @@ pub fn init_by_id(
     (rank, n_ranks): (c_int, c_int),
     id: &[u8; UNIQUE_ID_BYTES],
 ) -> Option<c_int> {
-    let by = ById::new(call, rank, n_ranks, id);
-    by.require_same(call);
+    let by_id = ById::new(call, rank, n_ranks, id);
+    by_id.require_same(call);
     let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
-    levels.contains(&requested).then(|| enter(call, providers, requested, Some(&by)).thread_level)
+    levels
+        .contains(&requested)
+        .then(|| enter(call, providers, requested, Some(&by_id)).thread_level)
 }
 
 /// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls have no
@@ -69,7 +71,7 @@ fn enter(
     call: Call,
     providers: &[Provider],
     thread_level: c_int,
-    by: Option<&ById>,
+    by_id: Option<&ById>,
 ) -> &'static Job {
     if process::is_child() {
         job::refuse_child(call);
@@ -81,21 +83,21 @@ fn enter(
         return job::require(call);
     }
     process::set_starts(true);
-    let job = threads::recording(|| open(call, providers, thread_level, by));
+    let job = threads::recording(|| open(call, providers, thread_level, by_id));
     thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
     if job.settings.checks() {
-        observers::add(Subscriber::Checks);
+        observers::add(Observer::Checks);
     }
     if job.settings.check == Checks::Races {
         races::open(call, job);
-        observers::add(Subscriber::Races);
+        observers::add(Observer::Races);
     }
     let traced = job.settings.trace.is_some();
     if writes::are_wanted(&job.settings) {
         writes::start(flags::area().writes());
-        observers::add(Subscriber::Writes);
+        observers::add(Observer::Writes);
     }
     let observed = counted || traced || writes::are_wanted(&job.settings);
     if observed {
@@ -103,7 +105,7 @@ fn enter(
     }
     address::set_polls_counted(job.oversubscribed);
     address::open(heap, heap_bytes, observed);
-    caller::initialized_here();
+    caller::record_initializer();
     process::increment_inits();
     // Other PEs may call another routine here, so the name of the call is fixed.
     barrier_all(call!("shmem_init"));
@@ -120,22 +122,22 @@ fn open(
     call: Call,
     providers: &[Provider],
     thread_level: c_int,
-    by: Option<&ById>,
+    by_id: Option<&ById>,
 ) -> &'static Job {
     let job = match job::known() {
         Some(job) => {
             status::enter(Stage::Starting);
-            if let Err(error) = job.session().resumed() {
+            if let Err(error) = job.session().report_resumption() {
                 fail!(call, "{error}");
             }
             job
         }
         None => {
-            if by.is_some() {
+            if by_id.is_some() {
                 // While this thread is the only one.
                 statics::move_now();
             }
-            let job = job::set(join::join(call, providers, thread_level, by));
+            let job = job::set(join::join(call, providers, thread_level, by_id));
             watchdog::start(job);
             job
         }

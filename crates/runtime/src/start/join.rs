@@ -2,7 +2,7 @@
 //! all PEs, checks that they are compatible, maps the memory of its machine, publishes what its
 //! node may access, and describes the job.
 //!
-//! Each step consumes the result of the one before it, so that no step can be forgotten or come too
+//! Each step consumes the result of the one before it, so that no step can be omitted or made too
 //! early. A step that fails ends the job with a message. The transport is opened later, by
 //! `connect`, because a PE that initializes the library again also connects again.
 
@@ -43,9 +43,9 @@ pub(super) fn join(
     call: Call,
     providers: &[Provider],
     thread_level: c_int,
-    by: Option<&ById>,
+    by_id: Option<&ById>,
 ) -> Job {
-    identify(call, providers, thread_level, by).exchange().agree().map().publish().job()
+    identify(call, providers, thread_level, by_id).exchange().agree().map().publish().job()
 }
 
 /// A PE that knows its number, its settings and who shares memory with whom.
@@ -75,7 +75,7 @@ fn identify(
     call: Call,
     providers: &[Provider],
     thread_level: c_int,
-    by: Option<&ById>,
+    by_id: Option<&ById>,
 ) -> Identified {
     let mistakes = mistakes::apply_files();
     let settings = settings::of_this_process();
@@ -87,7 +87,7 @@ fn identify(
         protocol: chosen.map_or(Protocol::Any, |settings| settings.bootstrap),
         opens_libraries: !statics::own().of_static_program(),
         file: statics::remapped().and_then(|remapped| remapped.file()),
-        meeting: by.map(ById::attendance),
+        meeting: by_id.map(ById::attendance),
         limits: chosen.map(Settings::meeting_limits).unwrap_or_default(),
     };
     let opened = JobSession::open(&joining, |pe, aborter| {
@@ -104,8 +104,8 @@ fn identify(
              (docs/rust-reference.md says how Rust and C share one)"
         );
     }
-    if let Some(by) = by {
-        by.require(call, session.pe(), session.n_pes());
+    if let Some(by_id) = by_id {
+        by_id.require(call, session.pe(), session.n_pes());
     }
     child::watch(call);
     if session.is_launched() {
@@ -120,7 +120,7 @@ fn identify(
     let algorithms =
         algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
     let machines = session.nodes().clone();
-    let nodes = who_shares_memory(call, &settings, &machines);
+    let nodes = nodes_of_job(call, &settings, &machines);
     let machine = machines.node_of(me.0);
     let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
     let mut identified = Identified {
@@ -177,7 +177,8 @@ impl Identified {
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
             statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
-            statics_start: record::shows_addresses().then(|| statics::own().start()),
+            // For `record::report_addresses`.
+            statics_start: rushmem_log::is_wanted!(DEBUG).then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
         };
@@ -198,12 +199,12 @@ impl Identified {
             let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(without(record)));
             return Exchanged { identified: self, reserved: Vec::new(), pages: None, records };
         }
-        let pages = self.share(pages, &records);
+        let pages = self.share_pages(pages, &records);
         Exchanged { identified: self, reserved, pages, records }
     }
 
     /// Returns the reserved pages for the heaps of this machine, if all of its PEs can open them.
-    fn share(
+    fn share_pages(
         &mut self,
         own: Option<ReservedPages>,
         records: &Records<StartupRecord>,
@@ -309,7 +310,9 @@ impl Exchanged {
             );
         }
         let heap_address = record::common_heap_address(&records);
-        let reserved = record::keep_reservation(reserved, heap_address);
+        // The other reservations are released.
+        let reserved =
+            reserved.into_iter().find(|reservation| Some(reservation.slice()) == heap_address);
         record::report_addresses(me, &records, heap_address);
         let equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
         Compatible { identified, reserved, pages, equal_heap_addresses, records }
@@ -355,7 +358,7 @@ impl Compatible {
             ),
         };
         locality::place_memory(memory, &records[pe.me.0].cpus);
-        huge_pages::begin(memory, &pe.settings, pe.me);
+        huge_pages::apply_setting(memory, &pe.settings, pe.me);
         if pe.local == 0 && !memory.has_reserved_pages() {
             shortage::record(symmetric_size, n_local);
         }
@@ -378,9 +381,9 @@ impl Mapped {
         let Mapped { identified: pe, memory, equal_heap_addresses, records } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
         let node = nodes.node_of(me.0);
-        let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
+        let deltas = |delta: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
             let mapped = |pe| nodes.node_of(pe) == node;
-            (0..pe.n_pes).map(|pe| of(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
+            (0..pe.n_pes).map(|pe| delta(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
         };
         let heap_deltas = deltas(&|local| Some(memory.delta(local)));
         address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
@@ -408,7 +411,7 @@ impl Mapped {
         status::begin(lock::held);
         let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
         let stride = memory.layout().stride() as u64;
-        if let Err(error) = pe.session.statuses_are(stride, in_slice as u64) {
+        if let Err(error) = pe.session.report_statuses(stride, in_slice as u64) {
             fail!(pe.call, "{error}");
         }
         Published { identified: pe, memory, equal_heap_addresses, records }
@@ -424,7 +427,7 @@ struct Published {
 }
 
 impl Published {
-    /// Returns what the PE knows of its job, with the predefined teams.
+    /// Creates the description of the job and the predefined teams.
     fn job(self) -> Job {
         let Published { identified: mut pe, memory, equal_heap_addresses, records } = self;
         let (me, n_pes) = (pe.me, pe.n_pes);
@@ -446,7 +449,7 @@ impl Published {
         if me == Pe(0) {
             algorithm_table::show(&pe.algorithms, &facts);
         }
-        let predefined = [world, beside(&pe.nodes, me), beside(&pe.machines, me)];
+        let predefined = [world, node_members(&pe.nodes, me), node_members(&pe.machines, me)];
         registry::set(Teams::new(me, &pe.nodes, predefined));
         let stack = records[me.0].stack;
         Job {
@@ -480,7 +483,7 @@ fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
 }
 
 /// Returns the nodes of the job: the PEs of each machine, unless a setting splits it.
-fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
+fn nodes_of_job(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
     let n_pes = machines.n_pes();
     let sizes = match settings.onnode {
         false => vec![1; n_pes as usize],
@@ -501,6 +504,6 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
 }
 
 /// Returns the PEs on this PE's node, including itself.
-fn beside(nodes: &NodeMap, me: Pe) -> Members {
+fn node_members(nodes: &NodeMap, me: Pe) -> Members {
     Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }

@@ -1,8 +1,8 @@
-//! The lines that PE 0 prints at an initialization: warnings about variables that have no effect,
-//! since their names are misspelled or they name what this machine does not have, and the settings.
+//! The lines that PE 0 prints at an initialization: the settings, and warnings about variables that
+//! have no effect, since their names are misspelled or they name devices that this machine lacks.
 //!
-//! A name that is not ours is only mentioned if it is nearly one
-//! of ours, since programs and other OpenSHMEM libraries have variables of the same form.
+//! An unknown name is only mentioned if it is similar to a known one, since programs and other
+//! OpenSHMEM libraries have variables of the same form.
 
 use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
@@ -39,7 +39,7 @@ pub(super) fn apply_files() -> Vec<String> {
 /// and the settings.
 pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched: bool) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
-    for warning in found(of_providers.clone()) {
+    for warning in warnings_of_variables(of_providers.clone()) {
         warning!("{warning}");
     }
     if !is_launched && let Some(hint) = lone_variables(&environment) {
@@ -61,7 +61,7 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
 }
 
 /// Returns a warning for each mistake among the variables of this process.
-fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
+fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
     let rows = || runtime.clone().chain(providers.iter().copied());
     let known: Vec<&str> = rows()
@@ -74,23 +74,25 @@ fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let mut warnings = misspelled(&known, set);
     let unknown = settings::unknown_in_files(|name| known.contains(&name));
     warnings.extend(unknown.into_iter().map(|(name, warning)| {
-        let likely = rest(&name).and_then(|part| likely(part, known.iter().copied(), rest));
+        let likely = without_prefix(&name)
+            .and_then(|part| likely(part, known.iter().copied(), without_prefix));
         warning + &likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"))
     }));
-    let of_user = |row: &Setting| match settings::now(row) {
+    let of_user = |row: &Setting| match settings::current(row) {
         Some((value, ValueSource::Environment(name) | ValueSource::File(name, _))) => {
             Some((name, value))
         }
         _ => None,
     };
-    let blank = providers.iter().filter_map(|row| of_user(row)).filter(|(_, it)| is_blank(it));
+    let blank =
+        providers.iter().filter_map(|row| of_user(row)).filter(|(_, value)| is_blank(value));
     warnings
         .extend(blank.map(|(name, _)| format!("{name} is empty, which is as if it were not set")));
     let class = |class: &str| entries(&Path::new("/sys/class").join(class));
     for (name, value) in rows().filter_map(of_user) {
         if name == INTERFACES {
             let interfaces = class("net");
-            // What is wrong in a list, the transport says that uses it.
+            // The transport that uses an invalid list reports it.
             if let Ok(Some(selection)) = Selection::parse(&value) {
                 let names = selection.requested_names();
                 warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
@@ -111,18 +113,20 @@ fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
 /// Returns a warning for each name that is similar to a known one.
 fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
     let mut unknown: Vec<String> = set
-        .filter(|name| rest(name).is_some() && !known.contains(&name.as_str()) && name != FOREIGN)
+        .filter(|name| {
+            without_prefix(name).is_some() && !known.contains(&name.as_str()) && name != FOREIGN
+        })
         .collect();
     unknown.sort_unstable();
     let warning = |name: String| {
-        let likely = likely(rest(&name)?, known.iter().copied(), |known| rest(known))?;
+        let likely = likely(without_prefix(&name)?, known.iter().copied(), without_prefix)?;
         Some(format!("{name} is set, but there is no such setting; did you mean {likely}?"))
     };
     unknown.into_iter().filter_map(warning).collect()
 }
 
 /// Returns a warning if the value `named` of a variable is not in the list `there`, unless that is
-/// empty: then the kernel does not show what there is.
+/// empty, because the kernel does not show the devices.
 fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
@@ -148,8 +152,8 @@ fn likely<'a>(
     (distance <= most).then_some(likely)
 }
 
-/// Returns the rest of a name behind one of our prefixes.
-fn rest(name: &str) -> Option<&str> {
+/// Returns a name without the prefix of our variables; `None` if it has none.
+fn without_prefix(name: &str) -> Option<&str> {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
 }
 

@@ -1,19 +1,19 @@
-//! The record that each PE sends to all others when it joins the job: what must be equal, and what
-//! only this PE knows.
+//! The record that each PE sends to all others when it joins the job: values that must be equal,
+//! and values that only this PE knows.
 //!
-//! Equal records take no room on their way, so a record has a value of its own only if another PE
-//! needs it.
+//! Equal records of consecutive PEs are sent once, so a record has a value that differs from PE to
+//! PE only if another PE needs it.
 //!
 //! The addresses of symmetric objects are the same on all PEs where that is possible, so that
-//! programs can keep pointers in symmetric memory. Each PE reserves what it can of a few ranges,
-//! and all take the first one that all PEs have. Static data are where the kernel loads the
-//! program.
+//! programs can keep pointers in symmetric memory. Each PE tries to reserve a few ranges, and all
+//! use the first one that all PEs could reserve. The address of static data is where the kernel
+//! loads the program.
 
 use super::locality::Cpus;
 use crate::job::digest;
 use core::ffi::c_int;
 use rushmem_bootstrap::Records;
-use rushmem_heap::{Reservation, ReservedAt};
+use rushmem_heap::ReservedAt;
 use rushmem_transport::Pe;
 use rushmem_wire::{Error, RECORD};
 use serde::{Deserialize, Serialize};
@@ -24,11 +24,11 @@ pub(super) struct StartupRecord {
     pub(super) symmetric_size: u64,
     /// The value of `SHMEM_HUGE_PAGES`.
     pub(super) huge_pages: String,
-    /// The value of `SHMEM_CHECK`, with which blocks of the heap may lie at other places.
+    /// The value of `SHMEM_CHECK`, on which the places of blocks in the heap depend.
     pub(super) check: String,
-    /// True if it counts what it sends, for which all meet at the last finalize.
+    /// True if the PE counts its operations; all PEs exchange the counters at the last finalize.
     pub(super) statistics: bool,
-    /// True if it records a trace, for which all compare their clocks.
+    /// True if the PE records a trace; all PEs compare their clocks for it.
     pub(super) traced: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
@@ -39,18 +39,18 @@ pub(super) struct StartupRecord {
     /// The job's secret, from PE 0.
     pub(super) secret: Option<[u8; 32]>,
     pub(super) cpus: Cpus,
-    /// The thread level that it requested.
+    /// The thread level that the PE requested.
     pub(super) thread_level: c_int,
     /// A digest of the program's layout.
     pub(super) statics: u64,
-    /// The start of its static data in its slot of its node's memory, or in its file, if they are
-    /// in shared memory.
+    /// The start of the PE's static data in its slot of the node's memory, or in its file; `None`
+    /// if they are not in shared memory.
     pub(super) statics_in_slot: Option<u64>,
-    /// The start of its static data in its process, if it is shown.
+    /// The start of the static data in the PE's process, if [`report_addresses`] prints it.
     pub(super) statics_start: Option<usize>,
-    /// The addresses at which it could reserve room for its heap.
+    /// The addresses at which the PE could reserve room for its heap.
     pub(super) reserved: Vec<usize>,
-    /// The reserved pages for the heaps of its node, if it has made some.
+    /// The reserved pages for the heaps of the node, if the PE has made some.
     pub(super) reserved_pages: Option<ReservedAt>,
 }
 
@@ -79,19 +79,6 @@ pub(super) fn common_heap_address(records: &Records<StartupRecord>) -> Option<us
     let lacks = |slice: &usize| records.position(|record| !record.reserved.contains(slice));
     let on_all = |slice: &usize| lacks(slice).is_none();
     records[0].reserved.iter().copied().find(on_all)
-}
-
-/// Returns the reservation at the common address, and releases the others.
-pub(super) fn keep_reservation(
-    reserved: Vec<Reservation>,
-    agreed: Option<usize>,
-) -> Option<Reservation> {
-    reserved.into_iter().find(|reservation| Some(reservation.slice()) == agreed)
-}
-
-/// Returns true if [`report_addresses`] prints addresses.
-pub(super) fn shows_addresses() -> bool {
-    rushmem_log::is_wanted!(DEBUG)
 }
 
 /// Prints with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.

@@ -184,7 +184,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription
 /// Returns true if this thread of the library works beside the program, which may compute
 /// meanwhile.
 fn is_in_background() -> bool {
-    thread::has_requests() && thread::carries_out().is_some()
+    thread::has_requests() && thread::request_call().is_some()
 }
 
 /// Polls until `ready`, or until a sleep is better: because a yield had a thread run that computes,

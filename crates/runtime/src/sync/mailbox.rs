@@ -1,20 +1,21 @@
 //! Messages between PEs that share no team: each PE has a mailbox per source, for one message.
 //!
-//! A message carries a tag, so that a PE can take part in several agreements at once: a message for
-//! another agreement is taken out of its mailbox and kept until it is requested. A sender waits
-//! until its last message to the same PE has been taken.
+//! A message has a tag, so that a PE can take part in several agreements at once: the receiver
+//! moves a message for another agreement out of the mailbox and keeps it until it is requested. A
+//! sender waits until the receiver has taken its last message.
 
 use crate::call::Call;
 use crate::diagnosis::status::WaitDescription;
 use crate::job::Job;
 use crate::memory::areas::MESSAGE;
 use crate::net::flags::{self, FlagArea};
+use crate::process;
 use crate::sync::backoff;
 use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 static MAILBOXES: LazyLock<Mailboxes> = LazyLock::new(Mailboxes::default);
 
@@ -67,7 +68,7 @@ impl Mailboxes {
             let sent = state.sent.entry(dest).or_default();
             if internal.flag(acknowledged) == *sent {
                 *sent += 1;
-                let at = internal.areas().mailbox(job.me());
+                let at = internal.areas().mailbox(job.me);
                 internal.write(dest, at + 8, &[tag]);
                 internal.write(dest, at + 16, message);
                 internal.raise(dest, at, *sent);
@@ -84,8 +85,7 @@ impl Mailboxes {
                     let is_free = internal.flag(acknowledged) >= waited_for;
                     if !is_free {
                         let mut state = self.state();
-                        (0..job.n_pes)
-                            .for_each(|source| state.take(internal, job.me(), Pe(source)));
+                        (0..job.n_pes).for_each(|source| state.take(internal, job.me, Pe(source)));
                     }
                     is_free
                 },
@@ -109,7 +109,7 @@ impl Mailboxes {
             || describe(source),
             || {
                 let mut state = self.state();
-                state.take(flags::area(), job.me(), source);
+                state.take(flags::area(), job.me, source);
                 found = state.next(source, tag);
                 found.is_some() || !job.threads_somewhere && state.has_other_message(source)
             },
@@ -120,19 +120,19 @@ impl Mailboxes {
     /// Returns the next message of `source` with this tag, if it has arrived.
     pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
-        state.take(flags::area(), job.me(), source);
+        state.take(flags::area(), job.me, source);
         state.next(source, tag)
     }
 
     /// Returns a copy of the next message of `source` with this tag, if it has arrived.
     pub(crate) fn peek(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
-        state.take(flags::area(), job.me(), source);
+        state.take(flags::area(), job.me, source);
         state.kept.get(&(source, tag))?.front().copied()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    fn state(&self) -> MutexGuard<'_, State> {
+        process::lock(&self.0)
     }
 }
 

@@ -3,9 +3,9 @@
 //! The counter by which a member signals a peer is a word of the peer's internal area and only
 //! grows. Its high bits are the generation of the team, so every value that an earlier team has
 //! left in the same slot is smaller than any of this team. Since a plan waits for every signal that
-//! the plans of its peers send, the k-th signal on an edge ends the receiver's k-th wait on it,
-//! whatever collectives follow each other. Messages that may come from any member are counted
-//! instead, by two counters in turn: see [`Edge::Any`].
+//! the plans of its peers send, the k-th signal on an edge ends the receiver's k-th wait on it, in
+//! any sequence of collectives. Messages that any member may send are counted instead, by two
+//! counters in turn: see [`Edge::Any`].
 //!
 //! Plans of two levels signal members at any distance, on [`Edge::Pair`]: these counters belong to
 //! two PEs, not to a team. No PE leaves such a plan before all have entered it, so two PEs make the
@@ -39,7 +39,7 @@ const PAIR_COUNT_BITS: u32 = 48;
 /// take some hundreds of nanoseconds.
 const POLLS_BEFORE_RING: u32 = 256;
 
-/// A collective in which a PE signals and waits.
+/// A collective in which a PE signals and waits, for messages and statuses.
 pub(crate) trait OngoingCollective {
     fn call(&self) -> Call;
 
@@ -173,8 +173,8 @@ impl TeamSignals {
         self.generation + (max >> COUNT_BITS)
     }
 
-    /// Resets what a later team in the same slot must find zero. The other counters may keep their
-    /// values, which are below those of any later generation.
+    /// Resets the counters that a later team in the same slot expects to be zero. The others may
+    /// keep their values, which are below those of any later generation.
     pub(crate) fn retire(&self) {
         let (area, slot) = (flags::area(), self.slot);
         for (parity, by_network) in [(0, false), (1, false), (0, true), (1, true)] {
@@ -210,14 +210,19 @@ impl TeamSignals {
     }
 
     /// Waits until the counter of member `at` releases the members.
-    pub(crate) fn await_release(&mut self, by: &impl OngoingCollective, job: &Job, at: u32) {
+    pub(crate) fn await_release(
+        &mut self,
+        collective: &impl OngoingCollective,
+        job: &Job,
+        at: u32,
+    ) {
         self.releases += 1;
         self.ring();
         let area = flags::area();
         let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot));
         let value = self.mark() + self.releases;
         let is_released = || area.flag_of(owner, counter + 8) >= value;
-        backoff::until_rung(job, || by.describe(None), is_released);
+        backoff::until_rung(job, || collective.describe(None), is_released);
     }
 
     /// Returns the generation in the high bits of a counter.
@@ -308,14 +313,14 @@ impl TeamSignals {
 
     /// Waits for the next signal of a member.
     #[inline]
-    pub(crate) fn wait(&mut self, by: &impl OngoingCollective, job: &Job, peer: Partner) {
+    pub(crate) fn wait(&mut self, collective: &impl OngoingCollective, job: &Job, peer: Partner) {
         let source = self.world_pe(peer);
         let (at, value) = match peer.edge {
-            Edge::Any => return self.wait_for_any(by, job),
+            Edge::Any => return self.wait_for_any(collective, job),
             Edge::Pair => {
                 let turn = next(&pair(source).taken);
                 let at = flags::area().areas().pair_flag(source);
-                return self.wait_for_pair(by, job, source, (at, turn));
+                return self.wait_for_pair(collective, job, source, (at, turn));
             }
             edge => {
                 let taken = &mut self.taken[edge.number(self.members.n)];
@@ -323,7 +328,7 @@ impl TeamSignals {
                 (self.flags.flag(edge), *taken + self.mark())
             }
         };
-        let describe = || by.describe(Some(source));
+        let describe = || collective.describe(Some(source));
         let unnotified = self.unnotified.take();
         self.unnotified = until(unnotified, job, at, describe, || flags::area().flag(at) >= value);
     }
@@ -344,14 +349,14 @@ impl TeamSignals {
     #[inline]
     pub(crate) fn wait_for_line(
         &mut self,
-        by: &impl OngoingCollective,
+        collective: &impl OngoingCollective,
         job: &Job,
         member: u32,
     ) -> SymmetricRange {
         let (area, source) = (flags::area(), self.members.world_pe(member));
         let turn = next(&pair(source).lines_taken);
         let at = area.areas().line(source, turn);
-        self.wait_for_pair(by, job, source, (at, turn));
+        self.wait_for_pair(collective, job, source, (at, turn));
         area.range(at + size_of::<u64>(), LINE_BYTES)
     }
 
@@ -359,7 +364,7 @@ impl TeamSignals {
     /// job with an error if the signal was sent for another team.
     fn wait_for_pair(
         &mut self,
-        by: &impl OngoingCollective,
+        collective: &impl OngoingCollective,
         job: &Job,
         source: Pe,
         (at, turn): (usize, u64),
@@ -372,7 +377,7 @@ impl TeamSignals {
             unnotified,
             job,
             at,
-            || by.describe(Some(source)),
+            || collective.describe(Some(source)),
             || {
                 flag = flags::area().flag(at);
                 count(flag) >= count(value)
@@ -380,7 +385,7 @@ impl TeamSignals {
         );
         if count(flag) == count(value) && flag != value {
             fail!(
-                by.call(),
+                collective.call(),
                 "PE {} is in a collective with this PE on another team: PEs that have several teams in common use \
                  them in the same order; SHMEM_CHECK=1 shows which PE is where",
                 source.0
@@ -389,7 +394,7 @@ impl TeamSignals {
     }
 
     /// Waits for one more message, from any member.
-    fn wait_for_any(&mut self, by: &impl OngoingCollective, job: &Job) {
+    fn wait_for_any(&mut self, collective: &impl OngoingCollective, job: &Job) {
         let peers = u64::from(self.members.n - 1);
         let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
         self.taken_of_any += 1;
@@ -397,7 +402,7 @@ impl TeamSignals {
         let expected = turn / 2 * peers + before + 1;
         self.ring();
         let area = flags::area();
-        let describe = || by.describe(None);
+        let describe = || collective.describe(None);
         let ready = || area.flag(at) + area.flag(by_network) >= expected;
         backoff::until_raised(job, [at, by_network], describe, ready);
     }
@@ -453,8 +458,8 @@ pub(crate) fn next_collective_of_job(set: u8) -> usize {
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Waits until `ready` returns true, which reads the flag at offset `at`. If that takes a while, wakes the PE `unnotified`, which was
-/// signaled before; otherwise returns it.
+/// Waits until `ready`, which reads the flag at offset `at`, returns true. If that takes a while,
+/// wakes the PE `unnotified`, which was signaled before; otherwise returns it.
 #[inline]
 fn until(
     unnotified: Option<Pe>,

@@ -87,7 +87,7 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     match agree_in(call, &describe, job, &members, request) {
         Agreed::Slots(slots, generation, all_keep) => {
             let (slot, config) = (slots[0], TeamConfig::default());
-            let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
+            let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
             if !all_keep {
                 return HeldTeam::OfCall(Box::new(team));
             }
@@ -122,7 +122,7 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
             job.n_pes
         );
     };
-    if members.team_pe(job.me()).is_none() {
+    if members.team_pe(job.me).is_none() {
         fail!(
             call,
             "called by a PE outside of the active set PE_start {start}, logPE_stride {log_stride}, \

@@ -24,17 +24,18 @@ use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::net::endpoints;
 use crate::net::flags;
+use crate::process;
 use crate::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
 use crate::sync::team_signals::GENERATIONS;
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_transport::Pe;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 /// Slots in one window.
 const WINDOW: usize = 64;
 const WINDOWS: usize = TEAM_SLOTS / WINDOW;
 
-/// What a member proposes, and what all members get combined.
+/// The proposal of a member, or the combination of the proposals of several members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Proposal {
     /// The free slots of the window, by bits.
@@ -47,7 +48,8 @@ struct Proposal {
     arguments: u64,
     /// True if the arguments of all members so far were the same.
     alike: bool,
-    /// False if a member has left the window out.
+    /// True if every member has offered the slots of the window; false if one of its other
+    /// agreements has offered them.
     offered: bool,
     /// True if the members can keep the team for later calls.
     keeps: bool,
@@ -210,7 +212,7 @@ impl Slots {
         if !(agreed.able && agreed.alike) {
             return None;
         }
-        let bits = |of: u64| (0..u64::BITS).filter(move |bit| of >> bit & 1 == 1);
+        let bits = |word: u64| (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1);
         let mut sets = bits(agreed.receive_buffers).map(|set| set as u8);
         let slot = |bit| Slot {
             number: (window * WINDOW) as u16 + bit as u16,
@@ -227,8 +229,8 @@ impl Slots {
         Some(slots)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, SlotState> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        process::lock(&self.0)
     }
 }
 
@@ -290,12 +292,12 @@ fn all_reduce(
     own: Proposal,
 ) -> Result<Proposal, Pe> {
     endpoints::set_call(call);
-    let me = members.team_pe(job.me()).expect("only members agree").0;
+    let me = members.team_pe(job.me).expect("only members agree").0;
     let mut accumulator = own;
     // The proposals that have arrived, by the receive buffer of the plan.
     let mut received: Vec<(u64, Proposal)> = Vec::new();
     let take = |received: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
-        let i = received.iter().position(|(of, _)| *of == u64::from(receive_buffer));
+        let i = received.iter().position(|(buffer, _)| *buffer == u64::from(receive_buffer));
         received.swap_remove(i.expect("a plan waits before it reads")).1
     };
     for step in recursive_doubling::all_reduce(members.n, me) {
@@ -329,7 +331,7 @@ fn receive_buffer_of(span: Span) -> u8 {
 }
 
 /// Ends the job: this PE and `peer` wait for each other in agreements on different teams.
-pub(crate) fn elsewhere(call: Call, peer: Pe) -> ! {
+pub(crate) fn fail_elsewhere(call: Call, peer: Pe) -> ! {
     fail!(
         call,
         "PE {} is making another team with this PE, so both would wait forever: all members of a team \

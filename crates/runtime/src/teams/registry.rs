@@ -6,7 +6,7 @@ use crate::job;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::net::flags;
-use crate::teams::agreement::{PREDEFINED, Slot};
+use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot};
 use crate::teams::same_collective::CheckedGroup;
 use crate::teams::team::{Name, Team, TeamConfig};
 use core::ffi::c_int;
@@ -94,7 +94,12 @@ impl Teams {
         let teams: Vec<Option<Arc<Team>>> =
             (0..).zip(predefined.into_iter().zip(names)).map(team).collect();
         let world = teams[0].clone().expect("the world was just made");
-        Teams { world, finalize: Team::of_finalize(me, nodes), by_slot: RwLock::new(teams) }
+        // A team of its own, so that no other collective of a PE matches its finalize.
+        let slot = Slot { number: FINALIZE, receive_buffers: None };
+        let all = Members::world(nodes.n_pes());
+        let finalize =
+            Team::new(Name::Fixed("finalize"), slot, 0, all, me, nodes, TeamConfig::default());
+        Teams { world, finalize, by_slot: RwLock::new(teams) }
     }
 
     pub(crate) fn world(&self) -> &Team {
@@ -127,7 +132,7 @@ impl Teams {
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {
         let handle = team.handle;
         let slot = team.slot.number as usize;
-        team.report();
+        team.log_creation();
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         if teams.len() <= slot {
             teams.resize_with(slot + 1, || None);
@@ -151,7 +156,7 @@ impl Teams {
     }
 }
 
-/// Returns a team or active set for the comparison of collectives.
+/// Returns the group of a team or active set, for the comparison of collectives.
 pub(crate) fn checked_group(team: &Team) -> CheckedGroup {
     match team.name {
         Name::ActiveSet(triplet) => checked_active_set(triplet),
@@ -162,7 +167,7 @@ pub(crate) fn checked_group(team: &Team) -> CheckedGroup {
     }
 }
 
-/// Returns an active set for the comparison of collectives.
+/// Returns the group of an active set, for the comparison of collectives.
 pub(crate) fn checked_active_set(triplet: [c_int; 3]) -> CheckedGroup {
     CheckedGroup {
         words: triplet.map(|number| number as u64),

@@ -46,7 +46,7 @@ const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
 const NAMED: usize = 8;
 
 /// The purpose of these messages, in their tag.
-const WHO_IS_WHERE: u64 = 7;
+const SAME_COLLECTIVE: u64 = 7;
 /// The time for which a PE that has found a mistake waits for the calls of further members, to
 /// report them.
 const GRACE: Duration = Duration::from_secs(2);
@@ -63,13 +63,13 @@ pub(crate) fn require(
 ) {
     let call = entry.call();
     let words = words(call, group, arguments);
-    let of_requests = mailbox::request_tag(digest(&[WHO_IS_WHERE, team]));
-    let of_threads = digest(&[WHO_IS_WHERE, if job.threads_somewhere { team } else { 0 }]);
-    let tag = if entry.is_in_request() { of_requests } else { of_threads };
+    let request_tag = mailbox::request_tag(digest(&[SAME_COLLECTIVE, team]));
+    let thread_tag = digest(&[SAME_COLLECTIVE, if job.threads_somewhere { team } else { 0 }]);
+    let tag = if entry.is_in_request() { request_tag } else { thread_tag };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));
     let mut others: Vec<Other> =
-        all.filter(|pe| *pe != job.me()).map(|pe| Other { pe, said: None }).collect();
+        all.filter(|pe| *pe != job.me).map(|pe| Other { pe, said: None }).collect();
     let [name @ .., _] = &words[..NAME_WORDS] else { unreachable!("a name has several words") };
     for other in &others {
         send(call, job, other.pe, tag, &[&[own], name].concat());
@@ -83,7 +83,7 @@ pub(crate) fn require(
         || {
             receive_digests(job, &mut others, tag);
             if !entry.is_in_request() {
-                unlike = in_request_of(job, &mut others, tag, of_requests);
+                unlike = in_request_of(job, &mut others, tag, request_tag);
             }
             complete(&others) || !alike(&others) || unlike.is_some()
         },
@@ -93,7 +93,7 @@ pub(crate) fn require(
             call,
             "the PEs of the team are not all in the same collective: PE {} in {call}; PE {pe} in {}; \
              all members must call the same one, which either blocks or does not",
-            job.me(),
+            job.me,
             name_in(&message[1..])
         );
     }
@@ -135,28 +135,28 @@ fn in_request_of(
     job: &Job,
     others: &mut [Other],
     tag: u64,
-    of_requests: u64,
+    request_tag: u64,
 ) -> Option<(Pe, MailboxMessage)> {
     let silent = others.iter().filter(|other| other.said.is_none());
     let (pe, message) = silent
-        .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, of_requests)?)))
+        .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, request_tag)?)))
         .next()?;
-    // The member may have been in this call before and have begun the other one afterwards.
+    // The member may have left this call and then begun the non-blocking one.
     receive_digests(job, others, tag);
     let is_silent = |other: &Other| other.pe == pe && other.said.is_none();
     others.iter().any(is_silent).then_some((pe, message))
 }
 
-/// Takes the digests that have arrived from members whose calls are not known yet.
+/// Receives the digests that have arrived from members whose calls are not known yet.
 fn receive_digests(job: &Job, others: &mut [Other], tag: u64) {
     for other in others.iter_mut().filter(|other| other.said.is_none()) {
         other.said = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
     }
 }
 
-/// Returns the call of each member, in the order of the team. Members with the same digest are in
-/// the call of this PE. The others have noticed the difference, too, so that both send each other
-/// the words of their calls.
+/// Returns the words of each member's call, in the order of the team. Members with the same digest
+/// are in the call of this PE. The others have found the difference, too, so this PE and each of
+/// them exchange the words of their calls.
 fn lines(
     call: Call,
     job: &Job,
@@ -166,7 +166,7 @@ fn lines(
     own: u64,
     words: &[u64],
 ) -> Vec<(u32, Vec<u64>)> {
-    let mut lines = vec![(job.me(), words.to_vec())];
+    let mut lines = vec![(job.me, words.to_vec())];
     lines.extend(others.iter().filter(|o| o.said == Some(own)).map(|o| (o.pe, words.to_vec())));
     let first = lines.len();
     lines.extend(others.iter().filter(|o| o.said != Some(own)).map(|o| (o.pe, Vec::new())));

@@ -99,14 +99,6 @@ impl Team {
         }
     }
 
-    /// Returns the team of all PEs for the barrier of finalize. It is a team of its own, so that no
-    /// other collective of a PE matches its finalize.
-    pub(super) fn of_finalize(me: Pe, nodes: &NodeMap) -> Team {
-        let world = Members::world(nodes.n_pes());
-        let slot = Slot { number: FINALIZE, receive_buffers: None };
-        Team::new(Name::Fixed("finalize"), slot, 0, world, me, nodes, TeamConfig::default())
-    }
-
     pub(crate) fn handle(&self) -> TeamHandle {
         self.handle
     }
@@ -163,7 +155,7 @@ impl Team {
 
     /// Logs a new team, and the algorithms of its collectives.
     #[cold]
-    pub(super) fn report(&self) {
+    pub(super) fn log_creation(&self) {
         let Team { handle, name, members, me, per_node, .. } = self;
         let team = handle.0;
         rushmem_log::debug!(team, members = members.n, team_pe = me.0, "a new team: {name}");
@@ -219,7 +211,8 @@ impl Team {
         self.config
     }
 
-    /// Releases the slot of this team, so that a later team cannot take its counters for their own.
+    /// Ends this team and releases its slot. A later team in the slot has a higher generation, so
+    /// it ignores the values of this team's counters.
     pub(crate) fn retire(&self) {
         let signals = process::lock(&self.signals);
         signals.retire();

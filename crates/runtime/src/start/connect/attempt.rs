@@ -1,5 +1,5 @@
-//! The attempt to connect a job over one provider. All PEs open its transport, exchange what their
-//! peers need to know, connect, and transfer data.
+//! The attempt to connect a job over one provider. All PEs open its transport, exchange addresses
+//! and keys, connect, and transfer data.
 #![allow(unsafe_code)]
 
 use super::candidates::{self, AmoExecutor, complaint};
@@ -27,8 +27,8 @@ use std::time::Duration;
 const CALLBACKS: Callbacks = Callbacks {
     arrived: flags::ring_own,
     arrived_at: |pe| flags::area().ring(pe),
-    waits: status::waits_for_operations,
-    ends_wait: status::ends_wait_for_operations,
+    waits: status::show_operations,
+    ends_wait: status::remove_operations,
 };
 
 /// A transport over which every PE has transferred data.
@@ -44,7 +44,7 @@ pub(super) struct Connected {
 ///
 /// # Errors
 /// If none does; the reason for each. The text is the same on all PEs.
-pub(super) fn first_that_works(
+pub(super) fn connect_over(
     call: Call,
     job: &Job,
     provider: &Provider,
@@ -106,19 +106,19 @@ fn agreed_parts(
 ) -> Result<Vec<Part>, String> {
     let Some(parts) = provider.parts else { return Ok(vec![Part { name: None, executors }]) };
     let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
-    let of = |executor: &AmoExecutor| {
-        let with = arguments(job, executor.amos, None, &host);
-        without_signals(|| parts(&with)).map_err(|error| error.to_string())
+    let own_parts = |executor: &AmoExecutor| {
+        let open = arguments(job, executor.amos, None, &host);
+        without_signals(|| parts(&open)).map_err(|error| error.to_string())
     };
-    job.session().opens(Some(&described(provider, None)));
-    let own: Vec<Result<Vec<String>, String>> = executors.iter().map(of).collect();
-    job.session().opens(None);
+    job.session().report_opening(Some(&described(provider, None)));
+    let own: Vec<Result<Vec<String>, String>> = executors.iter().map(own_parts).collect();
+    job.session().report_opening(None);
     let all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
-    let with = |(name, indices): (String, Vec<usize>)| Part {
+    let part = |(name, indices): (String, Vec<usize>)| Part {
         name: Some(name),
         executors: indices.into_iter().map(|i| executors[i].clone()).collect(),
     };
-    Ok(candidates::parts(executors.len(), &all)?.into_iter().map(with).collect())
+    Ok(candidates::parts(executors.len(), &all)?.into_iter().map(part).collect())
 }
 
 /// Returns a transport and its part, as messages name them.
@@ -162,8 +162,7 @@ fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String>
     };
     let outcomes = exchange(call, job, STEP, &own);
     if outcomes.position(StepResult::is_err).is_some() {
-        let each: Vec<StepResult> = outcomes.iter().cloned().collect();
-        complaint(&each).map_or(Ok(()), Err)?;
+        complaint(&outcomes.iter().cloned().collect::<Vec<StepResult>>()).map_or(Ok(()), Err)?;
     }
     Ok(has.expect("a failure here was returned above"))
 }
@@ -179,16 +178,16 @@ fn attempt(
     executor: AmoExecutor,
 ) -> Result<Connected, String> {
     let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
-    let with = arguments(job, executor.amos, part, &host);
+    let open = arguments(job, executor.amos, part, &host);
     if provider.opens_libraries {
-        job.session().opens(Some(&described(provider, part)));
+        job.session().report_opening(Some(&described(provider, part)));
     }
-    let prepared = prepare(job, provider, &with).map_err(|error| error.to_string());
+    let prepared = prepare(job, provider, &open).map_err(|error| error.to_string());
     if provider.opens_libraries {
-        job.session().opens(None);
+        job.session().report_opening(None);
     }
     let OpenTransport { mut transport, announced } = on_all(call, job, prepared)?;
-    // One PE of a machine keeps it for all.
+    // The first PE of a machine publishes the announcements of all PEs in the memory of the node.
     match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
         Ok(Some(records)) => {
             let records: Records<Announced> = decoded(call, ANNOUNCED, records);
@@ -201,13 +200,14 @@ fn attempt(
         Err(error) => fail!(call, "{error}"),
     }
     let directory = Arc::new(Directory::new(job.memory.await_published()));
-    let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
-    let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
+    let connected = transport.connect(directory).and_then(|()| transport.internal_endpoint());
+    let endpoint = on_all(call, job, connected.map_err(|error| error.to_string()))?;
+    let endpoint = on_all(call, job, run_probe(call, job, &*transport, endpoint))?;
     host.set_chosen();
     Ok(Connected { endpoint, transport, executor })
 }
 
-/// What a PE sends to its peers: its address, and the keys of its segments by number.
+/// The data of a PE for its peers: its address, and the keys of its segments by number.
 #[derive(Serialize, Deserialize)]
 struct Announced {
     address: Vec<u8>,
@@ -220,7 +220,7 @@ impl Announced {
     }
 }
 
-/// A transport that this PE has opened, and what its peers need to know.
+/// A transport that this PE has opened, and the data for its peers.
 struct OpenTransport {
     transport: Box<dyn Transport>,
     announced: Announced,
@@ -241,8 +241,8 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
 }
 
 /// Opens the transport of a provider and registers the segments of this PE.
-fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport, Error> {
-    let mut transport = without_signals(|| (provider.open)(with))?;
+fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport, Error> {
+    let mut transport = without_signals(|| (provider.open)(open))?;
     let layout = job.memory.layout();
     let statics = statics::own();
     let start = std::ptr::with_exposed_provenance_mut(statics.start());
@@ -278,18 +278,9 @@ fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport,
     Ok(OpenTransport { transport, announced })
 }
 
-/// Connects to all PEs, and creates the endpoint of the library.
-fn connected(
-    transport: &mut dyn Transport,
-    directory: Arc<Directory>,
-) -> Result<Box<dyn Endpoint>, String> {
-    transport.connect(directory).map_err(|error| error.to_string())?;
-    transport.internal_endpoint().map_err(|error| error.to_string())
-}
-
 /// Runs the probe with the next PE whose memory is not mapped here. All PEs are connected by now,
 /// so that each can answer.
-fn probed(
+fn run_probe(
     call: Call,
     job: &Job,
     transport: &dyn Transport,

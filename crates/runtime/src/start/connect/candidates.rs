@@ -1,5 +1,6 @@
-//! The transports that a job may use, in the order in which they are tried, and what becomes of each:
-//! pure functions of what all PEs have found, so that the result is the same on all PEs.
+//! The transports that a job may use, in the order in which they are tried, with a verdict on each.
+//! The functions are pure and depend only on the findings of all PEs, so that all PEs get the same
+//! result.
 
 use rushmem_transport::{Amos, Provider};
 use serde::{Deserialize, Serialize};
@@ -29,15 +30,15 @@ pub(super) struct Findings {
     pub(super) hardware_amos: Vec<String>,
 }
 
-/// A transport that the job may use, and what has become of it.
+/// A transport that the job may use, and the verdict on it.
 pub(super) struct Candidate<'a> {
     pub(super) provider: &'a Provider,
     /// Its number in the order of preference.
-    pub(super) place: usize,
+    pub(super) rank: usize,
     pub(super) verdict: Verdict,
 }
 
-/// What has become of a transport.
+/// The verdict on a transport.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is not tried, for this reason.
@@ -67,10 +68,10 @@ impl Candidate<'_> {
 
 /// Lists transports with the reasons why they are not chosen.
 pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'b>>) -> String {
-    let each = |candidate: &Candidate<'_>| {
+    let reason = |candidate: &Candidate<'_>| {
         candidate.refusal().map(|why| format!("{}: {why}", candidate.provider.name))
     };
-    refused.filter_map(each).collect::<Vec<_>>().join("; ")
+    refused.filter_map(reason).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the candidates: those that are excluded, and the others in the order in which they are
@@ -99,8 +100,8 @@ pub(super) fn agree<'a>(
     }
     let requested = &findings[0].requested;
     let (mut excluded, mut rdma, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, &provider) in providers.iter().enumerate() {
-        let candidate = |verdict| Candidate { provider, place, verdict };
+    for (rank, &provider) in providers.iter().enumerate() {
+        let candidate = |verdict| Candidate { provider, rank, verdict };
         if provider.name == requested {
             rdma.push(candidate(Verdict::Untried));
         } else if !requested.is_empty() {
@@ -108,7 +109,7 @@ pub(super) fn agree<'a>(
             excluded.push(candidate(Verdict::Excluded(why)));
         } else {
             let seen: Option<Vec<&Availability>> =
-                findings.iter().map(|found| found.seen.get(place)).collect();
+                findings.iter().map(|found| found.seen.get(rank)).collect();
             let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
             match why_not(provider, &seen) {
                 Some(why) => excluded.push(candidate(Verdict::Excluded(why))),
@@ -145,15 +146,16 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     })
 }
 
-/// Who may carry out the atomic operations of the job, and why.
+/// An executor of the atomic operations of the job, and why it is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::start) struct AmoExecutor {
     pub(super) amos: Amos,
     pub(super) why: String,
 }
 
-/// Returns the executors of atomic operations to try over a provider, best first. `requested` is the
-/// setting; `in_hardware` says whether the network has atomic operations in hardware on every PE.
+/// Returns the executors of atomic operations to try over a provider, best first. `requested` is
+/// the setting; `in_hardware` says whether the network has atomic operations in hardware on every
+/// PE.
 ///
 /// Operations of a CPU and of a network on one word are not atomic with respect to each other, so
 /// all operations of a job have one executor.
@@ -209,22 +211,22 @@ pub(super) fn parts(
     let mut agreed: Vec<(String, Vec<usize>)> = Vec::new();
     let mut whys = Vec::new();
     for executor in 0..n_executors {
-        let each = || offers.iter().filter_map(|offer| offer.get(executor));
+        let of_pes = || offers.iter().filter_map(|offer| offer.get(executor));
         let absent: Vec<Result<(), String>> =
-            each().map(|offer| offer.as_ref().map(drop).map_err(Clone::clone)).collect();
+            of_pes().map(|offer| offer.as_ref().map(drop).map_err(Clone::clone)).collect();
         if let Some(why) = complaint(&absent) {
             whys.push(why);
             continue;
         }
-        let lists: Vec<&Vec<String>> = each().filter_map(|offer| offer.as_ref().ok()).collect();
+        let lists: Vec<&Vec<String>> = of_pes().filter_map(|offer| offer.as_ref().ok()).collect();
         let is_common = |part: &&String| lists.iter().all(|list| list.contains(part));
         let found: Vec<&String> =
             lists.iter().take(1).copied().flatten().filter(is_common).collect();
         if found.is_empty() {
-            let each = lists.iter().map(|list| Err(format!("it has {}", list.join(", "))));
-            let each: Vec<Result<(), String>> = each.collect();
-            let each = complaint(&each).unwrap_or_default();
-            whys.push(format!("the PEs have nothing in common ({each})"));
+            let described: Vec<Result<(), String>> =
+                lists.iter().map(|list| Err(format!("it has {}", list.join(", ")))).collect();
+            let described = complaint(&described).unwrap_or_default();
+            whys.push(format!("the PEs have nothing in common ({described})"));
         }
         for part in found {
             match agreed.iter_mut().find(|(known, _)| known == part) {
@@ -289,7 +291,7 @@ mod tests {
     /// Returns the numbers of the transports that are tried, in their order.
     fn tried(candidates: &[Candidate<'_>]) -> Vec<usize> {
         let tried = candidates.iter().filter(|candidate| candidate.verdict == Verdict::Untried);
-        tried.map(|candidate| candidate.place).collect()
+        tried.map(|candidate| candidate.rank).collect()
     }
 
     fn auto(ucx: Availability, ofi: Availability) -> Findings {
@@ -322,8 +324,7 @@ mod tests {
         let lacking = auto(Availability::Rdma, Availability::Absent("no libfabric.so.1".into()));
         let agreed = agreed(&[with.clone(), without, with, lacking]).expect("tcp at least");
         assert_eq!(tried(&agreed), [2]);
-        let of = |place| agreed.iter().find(|candidate| candidate.place == place);
-        let why = |place| of(place).and_then(Candidate::refusal);
+        let why = |rank| agreed.iter().find(|it| it.rank == rank).and_then(Candidate::refusal);
         assert_eq!(why(0), Some("PE 1 has no RDMA device for it"));
         assert_eq!(why(1), Some("PE 3: no libfabric.so.1"));
     }

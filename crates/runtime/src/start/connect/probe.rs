@@ -37,11 +37,11 @@ pub(super) fn limited(
 ) -> Result<(), String> {
     let (over, is_over) = mpsc::channel();
     let watch = move || {
-        if sleeps(limit, &is_over) {
+        if sleep(limit, &is_over) {
             let why =
                 format!("a transfer to try it out is not over after {} s", limit.as_secs_f64());
             transport.lose(pe, &why);
-            if sleeps(limit, &is_over) {
+            if sleep(limit, &is_over) {
                 call.fail(format_args!(
                     "{why}: this PE has given PE {pe} up, but its network library does not \
                      return; choose another one by SHMEM_TRANSPORT"
@@ -60,8 +60,8 @@ pub(super) fn limited(
     })
 }
 
-/// Sleeps for `limit`. Returns false if the test is over before.
-fn sleeps(limit: Duration, is_over: &Receiver<()>) -> bool {
+/// Sleeps for `limit`, or until the test is over. Returns true in the first case.
+fn sleep(limit: Duration, is_over: &Receiver<()>) -> bool {
     let mut left = limit;
     while !left.is_zero() {
         let tick = left.min(TICK);

@@ -156,10 +156,10 @@ impl Request {
 
 /// Returns the entries that fit a job, best first; only those of one provider if it is the part to
 /// open.
-pub(crate) fn candidates(with: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
-    let request = Request::of(&*with.host, with.amos, with.one_machine)?;
+pub(crate) fn candidates(args: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
+    let request = Request::of(&*args.host, args.amos, args.one_machine)?;
     let mut fitting = some_fitting(fabric::library()?, &request)?;
-    fitting.retain(|(_, info)| with.part.as_ref().is_none_or(|part| *part == info.provider));
+    fitting.retain(|(_, info)| args.part.as_ref().is_none_or(|part| *part == info.provider));
     Ok(fitting)
 }
 
@@ -182,14 +182,14 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 /// then the others. If the arguments name a provider, opens it and returns its diagnosis alone;
 /// otherwise opens none.
 pub(crate) fn diagnose(
-    with: &Open,
+    args: &Open,
     open: fn(&Open, InfoList, FiInfo) -> Result<(), String>,
 ) -> Vec<Diagnosis> {
     let library = match fabric::library() {
         Ok(library) => library,
         Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Absent, why)],
     };
-    let request = match Request::of(&*with.host, with.amos, with.one_machine) {
+    let request = match Request::of(&*args.host, args.amos, args.one_machine) {
         Ok(request) => request,
         Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Refused, why)],
     };
@@ -198,7 +198,7 @@ pub(crate) fn diagnose(
     let used = fitting.first().map(|(_, info)| info.provider.clone());
     for (list, info) in fitting {
         let (name, domain) = (info.provider.clone(), info.domain.clone());
-        if with.part.as_ref().is_some_and(|part| *part != name) {
+        if args.part.as_ref().is_some_and(|part| *part != name) {
             continue;
         }
         let known = |one: &&mut Diagnosis| one.name == name && one.verdict == Verdict::Usable;
@@ -219,7 +219,7 @@ pub(crate) fn diagnose(
             _ => String::new(),
         };
         let is_for_many_pairs = info.scales();
-        let opened = if with.part.is_some() { open(with, list, info) } else { Ok(()) };
+        let opened = if args.part.is_some() { open(args, list, info) } else { Ok(()) };
         all.push(match opened {
             Ok(()) => {
                 let reason = format!("{peers}{registrations}; {domain}");
@@ -232,7 +232,7 @@ pub(crate) fn diagnose(
                 .remedy(fabric::LOG),
         });
     }
-    if with.part.is_none() {
+    if args.part.is_none() {
         let fits: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
         all.extend(refusals(library, &request, &fits));
     }
@@ -388,9 +388,9 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
     Diagnosis::new(name, Verdict::Refused, why)
 }
 
-/// A requirement that can be dropped: its name in the manual of libfabric, the function that drops
-/// it, and the function that returns what a provider has instead, from the requirements and from an
-/// entry that the provider then offers. It returns an empty text if there is nothing.
+/// A requirement that can be dropped: its name in the manual of libfabric; the function that drops
+/// it; and the function that describes what the provider has instead, from the requirements and
+/// from the provider's entry without this one, or returns an empty text.
 type Relaxation = (&'static str, fn(&mut FiInfo), fn(&FiInfo, &FiInfo) -> String);
 
 /// All requirements that can be dropped, in the order in which they are named.

@@ -177,7 +177,7 @@ impl FiEndpoint {
     fn not_begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
-        refused(code).or_else(|code| match self.attempts.go_on(pe, code) {
+        refused(code).or_else(|code| match self.attempts.record_refusal(pe, code) {
             true => {
                 report(pe, &self.strerror(code), AGAIN);
                 Ok(PostStatus::Again)

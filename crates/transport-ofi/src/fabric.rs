@@ -1,5 +1,5 @@
-//! libfabric's objects, which are closed when they are dropped: an open domain, and the objects that
-//! are opened in it.
+//! libfabric's objects, which are closed when they are dropped: an open domain, and the objects
+//! that are opened in it.
 #![allow(unsafe_code)]
 
 use crate::info::{FiInfo, InfoList};
@@ -268,7 +268,7 @@ impl Fabric {
             // SAFETY: both are open, and the registration is dropped before the endpoint.
             succeeded(unsafe { fi::fi_bind(mr.fid(), endpoint.fid(), 0) })?;
         }
-        if self.info.enables() {
+        if self.info.needs_enabling() {
             // SAFETY: an open registration.
             succeeded(unsafe { fi::fi_enable(mr.fid()) })?;
         }

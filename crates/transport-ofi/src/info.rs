@@ -176,8 +176,8 @@ impl FiInfo {
         !self.connects && !self.has(Quirk::ByKernel)
     }
 
-    /// Returns true if a registration can be used only after it was enabled.
-    pub(crate) fn enables(&self) -> bool {
+    /// Returns true if a registration must be enabled before its first use.
+    pub(crate) fn needs_enabling(&self) -> bool {
         self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)
     }
 
@@ -221,8 +221,8 @@ impl FiInfo {
         }
     }
 
-    /// Returns true if this PE names the keys of its registrations, which then have 64 bits.
-    pub(crate) fn secret_keys(&self) -> bool {
+    /// Returns true if this PE chooses the keys of its registrations, which then have 64 bits.
+    pub(crate) fn has_own_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)
     }
 }

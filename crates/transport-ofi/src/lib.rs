@@ -54,6 +54,6 @@ pub const PROVIDER: Provider = Provider {
     network_amos: true,
     available: |host| choice::found(host).map_err(Error::Unavailable),
     parts: Some(transport::parts),
-    diagnose: |with| choice::diagnose(with, transport::try_open),
-    open: |with| open(with, Tuning::of(&*with.host)?),
+    diagnose: |args| choice::diagnose(args, transport::try_open),
+    open: |args| open(args, Tuning::of(&*args.host)?),
 };

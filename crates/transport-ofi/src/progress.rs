@@ -71,8 +71,8 @@ impl Progress {
         self.poll().map(|worked| worked || signaled)
     }
 
-    /// Wakes threads that sleep, after a poll by the service thread: with any endpoint, a provider
-    /// may make progress on all of them, and it does not tell what it has written.
+    /// Wakes threads that sleep, after a poll by the service thread: a poll of one endpoint may
+    /// make progress on all of them, and providers do not report which memory they have written.
     fn wake_sleepers(&self) {
         self.shared.local.state.record_event();
     }
@@ -101,7 +101,7 @@ impl Driver for Progress {
     }
 
     fn serve(&self) -> Served {
-        // The host was told of a loss. The thread that polls next returns the error.
+        // A loss has been reported to the host. The thread that polls next returns the error.
         let served = self.shared.try_serve().unwrap_or(Served::Idle);
         self.wake_sleepers();
         served

@@ -44,9 +44,9 @@ const QUIRKS: &[(&str, &[Quirk])] = &[
     ("tcp", &[Connects]),
     ("udp", &[ByKernel]),
     // The kernel finds the memory of a process, which shm copies from and to, by its first thread.
-    // Completions that cover the target's memory come when the target polls (1.17), and too early
-    // once atomic operations are requested; without them the kernel carries writes out at once, or
-    // reads take the queue of the writes.
+    // Completions that cover the target's memory are reported when the target polls (1.17), and too
+    // early once atomic operations are requested; without them the kernel carries writes out at
+    // once, or reads are in the same queue as the writes.
     ("shm", &[ByKernel, ReadsFollow, NeedsFirstThread, ReusesNames]),
     ("ofi_rxm", &[Connects, CutsMessages]),
     // Atomic operations: seen with 1.17 over a NIC in software (FI_ENOKEY), where software does
@@ -78,11 +78,11 @@ const QUIRKS: &[(&str, &[Quirk])] = &[
 ///   requested; a message of one operation has fewer than 128 bytes here, and puts wait in memory
 ///   of their own. Over sockets, rxm sends and receives longer messages in one piece and without
 ///   buffers of its own, up to its eager limit, which it reads for each endpoint and which must be
-///   the same everywhere. It checks for connecting peers every 10 ms, which delays the first message
-///   on both sides; here it checks every millisecond.
-/// - tcp, if a socket is full, keeps the rest of a short message and reports the message as sent. The
-///   next poll of the endpoint would send the rest, but nothing requires another poll then. So tcp is
-///   told to keep nothing.
+///   the same everywhere. It checks for connecting peers every 10 ms, which delays the first
+///   message on both sides; here it checks every millisecond.
+/// - tcp, if a socket is full, keeps the rest of a short message and reports the message as sent.
+///   The next poll of the endpoint would send the rest, but nothing requires another poll then. So
+///   tcp is configured to keep nothing.
 /// - A library that psm uses handles the process's signals, so that a process that crashes would
 ///   exit with status 1 instead.
 const VARIABLES: [&CStr; 5] = [

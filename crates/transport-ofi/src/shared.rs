@@ -224,9 +224,9 @@ impl SharedState {
         Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
     }
 
-    /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that awaits
-    /// its own operations if `awaited` is `None`, else as [`Transport::wait`]. Returns true if there
-    /// may be something that no thread has received.
+    /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
+    /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Returns true
+    /// if there may be something that no thread has received.
     ///
     /// [`Transport::wait`]: rushmem_transport::Transport::wait
     pub(crate) fn sleep(&self, awaited: Option<&[AwaitedWord]>, at_most: Duration) -> bool {
@@ -239,7 +239,7 @@ impl SharedState {
             }
             WaitObject::Descriptor(queue) => {
                 let queue = [queue];
-                // No event tells of an end that another thread has received.
+                // If another thread has received the completion, no event ends this sleep.
                 let on = match awaited {
                     Some(_) => SleepOn::Shared(&queue),
                     None => SleepOn::Own(&queue),

@@ -49,9 +49,9 @@ struct OpenedProvider {
 }
 
 /// Opens an entry and closes it, if that is safe.
-pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
+pub(crate) fn try_open(args: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
     let fails_at_close = info.has(Quirk::FailsAtClose);
-    let opened = opened(with, &Tuning::default(), list, info)?;
+    let opened = opened(args, &Tuning::default(), list, info)?;
     if fails_at_close {
         std::mem::forget(opened);
     }
@@ -60,14 +60,14 @@ pub(crate) fn try_open(with: &Open, list: InfoList, info: FiInfo) -> Result<(), 
 
 /// Opens an entry.
 fn opened(
-    with: &Open,
+    args: &Open,
     tuning: &Tuning,
     list: InfoList,
     info: FiInfo,
 ) -> Result<OpenedProvider, String> {
-    let [_, random] = words(&with.secret);
-    let first_key = match info.secret_keys() {
-        true => random.wrapping_add(u64::from(with.pe.0) << 20),
+    let [_, random] = words(&args.secret);
+    let first_key = match info.has_own_keys() {
+        true => random.wrapping_add(u64::from(args.pe.0) << 20),
         false => 1,
     };
     let read_back = info.has(Quirk::ReadsFollow);
@@ -84,7 +84,7 @@ fn opened(
         let why = "it does not report when a write has reached the target's memory, and orders no reads after writes";
         return Err(why.to_owned());
     }
-    let n_pes = with.n_pes as usize;
+    let n_pes = args.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
     let refused = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.info);
@@ -92,7 +92,7 @@ fn opened(
         (receives + SENDS, BufferSizes { cell: longest_message, copy_up_to: 1, longest_message });
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
     let ep = ep.map_err(refused)?;
-    let native = match with.amos {
+    let native = match args.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(&ep.endpoint)?,
     };
@@ -107,17 +107,17 @@ fn opened(
 ///
 /// # Errors
 /// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
-pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
-    Ok(Box::new(started(with, tuning)?))
+pub fn open(args: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
+    Ok(Box::new(started(args, tuning)?))
 }
 
 /// Returns the providers of libfabric that fit a job, best first.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if there are none.
-pub(crate) fn parts(with: &Open) -> Result<Vec<String>, Error> {
+pub(crate) fn parts(args: &Open) -> Result<Vec<String>, Error> {
     let mut names: Vec<String> = Vec::new();
-    for (_, info) in choice::candidates(with).map_err(Error::Unavailable)? {
+    for (_, info) in choice::candidates(args).map_err(Error::Unavailable)? {
         if !names.contains(&info.provider) {
             names.push(info.provider);
         }
@@ -125,13 +125,13 @@ pub(crate) fn parts(with: &Open) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
-    DESCRIPTORS.require(with.n_pes, MIN_DESCRIPTORS).map_err(Error::Unavailable)?;
+fn started(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
+    DESCRIPTORS.require(args.n_pes, MIN_DESCRIPTORS).map_err(Error::Unavailable)?;
     let mut refusals = Vec::new();
     let mut found = None;
-    for (list, info) in choice::candidates(with).map_err(Error::Unavailable)? {
+    for (list, info) in choice::candidates(args).map_err(Error::Unavailable)? {
         let (provider, domain) = (info.provider.clone(), info.domain.clone());
-        match opened(with, &tuning, list, info) {
+        match opened(args, &tuning, list, info) {
             Ok(opened) => {
                 found = Some(opened);
                 break;
@@ -165,18 +165,18 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let tuning = tuning.over(&ep.fabric.info);
     // Other networks take no descriptors for connections.
     let endpoints = match ep.fabric.info.sockets {
-        true => OF_ENDPOINT.fitting(with.n_pes, tuning.endpoints),
+        true => OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints),
         false => tuning.endpoints,
     };
     let tuning = Tuning { endpoints, ..tuning };
-    let [tag, _] = words(&with.secret);
+    let [tag, _] = words(&args.secret);
     let library = ep.fabric.library;
-    let mut service = Service::new(with.pe, ep, &tuning, tag);
+    let mut service = Service::new(args.pe, ep, &tuning, tag);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
-    let shared = SharedState::new(with, tuning, native, service, address).map_err(refused)?;
+    let shared = SharedState::new(args, tuning, native, service, address).map_err(refused)?;
     let progress = Arc::new(Progress::new(shared));
     let thread = ServiceThread::start("rushmem-ofi", &progress)?;
     Ok(Ofi { progress, thread })

@@ -48,8 +48,8 @@ pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAdd
 }
 
 /// Returns the addresses of each interface that is up, in the order in which peers try them.
-pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
-    let (selection, used) = match own_addresses(with) {
+pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
+    let (selection, used) = match own_addresses(args) {
         Ok(own) => own,
         Err(why) => return vec![Diagnosis::new("tcp", Verdict::Refused, why.to_string())],
     };
@@ -60,7 +60,7 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
         let ip = interface.ip();
         let (verdict, why) = if used.contains(&ip) {
             (Verdict::Usable, "connects each pair of PEs")
-        } else if with.one_machine && selection.is_none() {
+        } else if args.one_machine && selection.is_none() {
             (Verdict::Unused, "the job is on one machine, and uses loopback")
         } else if interface.is_link_local() {
             (Verdict::Unused, "a link-local address, to which there is no route")

@@ -89,7 +89,7 @@ pub(crate) struct Connection {
     replies_turn: bool,
     /// The peer has said goodbye.
     bye: bool,
-    /// Data have arrived since the last call of [`took_in`](Connection::took_in).
+    /// Data have arrived since the last call of [`take_received`](Connection::take_received).
     received: bool,
     /// The kernel had no room for the queued data.
     blocked: bool,
@@ -139,13 +139,13 @@ impl Connection {
         self.blocked
     }
 
-    /// Returns true if data have arrived since the last call.
-    pub(crate) fn took_in(&mut self) -> bool {
+    /// Returns true if data have been received since the last call.
+    pub(crate) fn take_received(&mut self) -> bool {
         std::mem::take(&mut self.received)
     }
 
     /// Returns true if the peer has changed this PE's memory since the last call.
-    pub(crate) fn has_changed_memory(&mut self) -> bool {
+    pub(crate) fn take_changed_memory(&mut self) -> bool {
         std::mem::take(&mut self.target.changed)
     }
 

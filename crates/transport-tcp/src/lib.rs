@@ -66,5 +66,5 @@ pub const PROVIDER: Provider = Provider {
     },
     parts: None,
     diagnose: addresses::diagnose,
-    open: |with| open(with, Tuning::within(with.host.host_limit())),
+    open: |args| open(args, Tuning::within(args.host.host_limit())),
 };

@@ -1,9 +1,9 @@
 //! The network of this PE, which all its wires share, and its service, which accepts connections of
 //! peers and receives from the links that have events.
 //!
-//! One thread at a time uses the service. Most turns only read the link from which data are expected, since
-//! asking the kernel which of all sockets has an event costs more than reading one. This module
-//! does not decide which thread polls.
+//! One thread at a time uses the service. Most turns only read the link from which data are
+//! expected, since asking the kernel which of all sockets has an event costs more than reading one.
+//! This module does not decide which thread polls.
 
 use crate::expected::Expected;
 use crate::proto::{Acceptor, HandshakeAnswer};
@@ -333,7 +333,7 @@ impl Service {
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
             if let Some(PeerLink::Open(connection)) = link.as_deref_mut() {
-                // This includes data that need no answer: if the host is gone, its kernel never
+                // This includes data that need no answer: the kernel of a lost host never
                 // acknowledges them.
                 let silence = sys::silence(&connection.socket);
                 let silence = connection.heartbeat.look(silence, now);

@@ -78,7 +78,7 @@ pub struct Tuning {
     /// The maximum time for which attempts are repeated at a host that refuses them, as one with
     /// many connecting peers may.
     pub refusal_limit: Duration,
-    /// The maximum time for which a peer's host may be silent although it owes an answer.
+    /// The maximum time for which a peer's host may be silent while an answer is expected.
     pub silence_limit: Duration,
     /// The interval of the checks for silent hosts.
     pub round: Duration,

@@ -183,7 +183,7 @@ impl SharedState {
     /// Returns the answer to a connecting peer that has proved to be PE `pe`; `None` if there will
     /// be no connection to it any more.
     pub(crate) fn answer(&self, pe: Pe) -> Option<HandshakeAnswer> {
-        // Before this PE knows the directory, the peer is told to try again.
+        // Before this PE has the directory, the peer must try again.
         let Ok(peer) = self.peers.get(pe) else { return Some(HandshakeAnswer::Deferral) };
         match &mut *lock(&peer.link) {
             PeerLink::Unconnected(establishment) => Some(establishment.answer(self.local().me, pe)),
@@ -261,13 +261,13 @@ impl SharedState {
         error
     }
 
-    /// After work on a connection: wakes threads that wait for what has arrived, and schedules the
-    /// sending of queued data.
+    /// Called after work on a connection: wakes threads that wait for received data, and schedules
+    /// the sending of queued data.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
-        if connection.has_changed_memory() {
+        if connection.take_changed_memory() {
             self.local().host.arrived();
         }
-        if connection.took_in() {
+        if connection.take_received() {
             self.wake_sleepers();
         }
         if connection.is_blocked() != connection.watches_room {

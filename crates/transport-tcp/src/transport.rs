@@ -115,7 +115,7 @@ impl Transport for Tcp {
     fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
         match self.shared().sleep(awaited, at_most) {
             true => self.progress.poll(),
-            // Another thread has received what there was.
+            // Another thread has received the data.
             false => self.shared().local().loss.check().map(|()| false),
         }
     }

@@ -27,7 +27,7 @@ pub(crate) enum Claim {
     Incomplete,
     /// The other end is this PE, and awaits an [`answer`](Unauthenticated::answer).
     Peer(u32),
-    /// The other end is no PE of this job, or gone.
+    /// The other end is no PE of this job, or has closed the connection.
     Refused,
 }
 
@@ -41,7 +41,8 @@ impl Unauthenticated {
         Ok(Unauthenticated { socket, acceptor, claim: [0; CLAIM], have: 0, since: Instant::now() })
     }
 
-    /// Reads what has arrived of the message, and checks the message once it is complete.
+    /// Reads the bytes of the message that have arrived, and checks the message once it is
+    /// complete.
     pub(crate) fn listen(&mut self) -> Claim {
         while self.have < CLAIM {
             match (&self.socket).read(&mut self.claim[self.have..]) {

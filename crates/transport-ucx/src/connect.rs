@@ -107,7 +107,7 @@ impl Peer {
     /// Returns true if the published key covers a range, which lies within the segment.
     #[inline]
     pub(crate) fn is_covered(&self, at: RemoteAddr, nbytes: usize) -> bool {
-        self.0[at.segment as usize].is_some_and(|of| at.offset + nbytes as u64 <= of.covered)
+        self.0[at.segment as usize].is_some_and(|key| at.offset + nbytes as u64 <= key.covered)
     }
 
     /// Returns the number of bytes of a segment.

@@ -22,14 +22,14 @@ const CONNECTIONLESS: [&str; 5] = ["dc", "ud", "posix", "sysv", "cma"];
 const ITSELF: &str = "self";
 
 /// Describes UCX and each transport that it may use.
-pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
+pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     let version = match library() {
         Ok(ucp) => ucx_sys::version(ucp),
         Err(why) => return vec![Diagnosis::new("UCX", Verdict::Absent, why)],
     };
     let (major, minor, release) = version;
     let name = format!("UCX {major}.{minor}.{release}");
-    let opened = open(with.n_pes, &*with.host, with.one_machine).map(Arc::new);
+    let opened = open(args.n_pes, &*args.host, args.one_machine).map(Arc::new);
     let context = match opened.and_then(|context| Worker::new(&context).map(|_| context)) {
         Ok(context) => context,
         Err(why) => return vec![Diagnosis::new(name, Verdict::Refused, why)],

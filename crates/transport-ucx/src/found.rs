@@ -5,7 +5,7 @@ use crate::settings::{TLS, library, set_ports};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::machine::devices;
-use rushmem_transport::{Found, Host, NicName};
+use rushmem_transport::{Found, Host};
 use std::sync::Arc;
 
 /// The families of UCX's transports that read and write a target's memory without its CPU: reliable
@@ -22,8 +22,8 @@ pub(crate) fn is_one_sided(transport: &str) -> bool {
 /// better.
 const IMITATIONS: [&str; 1] = ["hfi1"];
 
-/// Returns what UCX is here and what it would use. Its devices are opened only where the kernel
-/// shows some.
+/// Returns the version of UCX and the transports that it would use. Devices are opened only if the
+/// kernel shows some.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let (major, minor, release) = ucx_sys::version(library()?);
     let version = format!("UCX {major}.{minor}.{release}");
@@ -47,8 +47,8 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version that understands this.
 const EXCLUDES: (u32, u32) = (1, 12);
 
-/// Returns what our variables, the NIC that this PE should prefer, and a job on one machine alone
-/// change in UCX's configuration. UCX listens on every device that it may use, and authenticates no
+/// Returns the changes of UCX's configuration that our variables, the preferred NIC of this PE, or
+/// a job on one machine require. UCX listens on every device that it may use, and authenticates no
 /// peer: so sockets are kept to the interfaces that the user names or, where no other machine needs
 /// them, to loopback.
 ///
@@ -71,15 +71,11 @@ pub(crate) fn changes(
         devices.push(sockets);
         devices.join(",")
     };
-    let preferred = host.nic().as_ref().and_then(name_of);
+    // UCX finds NICs without ports by itself.
+    let preferred = host.nic().and_then(|nic| Some(format!("{}:{}", nic.name, nic.port?)));
     let devices = unless_set("UCX_NET_DEVICES", preferred.or_else(|| sockets.map(with_ports)));
     let changes = [("TLS", transports), ("NET_DEVICES", devices)].into_iter();
     Ok(changes.filter_map(|(name, value)| Some((name, value?))).collect())
-}
-
-/// Returns UCX's name of a NIC; it finds NICs without ports by itself.
-fn name_of(nic: &NicName) -> Option<String> {
-    Some(format!("{}:{}", nic.name, nic.port?))
 }
 
 /// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`; `atomics`

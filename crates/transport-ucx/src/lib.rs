@@ -51,5 +51,5 @@ pub const PROVIDER: Provider = Provider {
     available: |host| found::found(host).map_err(Error::Unavailable),
     parts: None,
     diagnose: diagnosis::diagnose,
-    open: |with| open(with, Tuning::of(&*with.host)?),
+    open: |args| open(args, Tuning::of(&*args.host)?),
 };

@@ -170,7 +170,7 @@ impl Daemons {
     }
 
     /// Records the exit of a daemon's agent.
-    pub fn exited(
+    pub fn record_exit(
         &mut self,
         number: usize,
         exit: Exit,

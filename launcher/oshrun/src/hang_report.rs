@@ -120,14 +120,14 @@ impl Explainer {
     }
 
     /// Records that the process of a PE has ended, so that its snapshot is not awaited.
-    pub fn ended(&mut self, pe: u32) {
+    pub fn record_exit(&mut self, pe: u32) {
         if let Some(open) = &mut self.collection {
             open.awaited.remove(&pe);
         }
     }
 
     /// Records that a wait is longer than `--explain-after`.
-    pub fn overdue(&mut self, wait: WaitId) {
+    pub fn record_overdue(&mut self, wait: WaitId) {
         self.is_due |= !self.explained.contains(&wait);
     }
 
@@ -176,8 +176,9 @@ impl Explainer {
         Some((open.purpose, self.text(open, server)))
     }
 
-    /// Returns, at the end of the job, the explanation of a loss, or the one in progress.
-    pub fn last(&mut self, server: &Server) -> Option<(Purpose, String)> {
+    /// Ends the explanation in progress at the end of the job, for example that of a loss. Returns
+    /// its text.
+    pub fn finish_last(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let open = self.collection.take()?;
         Some((open.purpose, self.text(open, server)))
     }

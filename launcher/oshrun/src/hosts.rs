@@ -67,7 +67,11 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
 fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
     let mut hosts: Vec<HostSlots> = Vec::new();
     for entry in listed {
-        match hosts.iter_mut().find(|host| is_same_host(&host.name, &entry.name)) {
+        // This machine has several names.
+        let is_same = |host: &&mut HostSlots| {
+            host.name == entry.name || is_own(&host.name) && is_own(&entry.name)
+        };
+        match hosts.iter_mut().find(is_same) {
             Some(host) => {
                 let (one, other) = (host.slots.unwrap_or(1), entry.slots.unwrap_or(1));
                 host.slots = Some(one.saturating_add(other));
@@ -76,11 +80,6 @@ fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
         }
     }
     hosts
-}
-
-/// Returns true if two names denote the same host. This machine has several names.
-fn is_same_host(one: &str, other: &str) -> bool {
-    one == other || (is_own(one) && is_own(other))
 }
 
 /// Returns the name of this machine.

@@ -70,7 +70,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         true => Tags::new(plan.nodes.clone(), plan.names.clone()),
         false => Tags::default(),
     };
-    timings.planned(plan.nodes.n_pes());
+    timings.record_plan(plan.nodes.n_pes());
     let path = std::env::var_os("PATH");
     let has_gdb = program::find(OsStr::new("gdb"), path.as_deref()).is_ok();
     let mut job = Job {
@@ -120,7 +120,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         }
         job.explain();
     }
-    if let Some((purpose, text)) = job.explainer.last(&job.server) {
+    if let Some((purpose, text)) = job.explainer.finish_last(&job.server) {
         job.print_explanation(purpose, text);
     }
     let status = job.finish(&mut signals, limit).await;
@@ -199,17 +199,17 @@ impl Job {
     /// Handles an event of this host or of a daemon.
     fn handle(&mut self, event: HostEvent) {
         match event {
-            HostEvent::Greeted { pe } => self.progress_line.greeted(pe),
+            HostEvent::Greeted { pe } => self.progress_line.record_daemon(pe),
             HostEvent::Started { pe, pid } => {
                 self.server.started(pe, pid);
-                self.progress_line.started(pe);
-                self.timings.passed(Phase::Started, self.server.host(pe));
+                self.progress_line.record_start(pe);
+                self.timings.record_phase(Phase::Started, self.server.host(pe));
             }
             HostEvent::Frames { pe, bytes } if self.end == Termination::Open => {
                 let n_initialized = self.server.initialized();
                 let decisions = self.server.received(pe, &bytes);
                 if self.server.initialized() > n_initialized {
-                    self.timings.passed(Phase::Initialized, self.server.host(pe));
+                    self.timings.record_phase(Phase::Initialized, self.server.host(pe));
                 }
                 self.execute(decisions);
                 if self.server.has_pending() {
@@ -218,9 +218,9 @@ impl Job {
                 self.watch_for_long_waits();
             }
             HostEvent::Exited { pe, exit } => {
-                self.timings.passed(Phase::Ended, self.server.host(pe));
+                self.timings.record_phase(Phase::Ended, self.server.host(pe));
                 let decision = self.server.exited(pe, exit);
-                self.explainer.ended(pe);
+                self.explainer.record_exit(pe);
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
@@ -230,7 +230,7 @@ impl Job {
                 self.execute(decision);
             }
             HostEvent::Found(result) => self.explainer.add(result),
-            HostEvent::Overdue(wait) => self.explainer.overdue(wait),
+            HostEvent::Overdue(wait) => self.explainer.record_overdue(wait),
             HostEvent::Notice(notice) => {
                 self.print_warnings();
                 self.progress_line.clear();
@@ -330,7 +330,7 @@ impl Job {
             match decision {
                 Decision::Send { pe, frame } => self.supervisor.send(pe, frame),
                 Decision::SendAll { to, frame } => {
-                    self.timings.exchanged();
+                    self.timings.record_exchange();
                     self.supervisor.send_all(to, &frame);
                 }
                 Decision::Warn { message } => {

@@ -172,7 +172,7 @@ impl LocalPes {
 
     /// Adds the events of a PE whose process has ended: the last bytes that it has sent, then its
     /// exit.
-    pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<HostEvent>) {
+    pub fn add_exit(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<HostEvent>) {
         for _ in 0..MAX_LAST_READS {
             match self.socket(pe).map(piece) {
                 Some(Ok(bytes)) if !bytes.is_empty() => {

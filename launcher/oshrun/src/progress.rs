@@ -55,12 +55,12 @@ impl ProgressLine {
     }
 
     /// Records the start of the daemon that starts a PE.
-    pub fn greeted(&mut self, pe: u32) {
+    pub fn record_daemon(&mut self, pe: u32) {
         self.host_of(pe).greeted = true;
     }
 
     /// Records the start of a PE.
-    pub fn started(&mut self, pe: u32) {
+    pub fn record_start(&mut self, pe: u32) {
         self.host_of(pe).started += 1;
         if self.n_started() == self.nodes.n_pes() {
             self.clear();
@@ -158,7 +158,7 @@ impl Timings {
     }
 
     /// Records that the job is planned, with this number of PEs.
-    pub fn planned(&mut self, n_pes: u32) {
+    pub fn record_plan(&mut self, n_pes: u32) {
         self.n_pes = n_pes;
         self.mark("hosts and program found");
     }
@@ -170,7 +170,7 @@ impl Timings {
 
     /// Records that a PE on `host` has completed a phase. Only the first and the last PE get an
     /// entry.
-    pub fn passed(&mut self, phase: Phase, host: &str) {
+    pub fn record_phase(&mut self, phase: Phase, host: &str) {
         let count = &mut self.counts[phase as usize];
         *count += 1;
         let (is_first, is_last) = (*count == 1, *count == self.n_pes);
@@ -184,7 +184,7 @@ impl Timings {
 
     /// Records that an exchange among all PEs is complete. Only the first and the last exchange
     /// keep their entries.
-    pub fn exchanged(&mut self) {
+    pub fn record_exchange(&mut self) {
         self.n_exchanges += 1;
         if self.n_exchanges > 2 {
             let before = format!("exchange {} complete", self.n_exchanges - 1);
@@ -210,24 +210,24 @@ mod tests {
     fn the_host_that_is_farthest_behind_is_named() {
         let nodes = NodeMap::from_runs([(0, 1), (1, 2)]).expect("no empty node");
         let mut line = ProgressLine::new(nodes, &["a".to_owned(), "b".to_owned()]);
-        line.started(0);
+        line.record_start(0);
         assert_eq!(line.text(), "1 of 3 PEs have started; host b has not answered yet");
-        line.greeted(1);
+        line.record_daemon(1);
         assert_eq!(line.text(), "1 of 3 PEs have started; host b has started 0 of 2 PEs");
-        line.started(2);
+        line.record_start(2);
         assert_eq!(line.text(), "2 of 3 PEs have started; host b has started 1 of 2 PEs");
-        line.started(1);
+        line.record_start(1);
         assert_eq!(line.text(), "3 of 3 PEs have started");
     }
 
     #[test]
     fn the_first_and_the_last_count() {
         let mut timings = Timings::new();
-        timings.planned(3);
-        ["a", "b", "a"].iter().for_each(|host| timings.passed(Phase::Started, host));
-        ["b", "a"].iter().for_each(|host| timings.passed(Phase::Initialized, host));
-        (0..3).for_each(|_| timings.exchanged());
-        timings.passed(Phase::Ended, "a");
+        timings.record_plan(3);
+        ["a", "b", "a"].iter().for_each(|host| timings.record_phase(Phase::Started, host));
+        ["b", "a"].iter().for_each(|host| timings.record_phase(Phase::Initialized, host));
+        (0..3).for_each(|_| timings.record_exchange());
+        timings.record_phase(Phase::Ended, "a");
         let table = timings.table();
         let phases: Vec<&str> =
             table.lines().map(|line| line.split(" s  ").nth(1).expect("a phase")).collect();

@@ -161,9 +161,9 @@ impl Supervisor {
     fn add_exits(&mut self, exits: Vec<(Child, rushmem_bootstrap::Exit)>) {
         for (child, exit) in exits {
             match child {
-                Child::Pe(pe) => self.local_pes.exited(pe, exit, &mut self.events),
+                Child::Pe(pe) => self.local_pes.add_exit(pe, exit, &mut self.events),
                 Child::Daemon(number) => {
-                    self.events.extend(self.daemons.exited(number, exit, &self.processes));
+                    self.events.extend(self.daemons.record_exit(number, exit, &self.processes));
                 }
             }
         }

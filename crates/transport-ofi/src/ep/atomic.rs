@@ -12,7 +12,7 @@ const WORD: usize = size_of::<u64>();
 
 impl FiEndpoint {
     /// Starts an atomic operation that the fabric carries out. The operation always fetches the old
-    /// value, since the arrival of this value shows that it is done. The old value goes to
+    /// value, since the arrival of this value shows that it is complete. The old value is stored in
     /// `fetched` unless that is null.
     ///
     /// # Safety

@@ -32,14 +32,14 @@ impl RefusedAttempts {
     /// Records that an attempt to reach a PE was refused. Returns true if another attempt is to be
     /// made.
     fn refused(&mut self, pe: u32, now: Instant) -> bool {
-        let known = self.by_pe.iter().position(|(of, _)| *of == pe);
+        let known = self.by_pe.iter().position(|(known, _)| *known == pe);
         let known = known.unwrap_or_else(|| {
             self.by_pe.push((pe, Attempts::new(now)));
             self.by_pe.len() - 1
         });
         let attempts = &mut self.by_pe[known].1;
         if now.saturating_duration_since(attempts.next()) > self.limit {
-            // The PE was reached since.
+            // The PE has been reached meanwhile.
             *attempts = Attempts::new(now);
         }
         attempts.refused(now, self.limit)
@@ -47,23 +47,23 @@ impl RefusedAttempts {
 
     /// Returns the refused attempts to reach a PE.
     fn of(&self, pe: u32) -> Option<&Attempts> {
-        self.by_pe.iter().find(|(of, _)| *of == pe).map(|(_, attempts)| attempts)
+        self.by_pe.iter().find(|(known, _)| *known == pe).map(|(_, attempts)| attempts)
     }
 
     /// Records that a PE was reached.
-    pub(super) fn reached(&mut self, pe: u32) {
-        self.by_pe.retain(|(of, _)| *of != pe);
+    pub(super) fn record_reached(&mut self, pe: u32) {
+        self.by_pe.retain(|(known, _)| *known != pe);
     }
 
     /// Records that an operation on a PE was refused with this code. Returns true if another
     /// attempt is to be made.
-    pub(super) fn go_on(&mut self, pe: u32, code: i32) -> bool {
+    pub(super) fn record_refusal(&mut self, pe: u32, code: i32) -> bool {
         NOT_CONNECTED.contains(&-code) && self.refused(pe, Instant::now())
     }
 
     /// Records that the message that connects to a PE has failed with this code. Returns true if
     /// another one is to be sent.
-    pub(super) fn may_connect(&mut self, pe: u32, code: i32) -> bool {
+    pub(super) fn record_refused_connect(&mut self, pe: u32, code: i32) -> bool {
         means_not_connected(code) && self.refused(pe, Instant::now())
     }
 
@@ -100,7 +100,7 @@ mod tests {
         }
         assert!(!attempts.refused(3, now) && attempts.refused(4, now));
         assert!(attempts.refused(3, now + 2 * limit), "it was reached meanwhile");
-        attempts.reached(3);
+        attempts.record_reached(3);
         assert!(attempts.of(3).is_none() && attempts.of(4).is_some());
     }
 }

@@ -74,7 +74,7 @@ impl FiEndpoint {
     pub(super) fn connected(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;
         self.room[pe as usize] = CONNECTED;
-        self.attempts.reached(pe);
+        self.attempts.record_reached(pe);
         self.connecting.take(pe);
         let which = format!("connection {} of this PE", self.fabric.permits.count_made());
         report(pe, &which, "connected to it");
@@ -104,7 +104,7 @@ impl FiEndpoint {
     /// Records that an attempt to connect has failed with this code. Returns true if another
     /// attempt is to be made.
     fn connects_again(&mut self, pe: u32, code: i32, why: &str) -> bool {
-        let again = self.attempts.may_connect(pe, code);
+        let again = self.attempts.record_refused_connect(pe, code);
         if again {
             report(pe, why, AGAIN);
         }

@@ -77,7 +77,7 @@ impl Connecting {
     }
 }
 
-/// Logs what becomes of a connection to a PE, and the reason.
+/// Logs an event of a connection to a PE, and the reason.
 pub(super) fn report(pe: u32, why: &str, what: &str) {
     rushmem_log::debug!(peer = pe, "{what}: {why}");
 }

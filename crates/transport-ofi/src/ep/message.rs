@@ -41,7 +41,7 @@ impl FiEndpoint {
         }
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let part = |of: LocalBuf| fi::iovec { iov_base: of.base.cast(), iov_len: of.nbytes };
+        let part = |buf: LocalBuf| fi::iovec { iov_base: buf.base.cast(), iov_len: buf.nbytes };
         let (parts, mut descs) = ([part(cell.first(HEAD)), part(data)], [desc, null_mut()]);
         let descs = descs.as_mut_ptr();
         // SAFETY: an open endpoint, a context that is the operation's, lists that live during the

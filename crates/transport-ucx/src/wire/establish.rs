@@ -92,7 +92,7 @@ impl UcxWire {
         Ok(OpenRoute { endpoint, connection })
     }
 
-    /// Returns what became of an endpoint by its first flush.
+    /// Returns the result of an attempt to connect, from the first flush of its endpoint.
     fn established(&mut self, open: OpenRoute, flush: UcpRequest) -> Attempted {
         let ucp = self.ucp();
         let Some(status) = flush.status(ucp) else { return Attempted::Pending(open, flush) };

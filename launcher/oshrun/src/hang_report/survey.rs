@@ -57,8 +57,8 @@ impl SharedMemory for NodeMemfd {
         self.0.as_ref().is_some_and(read)
     }
 
-    /// PEs that oshrun has started share their static data in the memory of the node, so there is
-    /// no other source.
+    /// Always returns false: the static data of PEs that oshrun has started are in the memory of
+    /// the node, which `read` reads.
     fn read_static(&self, _: u32, _: u64, _: &mut [u8]) -> bool {
         false
     }

@@ -133,7 +133,7 @@ pub struct Relay {
     pub sink: Arc<Mutex<Sink>>,
     pub stream: StdStream,
     pub tags: Arc<Tags>,
-    /// Sends reports of what was written to the daemon.
+    /// Reports to the daemon how much was written.
     pub daemon: OrderSender,
 }
 

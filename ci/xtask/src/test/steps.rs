@@ -304,7 +304,7 @@ pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
 pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
     let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
     let library = suites(session, |program| program.is(SHMEM_C, "sites"))?;
-    let library = library.args(["launchers::", "--skip", "slurm::"]);
+    let library = library.args(["launchers::"]);
     let perf = suites(session, |program| program.is(SHMEM_PERF, "installed"))?;
     launched(needs, library.and(perf.args(["open_mpi::"])))
 }

@@ -1,4 +1,4 @@
-//! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
+//! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE. `slurm` has Slurm.
 //!
 //! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the
 //! system's packages bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the directories of
@@ -17,7 +17,7 @@ use testkit::{Job, Outcome, absent, program};
 
 /// A launcher with its options.
 #[derive(Clone)]
-struct Launcher {
+pub struct Launcher {
     words: Vec<String>,
     environment: Vec<(&'static str, String)>,
     /// The command before the program.
@@ -33,11 +33,11 @@ impl Launcher {
     }
 
     /// Works as [`Launcher::find`]; where it is not there the test is ignored.
-    fn needed(words: &[&str]) -> Launcher {
+    pub fn needed(words: &[&str]) -> Launcher {
         Launcher::find(words).unwrap_or_else(|| absent(format!("{} is not here", words[0])))
     }
 
-    fn of(words: &[&str]) -> Launcher {
+    pub fn of(words: &[&str]) -> Launcher {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         Launcher { words, environment: Vec::new(), before: &[] }
     }
@@ -51,13 +51,13 @@ impl Launcher {
         Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), dir))
     }
 
-    fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
+    pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
         self.environment.push((name, value.into()));
         self
     }
 
     /// `n` processes of a program.
-    fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
+    pub fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
         let words = self.words.iter().map(String::as_str);
         let n = n.to_string();
         let job =
@@ -116,7 +116,7 @@ fn prteruns() -> Vec<Launcher> {
 
 /// Runs the programs that any launcher must start: init and finalize in every order, RMA,
 /// collectives, the old start-up.
-fn runs_programs(launcher: &Launcher) {
+pub fn runs_programs(launcher: &Launcher) {
     for (source, n) in [
         ("init_finalize.c", 1),
         ("init_finalize.c", 4),
@@ -139,7 +139,7 @@ fn shares_static_data(launcher: &Launcher, program: PathBuf) {
 }
 
 /// Whatever ends one PE ends the job, with a status that says so.
-fn ends_with_its_pes(launcher: &Launcher) {
+pub fn ends_with_its_pes(launcher: &Launcher) {
     for how in ["kill", "segv", "exit3", "_exit3"] {
         assert_ne!(launcher.death(how).code(), 0, "{how}");
     }
@@ -163,7 +163,7 @@ fn ends_with_its_pes(launcher: &Launcher) {
 }
 
 /// If all PEs exit with status 0 and without finalize, none is missed.
-fn warns_of_pes_without_finalize(launcher: &Launcher) {
+pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
     for how in ["all_exit0", "late_exit0"] {
         let outcome = launcher.death(how);
         assert_eq!(outcome.code(), 0, "{how}\n{outcome}");
@@ -215,7 +215,7 @@ fn status_of(pid: i32) -> Option<(char, i32)> {
 }
 
 /// `status` is what becomes of a global exit with 7.
-fn exits_as_a_whole(launcher: &Launcher, status: i32) {
+pub fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     let outcome = launcher.death("global_exit7");
     assert_eq!(outcome.code(), status, "{outcome}");
     assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
@@ -248,7 +248,7 @@ fn starts_among_attackers(launcher: &Launcher) {
 }
 
 /// Returns the program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
-fn mpi_program(mpi: &str) -> PathBuf {
+pub fn mpi_program(mpi: &str) -> PathBuf {
     let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
     let Ok(Output { status, stdout, .. }) = flags else { absent("pkg-config is not here") };
     if !status.success() {
@@ -274,7 +274,7 @@ fn mpi_program_with(flags: &str) -> PathBuf {
 const FIRST: [&str; 2] = ["mpi", "shmem"];
 
 /// MPI and OpenSHMEM start and end in any order.
-fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
+pub fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
     for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
         let outcome = launcher.job(program, 3).arg(first).arg(ends_first).run();
         outcome.assert_ok(3);
@@ -542,107 +542,6 @@ fn prterun_over_pmix() {
     }
 }
 
-mod slurm {
-    use super::*;
-
-    /// A private Slurm: two hosts, two nodes on each.
-    struct Slurm {
-        dir: PathBuf,
-    }
-
-    impl Slurm {
-        /// Starts it. The test is ignored if that is impossible.
-        fn up() -> Slurm {
-            for program in ["munged", "slurmctld", "slurmd", "srun"] {
-                Launcher::needed(&[program]);
-            }
-            if !rustix::process::geteuid().is_root() {
-                absent("a private Slurm needs root");
-            }
-            let dir = format!("rm{}", std::process::id());
-            let slurm = Slurm { dir: std::env::temp_dir().join(dir) };
-            assert!(slurm.script("up"), "see {}", slurm.dir.display());
-            slurm
-        }
-
-        fn script(&self, action: &str) -> bool {
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/slurm.sh");
-            let status = Command::new("timeout")
-                .args(["-k", "5", "60"])
-                .arg(script)
-                .arg(action)
-                .arg(&self.dir)
-                // A daemon must not keep the test's output open.
-                .stdout(std::process::Stdio::null())
-                .status();
-            status.is_ok_and(|status| status.success())
-        }
-
-        fn launcher(&self, options: &[&str]) -> Launcher {
-            let srun = self.dir.join("srun").display().to_string();
-            Launcher::of(&[&[srun.as_str()], options].concat())
-        }
-    }
-
-    impl Drop for Slurm {
-        fn drop(&mut self) {
-            self.script("down");
-        }
-    }
-
-    pub fn over_each_of_its_protocols() {
-        let slurm = Slurm::up();
-        for (protocol, status) in [("--mpi=pmi2", 137), ("--mpi=pmix", 7)] {
-            // One node; one PE on each of four, which are two machines; the same in turns.
-            let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
-            let four = slurm.launcher(&[protocol, "-N4", "--overcommit"]);
-            let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
-            runs_programs(&one);
-            four.job(program!("rma.c"), 4).run().assert_ok(4);
-            four.job(program!("split_2d.c"), 6).run().assert_ok(6);
-            four.job(program!("init_finalize.c"), 4).run().assert_ok(4);
-            turns.job(program!("rma.c"), 6).run().assert_ok(6);
-            ends_with_its_pes(&one);
-            warns_of_pes_without_finalize(&one);
-            warns_of_pes_without_finalize(&four);
-            exits_as_a_whole(&one, status);
-        }
-        let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
-        two.job(program!("rma.c"), 4).run().assert_ok(4);
-
-        let launcher = slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]);
-        runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
-        let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
-        assert_ne!(outcome.code(), 0, "{outcome}");
-        assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
-
-        oshrun_in_an_allocation(&slurm);
-
-        // Last, since MPICH may be absent.
-        let program = mpi_program("mpich");
-        let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
-        launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
-        let outcome = launcher.job(&program, 3).arg("shmem").run();
-        assert_ne!(outcome.code(), 0, "{outcome}");
-        assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
-    }
-
-    /// Its daemons start by srun, on the nodes of the allocation.
-    fn oshrun_in_an_allocation(slurm: &Slurm) {
-        let salloc = slurm.dir.join("salloc").display().to_string();
-        let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
-        let job = |source: PathBuf, options: &[&str]| {
-            let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
-            Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
-        };
-        job(program!("rma.c"), &[]).run().assert_ok(4);
-        job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
-        job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
-        let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
-        outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
-    }
-}
-
 fn a_launcher_that_cannot_be_joined_is_named() {
     for (environment, words) in [
         (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..]),
@@ -690,6 +589,4 @@ testkit::module_tests! {
     another_open_mpi_starts_first_or_says_so,
     ; ignored "a minute; part of `cargo xtask test --full`" =>
     a_silent_pmix_server_is_named,
-    ; ignored "part of `cargo xtask test --full`" =>
-    slurm::over_each_of_its_protocols,
 }

@@ -19,6 +19,7 @@ mod namespaces;
 mod refused;
 mod scale;
 mod shmem4py;
+mod slurm;
 mod sockets;
 mod ssh;
 mod starts;
@@ -44,6 +45,7 @@ fn main() -> std::process::ExitCode {
             refused::tests(),
             scale::tests(),
             shmem4py::tests(),
+            slurm::tests(),
             sockets::tests(),
             ssh::tests(),
             starts::tests(),

@@ -1,0 +1,114 @@
+//! Programs under a private Slurm, which is made of this machine.
+//!
+//! The tests are ignored where Slurm is missing, or where the user is not root.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::launchers::{
+    Launcher, ends_with_its_pes, exits_as_a_whole, mpi_program, runs_beside_mpi, runs_programs,
+    warns_of_pes_without_finalize,
+};
+use testkit::{Job, absent, program};
+
+/// A private Slurm: two hosts, two nodes on each.
+struct Slurm {
+    dir: PathBuf,
+}
+
+impl Slurm {
+    /// Starts it. The test is ignored if that is impossible.
+    fn up() -> Slurm {
+        for program in ["munged", "slurmctld", "slurmd", "srun"] {
+            Launcher::needed(&[program]);
+        }
+        if !rustix::process::geteuid().is_root() {
+            absent("a private Slurm needs root");
+        }
+        let dir = format!("rm{}", std::process::id());
+        let slurm = Slurm { dir: std::env::temp_dir().join(dir) };
+        assert!(slurm.script("up"), "see {}", slurm.dir.display());
+        slurm
+    }
+
+    fn script(&self, action: &str) -> bool {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/slurm.sh");
+        let status = Command::new("timeout")
+            .args(["-k", "5", "60"])
+            .arg(script)
+            .arg(action)
+            .arg(&self.dir)
+            // A daemon must not keep the test's output open.
+            .stdout(std::process::Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    fn launcher(&self, options: &[&str]) -> Launcher {
+        let srun = self.dir.join("srun").display().to_string();
+        Launcher::of(&[&[srun.as_str()], options].concat())
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        self.script("down");
+    }
+}
+
+fn over_each_of_its_protocols() {
+    let slurm = Slurm::up();
+    for (protocol, status) in [("--mpi=pmi2", 137), ("--mpi=pmix", 7)] {
+        // One node; one PE on each of four, which are two machines; the same in turns.
+        let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
+        let four = slurm.launcher(&[protocol, "-N4", "--overcommit"]);
+        let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
+        runs_programs(&one);
+        four.job(program!("rma.c"), 4).run().assert_ok(4);
+        four.job(program!("split_2d.c"), 6).run().assert_ok(6);
+        four.job(program!("init_finalize.c"), 4).run().assert_ok(4);
+        turns.job(program!("rma.c"), 6).run().assert_ok(6);
+        ends_with_its_pes(&one);
+        warns_of_pes_without_finalize(&one);
+        warns_of_pes_without_finalize(&four);
+        exits_as_a_whole(&one, status);
+    }
+    let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
+    two.job(program!("rma.c"), 4).run().assert_ok(4);
+
+    let launcher = slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]);
+    runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
+    let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
+
+    oshrun_in_an_allocation(&slurm);
+
+    // Last, since MPICH may be absent.
+    let program = mpi_program("mpich");
+    let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
+    launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
+    let outcome = launcher.job(&program, 3).arg("shmem").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
+}
+
+/// Its daemons start by srun, on the nodes of the allocation.
+fn oshrun_in_an_allocation(slurm: &Slurm) {
+    let salloc = slurm.dir.join("salloc").display().to_string();
+    let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
+    let job = |source: PathBuf, options: &[&str]| {
+        let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
+        Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
+    };
+    job(program!("rma.c"), &[]).run().assert_ok(4);
+    job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
+    job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
+    let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
+    outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
+}
+
+testkit::module_tests! {
+    ; ignored "part of `cargo xtask test --full`" =>
+    over_each_of_its_protocols,
+}

@@ -60,6 +60,7 @@ const ELSEWHERE: &[&str] = &[
     "misuse.c",
     "mixed_levels.c",
     "mpi.c",
+    "mpi_loaded.c",
     "no_descriptors.c",
     "operators.h",
     "order_spin.c",

@@ -1,11 +1,14 @@
 //! Determines whether the program's own MPI has opened the connection to the process manager that
 //! both use, whether it still can, and how many processes it has started with.
 //!
-//! This crate does not link MPI; it looks its functions up in the program, which may not have them.
-//! The functions have the same signature in every implementation of MPI.
+//! This crate does not link MPI; it looks its functions up in the program and in the libraries of
+//! MPI that the process has loaded. The functions have the same signature in every implementation
+//! of MPI.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The state of MPI in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub(super) fn must_precede_pmix() -> bool {
 /// The processes of the MPI of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MpiWorld {
+    /// The process has loaded no MPI. It may load one later, as Python does.
+    Absent,
     /// There is no MPI that runs or will run, or none whose handles are known.
     Unknown,
     /// MPI_Init may be called later.
@@ -56,7 +61,7 @@ pub enum MpiWorld {
 
 /// Returns the processes of the MPI of this process now.
 pub fn world() -> MpiWorld {
-    let Some(version) = version() else { return MpiWorld::Unknown };
+    let Some(version) = version() else { return MpiWorld::Absent };
     // In the common interface of MPI 5, the handles are others.
     if find(c"MPI_Abi_get_version").is_some() || is(c"MPI_Finalized") {
         return MpiWorld::Unknown;
@@ -119,11 +124,57 @@ fn is(question: &CStr) -> bool {
     !failed && flag != 0
 }
 
-/// Looks a function up in the program and the libraries that it has loaded.
+/// Looks a symbol up in the program and the libraries that it can see, then in the libraries of MPI
+/// that only the one that has loaded them can see (`RTLD_LOCAL`), as with modules of Python.
 fn find(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the name has a null character at its end.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    let in_libraries = || loaded_libraries().into_iter().find_map(|library| symbol(library, name));
+    symbol(libc::RTLD_DEFAULT, name).or_else(in_libraries)
+}
+
+fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the library is open, and the name has a null character at its end.
+    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     (!found.is_null()).then_some(found)
+}
+
+/// Returns handles of the libraries of MPI that the process has loaded. They then stay loaded.
+fn loaded_libraries() -> Vec<*mut c_void> {
+    let mut paths: Vec<CString> = Vec::new();
+    // SAFETY: the function gets the pointer that it expects, and keeps none of its arguments.
+    unsafe { libc::dl_iterate_phdr(Some(note_library), (&raw mut paths).cast()) };
+    let open = |path: CString| {
+        // SAFETY: the path has a null character at its end. It loads nothing, so that no code runs.
+        unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
+    };
+    paths.into_iter().map(open).filter(|library| !library.is_null()).collect()
+}
+
+/// Adds the path of a loaded library to the `Vec<CString>` at `paths` if it is one of MPI. Returns 0,
+/// so that the next one follows.
+unsafe extern "C" fn note_library(
+    library: *mut libc::dl_phdr_info,
+    _: usize,
+    paths: *mut c_void,
+) -> c_int {
+    // SAFETY: the C library passes a valid description.
+    let path = unsafe { (*library).dlpi_name };
+    if !path.is_null() {
+        // SAFETY: the path has a null character at its end, and stays during this call.
+        let path = unsafe { CStr::from_ptr(path) };
+        if is_mpi_library(path) {
+            // SAFETY: `loaded_libraries` passes this pointer, and does not use the list meanwhile.
+            let paths = unsafe { &mut *paths.cast::<Vec<CString>>() };
+            paths.push(path.to_owned());
+        }
+    }
+    0
+}
+
+/// Returns true if a library of this path may be one of MPI, such as `libmpi.so.40` or
+/// `libmpich.so.12`.
+fn is_mpi_library(path: &CStr) -> bool {
+    let file = Path::new(OsStr::from_bytes(path.to_bytes())).file_name();
+    file.is_some_and(|file| file.as_bytes().starts_with(b"libmpi"))
 }
 
 #[cfg(test)]
@@ -134,6 +185,16 @@ mod tests {
     fn a_program_without_mpi_has_none() {
         assert_eq!(present(), Mpi::Absent);
         assert!(!must_precede_pmix());
-        assert_eq!(world(), MpiWorld::Unknown);
+        assert_eq!(world(), MpiWorld::Absent);
+    }
+
+    #[test]
+    fn libraries_of_mpi_have_its_name() {
+        for path in [c"/usr/lib/libmpi.so.40", c"libmpich.so.12", c"/opt/cray/libmpi_gnu_123.so"] {
+            assert!(is_mpi_library(path), "{path:?}");
+        }
+        for path in [c"", c"/usr/lib/libmpi/other.so", c"/usr/lib/libm.so.6"] {
+            assert!(!is_mpi_library(path), "{path:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::attackers::Attackers;
-use crate::mpi::{runs_its_page, warns_under_oshrun};
+use crate::mpi::{runs_its_page, sees_a_loaded_mpi, warns_under_oshrun};
 use crate::namespaces::Hosts;
 use testkit::{Job, Outcome, absent, program};
 
@@ -413,6 +413,7 @@ mod hydra {
         let launcher = hydra();
         runs_beside_mpi(&launcher, &mpi_program("mpich"));
         warns_under_oshrun(&mpi_program("mpich"));
+        sees_a_loaded_mpi(&mpi_program("mpich"), |program, n| launcher.job(program, n));
         runs_its_page("mpicc.mpich", "mpiexec.hydra");
     }
 
@@ -514,6 +515,7 @@ mod mpirun {
         let launcher = mpirun();
         runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
         warns_under_oshrun(&mpi_program("ompi-c"));
+        sees_a_loaded_mpi(&mpi_program("ompi-c"), |program, n| launcher.job(program, n));
         runs_its_page("mpicc.openmpi", "mpirun.openmpi --allow-run-as-root --oversubscribe");
     }
 }

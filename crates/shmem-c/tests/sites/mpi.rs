@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use testkit::Job;
 use testkit::pages::Page;
+use testkit::{Job, program};
 
 /// `oshrun` does not start MPI, so every PE has an MPI of one process.
 pub fn warns_under_oshrun(program: &Path) {
@@ -16,6 +16,27 @@ pub fn warns_under_oshrun(program: &Path) {
     }
     let outcome = Job::new(program).n(1).run();
     assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
+}
+
+/// The same for a library of MPI that only the program can see, as with modules of Python: the one
+/// with which `linked` is linked. `launched` is a job under the launcher of that MPI.
+pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) {
+    let libraries = Command::new("ldd").arg(linked).output().expect("ldd").stdout;
+    let libraries = String::from_utf8(libraries).expect("plain paths");
+    let mut of_mpi = libraries.lines().map(str::trim).filter(|line| line.starts_with("libmpi"));
+    let path = of_mpi.find_map(|line| line.split(' ').nth(2)).expect("a library of MPI");
+    let program = program!("mpi_loaded.c", "-ldl");
+    for first in ["mpi", "shmem"] {
+        for (n, job) in [(1, Job::new(&program).n(1)), (3, launched(&program, 3))] {
+            let outcome = job.arg(path).arg(first).run();
+            outcome.assert_ok(n);
+            assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{first}\n{outcome}");
+        }
+        let outcome = Job::new(&program).n(3).arg(path).arg(first).run();
+        outcome.assert_ok(3);
+        let warning = ": MPI_COMM_WORLD has one process, but the job has 3 PEs: this launcher";
+        assert!(outcome.stderr.contains(warning), "{first}\n{outcome}");
+    }
 }
 
 /// Runs the commands of docs/mpi.md with the compiler and the launcher of an MPI.

@@ -30,7 +30,7 @@ use crate::time_limit;
 pub(crate) use manager::{Ender, Manager};
 use mpi::Mpi;
 pub use mpi::{MpiWorld, world as mpi_world};
-use node_key::NodeKey;
+pub(crate) use node_key::NodeKey;
 use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
 use rendezvous::{NodeConnections, NodeLinks, Rendezvous};

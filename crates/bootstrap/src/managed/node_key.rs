@@ -23,7 +23,7 @@ pub(super) const PROOF: usize = 32;
 
 /// The key of one job on one machine.
 #[derive(Clone)]
-pub(super) struct NodeKey([u8; 32]);
+pub(crate) struct NodeKey([u8; 32]);
 
 impl fmt::Debug for NodeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,12 +48,12 @@ impl NodeKey {
         Ok(NodeKey::new(&secret, &machine))
     }
 
-    pub(super) fn new(secret: &[u8], machine: &[u8]) -> NodeKey {
+    pub(crate) fn new(secret: &[u8], machine: &[u8]) -> NodeKey {
         NodeKey(mac(secret, &[b"machine", machine]).finalize().into_bytes().into())
     }
 
     /// Returns the address of the socket of PE `pe`.
-    pub(super) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
+    pub(crate) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
         let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()]).finalize().into_bytes();
         let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
         SocketAddrUnix::new_abstract_name(format!("rushmem-{hex}-{pe}").as_bytes())

@@ -8,6 +8,8 @@
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -18,7 +20,7 @@ use super::gathering::Gathering;
 use super::handshake::{ANSWER, GREETING, Handshake, NoGreeting, prepare};
 use crate::error::Error;
 use crate::link::{Link, Sender};
-use crate::managed::{Ender, Manager, without_signals};
+use crate::managed::{Ender, Manager, NodeKey, without_signals};
 use crate::proto::{FromLauncher, FromPe, Receivers};
 use crate::records::Records;
 
@@ -31,6 +33,10 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 
 /// Pause between attempts to connect to an address at which no process listens yet.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The time after which a process that cannot reach the meeting says so, if the limit is longer than
+/// twice as long.
+const NOTICE: Duration = Duration::from_secs(10);
 
 /// Additional time for which a member waits, so that the meeting can report first which PEs are
 /// missing.
@@ -124,7 +130,7 @@ impl Member {
         limits: MeetingLimits,
     ) -> Result<Member, Error> {
         let end = Instant::now() + limits.join + SLACK;
-        let stream = connect(place, secret, end, limits.join)?;
+        let stream = connect(place, secret, pe, end, limits.join)?;
         prepare(&stream, limits.silence);
         let link = Link::new(stream);
         let line = Arc::new(Line {
@@ -294,14 +300,19 @@ fn end(status: i32) -> ! {
 }
 
 /// Connects to the meeting of the job with this secret. Repeats attempts that may succeed later,
-/// until `end`.
+/// until `end`, and says once that it does.
 fn connect(
     place: &MeetingPlace,
     secret: &JobSecret,
+    pe: u32,
     end: Instant,
     limit: Duration,
 ) -> Result<TcpStream, Error> {
+    let start = Instant::now();
     let mut is_first_round = true;
+    let notice_after = NOTICE.min(limit / 2);
+    // Once that time has passed, the claim of this process to print the notice, if it has it.
+    let mut notice: Option<Option<UnixDatagram>> = None;
     loop {
         let addresses = match place {
             MeetingPlace::Addresses(at) => Ok(at.clone()),
@@ -328,17 +339,55 @@ fn connect(
         let serves_later = matches!(place, MeetingPlace::Named(_))
             && tried.iter().all(|(_, failure)| matches!(failure, NoConnection::Socket(_)));
         let may_pass = serves_later || tried.iter().any(|(_, failure)| failure.may_pass());
+        let answers = tried.iter().map(|(at, failure)| format!("{at}: {}", failure.text()));
+        let tried = answers.collect::<Vec<_>>().join("; ");
         if !may_pass || Instant::now() >= end {
-            let answers = tried.iter().map(|(at, failure)| format!("{at}: {}", failure.text()));
-            let tried = answers.collect::<Vec<_>>().join("; ");
             return Err(match place {
                 MeetingPlace::Addresses(_) => Error::NoMeeting { tried },
                 MeetingPlace::Named(_) => Error::NobodyServes { tried, limit },
             });
         }
+        if notice.is_none() && start.elapsed() >= notice_after {
+            let claim = claim_notice(secret);
+            if claim.is_some() {
+                let notice = waiting(place, pe, notice_after, limit, &tried);
+                // A PE may have no stderr.
+                let _ = writeln!(io::stderr(), "{notice}");
+            }
+            notice = Some(claim);
+        }
         is_first_round = false;
         thread::sleep(PAUSE);
     }
+}
+
+/// Returns the line of a process that has not reached the meeting for the time `waited`.
+fn waiting(
+    place: &MeetingPlace,
+    pe: u32,
+    waited: Duration,
+    limit: Duration,
+    tried: &str,
+) -> String {
+    let what = match place {
+        MeetingPlace::Addresses(_) => {
+            "to reach the process that made the unique id of its job".to_owned()
+        }
+        MeetingPlace::Named(at) => format!("for PE 0 to serve the job at SHMEM_JOB={at}"),
+    };
+    format!(
+        "PE {pe} has waited {} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",
+        waited.as_secs_f64(),
+        limit.as_secs_f64()
+    )
+}
+
+/// Returns a socket with a name that only one process of this job on this machine can have, until it
+/// closes the socket; `None` if another one has it. So one process prints what all wait for.
+fn claim_notice(secret: &JobSecret) -> Option<UnixDatagram> {
+    let name = NodeKey::new(secret.bytes(), b"notice").name(0).ok()?;
+    let name = UnixAddress::from_abstract_name(name.abstract_name()?).ok()?;
+    UnixDatagram::bind_addr(&name).ok()
 }
 
 /// Connects to the meeting at an address within the time, and does the handshake.

@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::sleep;
 use std::time::Duration;
 
 use crate::namespaces::Hosts;
-use testkit::pages::{Page, blocks};
 use testkit::{Job, Outcome, absent, has_library, patient, prefix, program};
 
 /// The limit of a job that fails.
@@ -63,10 +63,14 @@ fn of_processes_that_come_late_or_were_forked_or_come_back() {
 fn on_several_hosts() {
     let hosts = Hosts::new("u", 2);
     let first = hosts.host(0);
-    let on_hosts = |how: &str| {
-        let job = job(4, how).wrap(["ip", "netns", "exec", first.as_str()]);
+    let of = |n: usize, how: &str| {
+        let job = job(n, how).wrap(["ip", "netns", "exec", first.as_str()]);
         job.env("TEST_NETNS", hosts.host(1)).env("SHMEM_TRANSPORT", "tcp")
     };
+    let on_hosts = |how: &str| of(4, how);
+    for n in [2, 64] {
+        of(n, "ok").run().assert_ok(n);
+    }
     for how in ["ok", "again", "late"] {
         on_hosts(how).run().assert_ok(4);
     }
@@ -74,6 +78,23 @@ fn on_several_hosts() {
         let outcome = on_hosts(how).timeout(patient(SOON)).run();
         assert!(!outcome.status.success(), "{outcome}");
         assert!(outcome.one_message().contains("before shmem_finalize"), "{outcome}");
+    }
+}
+
+/// One process of each job is killed, in some while the job forms.
+fn leaves_nothing_behind_after_kills_at_any_time() {
+    let hosts = Hosts::new("z", 2);
+    let first = hosts.host(0);
+    for turn in 0..100 {
+        // No PE has the number 99, so that only the kill ends the job.
+        let job = job(2 + turn % 7, "dies-99").timeout(patient(SOON));
+        let job = job.wrap(["ip", "netns", "exec", first.as_str()]).env("SHMEM_JOIN_LIMIT", "2s");
+        let running = job.env("TEST_NETNS", hosts.host(1)).start();
+        sleep(Duration::from_millis(turn as u64 * 61 % 400));
+        let processes = running.processes();
+        testkit::kill(processes[turn * 7 % processes.len()].pid);
+        let outcome = running.finish();
+        assert!(!outcome.status.success(), "{outcome}");
     }
 }
 
@@ -160,6 +181,10 @@ fn by_the_variables_of_schedulers() {
         let shared = outcome.stderr.matches("static_data=\"like the heap\"").count();
         assert_eq!(shared, 3, "{variables}\n{outcome}");
     }
+    for n in [2, 64] {
+        let job = by_variables(&hosts, n, "SHMEM_RANK=$r").env("SHMEM_SIZE", n);
+        job.env("SHMEM_SYMMETRIC_SIZE", "16m").run().assert_ok(n);
+    }
 }
 
 fn variables_that_are_wrong_are_named() {
@@ -185,6 +210,25 @@ fn variables_that_are_wrong_are_named() {
     alone.assert_ok(1);
     let hint = "warning: SHMEM_RANK=1 is set but not SHMEM_JOB: this process is a job of one PE";
     assert!(alone.stderr.contains(hint), "{alone}");
+}
+
+/// PE 0 comes when a process has said that it waits, and only one of them does.
+fn who_waits_for_a_late_pe_0_says_so_once() {
+    const SCRIPT: &str = "log=$1; for r in 1 2; do SHMEM_RANK=$r \"$0\" 2>>\"$log\" & done; \
+        until grep -q 'has waited' \"$log\"; do sleep 0.1; done; \
+        SHMEM_RANK=0 \"$0\"; s=$?; wait; cat \"$log\" >&2; exit $s";
+    let (hosts, dir) = (Hosts::new("x", 1), tempfile::tempdir().expect("a directory"));
+    let host = hosts.host(0);
+    let job = Job::direct(program!("statics.c"));
+    let job = job.wrap(["ip", "netns", "exec", host.as_str(), "sh", "-c", SCRIPT]);
+    let job = job.arg(dir.path().join("log").display()).env("SHMEM_JOB", "10.77.0.1:5000");
+    let job = job.env("SHMEM_JOB_SECRET", "told to nobody").env("SHMEM_SIZE", 3);
+    let outcome = job.env("SHMEM_JOIN_LIMIT", "6s").run();
+    outcome.assert_ok(3);
+    let words = " has waited 3 s for PE 0 to serve the job at SHMEM_JOB=10.77.0.1:5000 (10.77.0.1:5000: \
+                 nobody listens there), and tries again until SHMEM_JOIN_LIMIT (6 s)\n";
+    let said = &outcome.stderr;
+    assert!(said.ends_with(words) && said.matches("has waited").count() == 1, "{outcome}");
 }
 
 /// The process with rank 0 makes the id by the C function, and the others get it in a variable.
@@ -220,92 +264,6 @@ fn from_fortran() {
     Job::direct(program!("fortran_by_id.f90")).run().assert_ok(1);
 }
 
-/// Stands for `torchrun --nproc-per-node 4 PROGRAM`.
-const TORCHRUN: &str = "export WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500; s=0; p=
-for r in 0 1 2 3; do RANK=$r python3 \"$3\" & p=\"$p $!\"; done
-for i in $p; do wait $i || s=$?; done; exit $s";
-
-/// Starts the pods of the manifest, whose name service is the address of the first one. Arguments:
-/// the program, and the namespaces.
-const KUBERNETES: &str = r#"
-import os, subprocess, sys, yaml
-service, secret, job = yaml.safe_load_all(sys.stdin)
-assert [part["kind"] for part in (service, secret, job)] == ["Service", "Secret", "Job"]
-assert [part["apiVersion"] for part in (service, secret, job)] == ["v1", "v1", "batch/v1"]
-name, size, spec = job["metadata"]["name"], job["spec"]["completions"], job["spec"]
-assert spec["completionMode"] == "Indexed" and spec["parallelism"] == size
-assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"]
-assert service["spec"]["selector"] == {"job-name": name}
-pod = spec["template"]["spec"]
-assert pod["subdomain"] == service["metadata"]["name"] and pod["restartPolicy"] == "Never"
-[container] = pod["containers"]
-assert container["image"] and container["command"]
-variables = {}
-for variable in container["env"]:
-    source = variable.get("valueFrom", {}).get("secretKeyRef")
-    if source:
-        assert source["name"] == secret["metadata"]["name"]
-        variables[variable["name"]] = secret["stringData"][source["key"]]
-    else:
-        assert isinstance(variable["value"], str)
-        variables[variable["name"]] = variable["value"]
-place = f"{name}-0.{pod['subdomain']}"
-assert variables["SHMEM_JOB"].startswith(place + ":") and variables["SHMEM_SIZE"] == str(size)
-variables["SHMEM_JOB"] = variables["SHMEM_JOB"].replace(place, "10.77.0.1")
-pods = []
-for index, host in enumerate(sys.argv[2:]):
-    environment = os.environ | variables | {"JOB_COMPLETION_INDEX": str(index)}
-    pods.append(subprocess.Popen(["ip", "netns", "exec", host, sys.argv[1]], env=environment))
-assert len(pods) == size and all(pod.wait() == 0 for pod in pods)
-"#;
-
-/// The page's commands are run where its ports are free.
-fn as_its_page_says() {
-    let has = |module: &str| {
-        let import = Command::new("python3").args(["-c", &format!("import {module}")]).status();
-        import.is_ok_and(|status| status.success())
-    };
-    if !has("yaml") {
-        absent("there is no python3 with the module yaml");
-    }
-    let hosts = Hosts::new("y", 4);
-    let page = Page::open("unlaunched", env!("CARGO_TARGET_TMPDIR"));
-    let first_hour = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
-    let program = &blocks(&std::fs::read_to_string(first_hour).expect("a page"), "c")[0];
-    page.write("program.c", program);
-    page.shell("oshcc program.c -o program");
-    let python = page.blocks("python");
-    for (file, words) in [("train.py", "MASTER_ADDR"), ("test_ring.py", "multiprocessing")] {
-        page.write(file, python.iter().find(|block| block.contains(words)).expect(words));
-    }
-    page.stand_in("torchrun", TORCHRUN);
-    let printed = |commands: &str| {
-        let output = page.shell(commands);
-        let text = String::from_utf8_lossy(&output.stdout);
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines.sort_unstable();
-        lines
-    };
-    let ring = [3, 0, 1, 2].iter().enumerate();
-    let ring: Vec<_> = ring.map(|(pe, left)| format!("PE {pe} heard from PE {left}")).collect();
-    let ranks = (0..4).map(|pe| format!("PE {pe} of 4")).collect();
-    for (block, lines) in page.blocks("sh").iter().zip([ring.clone(), ranks, Vec::new()]) {
-        page.write("block.sh", block);
-        // Unbuffered, Python writes a line in two parts.
-        let inside = format!(
-            "env -u PYTHONUNBUFFERED ip netns exec {} bash -euo pipefail block.sh",
-            hosts.host(0)
-        );
-        assert_eq!(printed(&inside), lines, "{block}");
-    }
-    page.write("job.yaml", &page.blocks("yaml")[0]);
-    page.write("pods.py", KUBERNETES);
-    let names: Vec<String> = (0..4).map(|number| hosts.host(number)).collect();
-    let pods = format!("python3 pods.py ./program {} < job.yaml", names.join(" "));
-    assert_eq!(printed(&pods), ring, "{pods}");
-    page.end();
-}
-
 testkit::module_tests! {
     of_any_number_of_pes,
     over_every_transport,
@@ -317,7 +275,9 @@ testkit::module_tests! {
     under_oshrun_it_is_the_job_of_oshrun,
     by_the_variables_of_schedulers,
     variables_that_are_wrong_are_named,
+    who_waits_for_a_late_pe_0_says_so_once,
     from_python,
     from_fortran,
-    as_its_page_says,
+    ; ignored "a minute; part of `cargo xtask test --full`" =>
+    leaves_nothing_behind_after_kills_at_any_time,
 }

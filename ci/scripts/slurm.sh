@@ -5,15 +5,19 @@
 #   slurm.sh up DIR      start it, with all of its state in DIR; then DIR/srun and DIR/salloc are its srun and salloc
 #   slurm.sh down DIR    end it and remove all that it made
 #
-# Needs root, and the programs munged, slurmctld, slurmd, srun, ip and nsenter.
+# Needs root, and the programs munged, slurmctld, slurmd, srun, ip, nsenter and unshare.
 set -euo pipefail
 
 action=$1
 dir=$2
 # Names of namespaces are the machine's: that of the directory distinguishes them.
 host="slurm-$(basename "$dir")-"
-# Not `ip netns exec`, which mounts another /sys, without the cgroups that slurmd looks for.
-on() { nsenter --net="/run/netns/$host$1" "${@:2}"; }
+# Runs a command on a host, where the nodes have names. Not by `ip netns exec`, which mounts another /sys, without the
+# cgroups that slurmd looks for.
+on() {
+    nsenter --net="/run/netns/$host$1" unshare --mount sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' \
+        "$dir/hosts" "${@:2}"
+}
 export SLURM_CONF=$dir/slurm.conf
 
 configuration() {
@@ -63,6 +67,7 @@ up() {
     mkdir -p "$dir"/{state,log,munge} "$dir"/{spool,tmp}/n{1,2,3,4}
     chmod 755 "$dir" "$dir/munge"
     configuration > "$SLURM_CONF"
+    { cat /etc/hosts && printf '10.79.0.1 n1 n2\n10.79.0.2 n3 n4\n'; } > "$dir/hosts"
     ip netns add "${host}1"
     ip netns add "${host}2"
     ip -n "${host}1" link add w type veth peer name w netns "${host}2"

@@ -103,6 +103,15 @@ pub const AUTOMAKE: Need = need(
 );
 /// A formatter of man pages.
 pub const MANDOC: Need = need("mandoc", "reads man pages", ["mandoc", "mandoc", "mandoc"]);
+/// Python's test runner.
+pub const PYTEST: Need = need(
+    "pytest",
+    "runs PEs as tests in Python",
+    ["python3-pytest", "python3-pytest", "python3-pytest"],
+);
+/// A container engine, with what runs the containers.
+pub const PODMAN: Need =
+    need("podman", "runs PEs in containers", ["podman runc", "podman", "podman"]);
 /// Slurm: its daemons, its launcher, and munge, by which they know each other.
 pub const SLURM: Need = need(
     "slurmctld",

@@ -46,6 +46,18 @@ impl Page {
         blocks(&self.text, language)
     }
 
+    /// Returns the fenced block of the page in a language that contains these words.
+    ///
+    /// # Panics
+    /// If there is none, or more than one.
+    #[track_caller]
+    pub fn block(&self, language: &str, words: &str) -> String {
+        let mut found = self.blocks(language);
+        found.retain(|block| block.contains(words));
+        let [block] = &found[..] else { panic!("{} blocks contain {words}", found.len()) };
+        block.clone()
+    }
+
     /// Writes a file of the directory.
     ///
     /// # Panics

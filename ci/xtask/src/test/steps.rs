@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, SLURM, SSH, STRACE, UCX,
-    VALGRIND,
+    HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, PODMAN, PYTEST, SLURM, SSH,
+    STRACE, UCX, VALGRIND,
 };
 use task_support::workspace::TestProgram;
 use task_support::{needs, process};
@@ -50,13 +50,14 @@ const FOR_SOME: &[&Need] = &[
     &AUTOMAKE,
     &PKG_CONFIG,
     &MANDOC,
+    &PYTEST,
 ];
 
 /// What `--providers` needs besides.
 const FOR_PROVIDERS: &[&Need] = &[&UCX, &LIBFABRIC, &HYDRA, &MPIRUN];
 
 /// What `--full` needs besides that, apart from its virtual machines.
-const FOR_FULL: &[&Need] = &[&SLURM, &SSH];
+const FOR_FULL: &[&Need] = &[&SLURM, &SSH, &PODMAN];
 
 /// With this variable, tests run at every size.
 const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";

@@ -16,6 +16,7 @@ mod launchers;
 mod local_memory;
 mod mpi;
 mod namespaces;
+mod recipes;
 mod refused;
 mod scale;
 mod shmem4py;
@@ -42,6 +43,7 @@ fn main() -> std::process::ExitCode {
             huge_pages::tests(),
             launchers::tests(),
             local_memory::tests(),
+            recipes::tests(),
             refused::tests(),
             scale::tests(),
             shmem4py::tests(),

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use testkit::pages::blocks;
 use testkit::{Job, Outcome, absent, prefix};
 
 /// The part of shmem4py that is linked with the library.
@@ -45,6 +46,9 @@ if me == 0:
 
 /// The page for users, whose programs run as they stand.
 const PAGE: &str = include_str!("../../../../docs/python.md");
+
+/// The page of jobs without a launcher, with a program of shmem4py.
+const UNLAUNCHED: &str = include_str!("../../../../docs/unlaunched.md");
 
 /// PE 1 ends by an exception while the others are in a barrier.
 const RAISES: &str = "\
@@ -119,6 +123,17 @@ fn the_program_of_the_page_runs() {
     }
 }
 
+fn a_job_forms_by_a_unique_id() {
+    let python = python();
+    let programs = blocks(UNLAUNCHED, "python");
+    let program = programs.iter().find(|program| program.contains("shmem4py")).expect("a program");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem4py_by_id.py");
+    std::fs::write(&file, program).expect("a file");
+    let job = Job::direct(&python).arg(file.display());
+    let outcome = job.env("LD_LIBRARY_PATH", prefix().join("lib").display()).run();
+    assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+}
+
 fn a_message_names_the_line_of_the_program() {
     let python = std::env::var("RUSHMEM_PYTHON").unwrap_or("python3".into());
     if Command::new(&python).arg("--version").output().is_err() {
@@ -147,6 +162,7 @@ fn an_exception_ends_the_job() {
 testkit::module_tests! {
     its_calls_reach_the_library,
     the_program_of_the_page_runs,
+    a_job_forms_by_a_unique_id,
     an_exception_ends_the_job,
     a_message_names_the_line_of_the_program,
 }

@@ -9,6 +9,7 @@ use crate::launchers::{
     Launcher, ends_with_its_pes, exits_as_a_whole, mpi_program, runs_beside_mpi, runs_programs,
     warns_of_pes_without_finalize,
 };
+use crate::recipes::{self, assert_rings};
 use testkit::{Job, absent, program};
 
 /// A private Slurm: two hosts, two nodes on each.
@@ -76,13 +77,15 @@ fn over_each_of_its_protocols() {
     let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
     two.job(program!("rma.c"), 4).run().assert_ok(4);
 
-    let launcher = slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]);
+    // On both machines.
+    let launcher = slurm.launcher(&["--mpi=pmix", "-N3", "--overcommit"]);
     runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
     let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
 
     oshrun_in_an_allocation(&slurm);
+    recipes_in_an_allocation(&slurm);
 
     // Last, since MPICH may be absent.
     let program = mpi_program("mpich");
@@ -106,6 +109,24 @@ fn oshrun_in_an_allocation(slurm: &Slurm) {
     job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
     let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
     outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
+}
+
+/// Stands for `apptainer exec image.sif PROGRAM`: a container without a file system of its own.
+const APPTAINER: &str =
+    "[ \"$1 $2\" = 'exec image.sif' ] || exit 2; shift 2; exec unshare -rm \"$@\"";
+
+/// Runs the commands of docs/unlaunched.md.
+fn recipes_in_an_allocation(slurm: &Slurm) {
+    let page = recipes::page("slurm");
+    page.stand_in("apptainer", APPTAINER);
+    page.shell(&page.block("sh", "> ~/secret"));
+    for words in ["srun --mpi=none", "apptainer"] {
+        page.write("block.sh", &page.block("sh", words));
+        let salloc = slurm.dir.join("salloc");
+        let command = format!("{} -Q -N4 -n8 bash -euo pipefail block.sh", salloc.display());
+        assert_rings(&page.shell(&command), 8);
+    }
+    page.end();
 }
 
 testkit::module_tests! {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// The setting that names the only file to read.
 pub const FILE: &str = "SHMEM_CONFIG";
 
-/// Set if the files have been read: one line with a tab for each value that came from them, the
-/// place in a file and `NAME=value`.
+/// Set if the files have been read. For each value that came from them it has one line: the place in
+/// a file, a tab and `NAME=value`.
 pub const READ: &str = "RUSHMEM_CONFIG_READ";
 
 /// The name of a file in the directory of a site or of a user.
@@ -39,8 +39,8 @@ pub struct FileValues {
 }
 
 /// Returns the variables that a process is to set in its environment, of which [`READ`] is the last
-/// one, and why some files or lines do not count. Variables that are set already go first: they are
-/// not among these. `lookup` reads the environment, and `prefix` is where Rushmem is installed.
+/// one, and why some files or lines do not count. Variables that are set already are not among them,
+/// since they count more. `lookup` reads the environment, and `prefix` is where Rushmem is installed.
 pub fn defaults(
     lookup: impl Fn(&str) -> Option<String>,
     prefix: Option<&Path>,
@@ -121,7 +121,9 @@ fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
-    let line = line.find(" #").map_or(line, |comment| &line[..comment]).trim_end();
+    let mut marks = line.match_indices('#').map(|(at, _)| &line[..at]);
+    let before_comment = marks.find(|before| before.ends_with([' ', '\t']));
+    let line = before_comment.unwrap_or(line).trim_end();
     let Some((name, value)) = line.split_once('=') else {
         return Err(format!("{line} is no line of the form NAME=value"));
     };
@@ -133,9 +135,11 @@ fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
         return Err(format!("{FILE} names the file to read, and has no effect in one"));
     }
     if !name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
-        || value.contains('\0')
     {
         return Err(format!("{name} is no setting: names have capital letters, digits and _"));
+    }
+    if value.contains('\0') {
+        return Err(format!("the value of {name} has a null character"));
     }
     Ok(Some((name, value)))
 }
@@ -186,6 +190,7 @@ mod tests {
             ("  # SHMEM_CHECK=1", None),
             ("SHMEM_CHECK=1", Some(("SHMEM_CHECK", "1"))),
             ("  SMA_INFO = yes  # always", Some(("SMA_INFO", "yes"))),
+            ("SMA_INFO=yes\t#always", Some(("SMA_INFO", "yes"))),
             ("SHMEM_UCX_TLS=rc,#x=y", Some(("SHMEM_UCX_TLS", "rc,#x=y"))),
             ("SHMEM_NIC=", Some(("SHMEM_NIC", ""))),
         ] {
@@ -197,6 +202,7 @@ mod tests {
             ("UCX_TLS=rc", "their names begin with SHMEM_"),
             ("SHMEM_check=1", "capital letters"),
             ("SHMEM_CONFIG=/f", "names the file to read"),
+            ("SHMEM_NIC=a\0", "the value of SHMEM_NIC has a null character"),
         ] {
             assert!(parse(line).is_err_and(|why| why.contains(words)), "{line}");
         }

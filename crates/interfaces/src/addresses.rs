@@ -36,7 +36,7 @@ pub fn addresses(
     match (picked.is_empty(), selection) {
         (false, _) => Ok(picked),
         (true, Some(selection)) => Err(no_match(&all, selection)),
-        // An interface that is down has no address. What connects says so.
+        // The loopback interface is down. The connection fails, and the message names it.
         (true, None) if need == Need::ThisMachine => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
         (true, None) => {
             let others = names().into_iter().filter(|name| name != "lo");

@@ -1,16 +1,16 @@
-//! The interfaces of the network namespace of this process, also those without addresses. Those of
-//! `/sys/class/net` may belong to another namespace.
+//! The interfaces of the network namespace of this process, also those without addresses.
+//! `/sys/class/net` may show those of another namespace.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_uint};
 
-/// Returns the names of the interfaces of this machine.
+/// Returns the names of all interfaces.
 pub(crate) fn names() -> Vec<String> {
     flags().into_keys().collect()
 }
 
-/// Returns the interfaces of this machine that are down.
+/// Returns the names of the interfaces that are down.
 pub fn down() -> Vec<String> {
     flags().into_iter().filter(|(_, flags)| !is_up(*flags)).map(|(name, _)| name).collect()
 }

@@ -82,7 +82,7 @@ fn by_a_shell() {
     page.end();
 }
 
-/// Stands for `torchrun --nproc-per-node 4 PROGRAM`.
+/// Stands for `torchrun --nproc_per_node 4 PROGRAM`.
 const TORCHRUN: &str = "export WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500; s=0; p=
 for r in 0 1 2 3; do RANK=$r python3 \"$3\" & p=\"$p $!\"; done
 for i in $p; do wait $i || s=$?; done; exit $s";
@@ -224,6 +224,9 @@ fn kubernetes() {
     }
     let (hosts, page) = (Hosts::new("k", 4), page("kubernetes"));
     page.write("job.yaml", &page.blocks("yaml")[0]);
+    if is_installed("kubernetes-validate") {
+        page.shell("kubernetes-validate --strict job.yaml");
+    }
     page.write("pods.py", KUBERNETES);
     let names: Vec<String> = (0..4).map(|number| hosts.host(number)).collect();
     let pods = format!("python3 pods.py ./program {} < job.yaml", names.join(" "));

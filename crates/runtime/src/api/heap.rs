@@ -50,7 +50,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
     }
-    mpi::warn_if_alone(job);
+    mpi::warn_if_awaited(job);
     let block = take(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
         barrier_of_blocks(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);

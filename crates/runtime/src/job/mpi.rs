@@ -5,20 +5,34 @@ use crate::job::Job;
 use rushmem_bootstrap::{MpiWorld, mpi_world};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+/// True once MPI has started, or cannot start any more.
+static IS_KNOWN: AtomicBool = AtomicBool::new(false);
+
+/// True while the process has an MPI that has not started.
+static IS_AWAITED: AtomicBool = AtomicBool::new(false);
+
 /// Prints a warning if MPI has started with one process although the job has several PEs: the
 /// launcher of the job does not start MPI. Once MPI has started, later calls do nothing.
 pub(crate) fn warn_if_alone(job: &Job) {
-    static IS_KNOWN: AtomicBool = AtomicBool::new(false);
     if job.n_pes == 1 || IS_KNOWN.load(Relaxed) {
         return;
     }
     let world = mpi_world();
     IS_KNOWN.store(!matches!(world, MpiWorld::Absent | MpiWorld::Later), Relaxed);
+    IS_AWAITED.store(world == MpiWorld::Later, Relaxed);
     if world == MpiWorld::Of(1) {
         warning!(
             each: "MPI_COMM_WORLD has one process, but the job has {} PEs: this launcher does not start MPI; start the program by \
              mpirun, mpiexec or srun, which start both",
             job.n_pes
         );
+    }
+}
+
+/// Does the same as [`warn_if_alone`] if the process had an MPI at the last call. It does not look
+/// whether one has been loaded since, which takes a quarter of the time of an allocation.
+pub(crate) fn warn_if_awaited(job: &Job) {
+    if IS_AWAITED.load(Relaxed) {
+        warn_if_alone(job);
     }
 }

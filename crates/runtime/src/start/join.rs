@@ -177,8 +177,7 @@ impl Identified {
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
             statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
-            // For `record::report_addresses`.
-            statics_start: rushmem_log::is_wanted!(DEBUG).then(|| statics::own().start()),
+            statics_start: record::prints_addresses().then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
         };

@@ -81,6 +81,12 @@ pub(super) fn common_heap_address(records: &Records<StartupRecord>) -> Option<us
     records[0].reserved.iter().copied().find(on_all)
 }
 
+/// Returns true if [`report_addresses`] prints addresses. It is in the same module, which
+/// `SHMEM_DEBUG` may name.
+pub(super) fn prints_addresses() -> bool {
+    rushmem_log::is_wanted!(DEBUG)
+}
+
 /// Prints with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.
 pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: Option<usize>) {
     if me != Pe(0) || records.n_pes() == 1 {

@@ -65,8 +65,7 @@ pub(crate) fn no_descriptors() -> String {
 /// A waiter spins for some milliseconds, since the progress of a long transfer is not visible. Its
 /// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty
 /// while much data arrives, so a thread that polls every 25 us counts as waiting. The service
-/// thread also serves beside a thread that does not poll during a long call, and no thread counts
-/// as sleeping.
+/// thread also serves beside a thread that does not poll during a long call.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 5_000,
     sleep: Duration::from_micros(50),
@@ -74,7 +73,6 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     often_oversubscribed: Duration::from_millis(1),
     min_polls: 1,
     max_unpolled: 4,
-    longest_sleeping: WaitLimits::LONGEST,
     flushes_beside_sleepers: true,
 };
 

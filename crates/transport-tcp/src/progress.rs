@@ -10,7 +10,7 @@ use rushmem_transport::progress::service_thread::{Driver, MAX_SLEEP_IN_FLIGHT, S
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::thread::try_lock;
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The network of this PE and its issuers.
 pub(crate) struct Progress {
@@ -64,6 +64,10 @@ impl Driver for Progress {
             true => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
             false => sleeper.until(&sockets, shared.tuning.round),
         }
+    }
+
+    fn longest_backoff(&self) -> Duration {
+        self.network.shared.tuning.round
     }
 
     fn checks(&self) -> impl FnMut() {

@@ -41,7 +41,6 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     often_oversubscribed: Duration::from_micros(100),
     min_polls: 26,
     max_unpolled: u32::MAX,
-    longest_sleeping: Duration::from_millis(20),
     flushes_beside_sleepers: true,
 };
 

@@ -107,6 +107,6 @@ impl Driver for Progress {
 
     /// Short while data are in flight: over sockets, UCX moves data only while it is polled.
     fn longest_backoff(&self) -> Duration {
-        if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { Duration::MAX }
+        if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { MAX_SLEEP }
     }
 }

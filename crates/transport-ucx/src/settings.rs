@@ -64,7 +64,6 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     often_oversubscribed: Duration::from_millis(1),
     min_polls: 11,
     max_unpolled: u32::MAX,
-    longest_sleeping: Duration::from_millis(20),
     flushes_beside_sleepers: false,
 };
 

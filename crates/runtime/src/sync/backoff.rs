@@ -24,8 +24,10 @@ const POLLS: u32 = 3_000;
 /// Polls while a network is open: some milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
 /// Longest sleep in the network if only a message, which ends the sleep, can change the awaited
-/// words.
-const NETWORK_SLEEP: Duration = Duration::from_millis(10);
+/// words. An idle PE uses hardly any CPU time then.
+const NETWORK_SLEEP: Duration = Duration::from_millis(100);
+/// Longest such sleep if not every message ends it.
+const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
 /// The maximum sleep if other threads of this PE may change the words.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
 /// A sleep of this length is worth the system call that informs the network of its end.
@@ -124,7 +126,10 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
 /// Returns the longest single sleep in the network.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => NETWORK_SLEEP,
+        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
+            true => NETWORK_SLEEP,
+            false => UNSIGNALED_SLEEP,
+        },
         (true, _) => SLEEP_AMONG_THREADS,
         (false, _) => SLEEP,
     }

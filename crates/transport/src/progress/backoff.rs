@@ -43,9 +43,6 @@ pub struct WaitLimits {
     /// Sleeps of the service thread beside a thread that counts as waiting but does not poll,
     /// before it serves peers itself.
     pub max_unpolled: u32,
-    /// The longest time for which the service thread backs off beside threads that only sleep until
-    /// there is an event.
-    pub longest_sleeping: Duration,
     /// Calls request a flush also while the service thread backs off beside threads that sleep.
     pub flushes_beside_sleepers: bool,
 }
@@ -64,7 +61,6 @@ impl WaitLimits {
             often_oversubscribed: Duration::from_micros(100),
             min_polls: 8,
             max_unpolled: u32::MAX,
-            longest_sleeping: Duration::from_millis(10),
             flushes_beside_sleepers: true,
         }
     }

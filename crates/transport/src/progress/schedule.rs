@@ -9,6 +9,8 @@ use std::time::Duration;
 pub(super) struct WaitingThreads {
     /// The number of their polls.
     pub(super) polls: u64,
+    /// The time since they last polled, to a turn.
+    pub(super) unpolled: Duration,
     /// Some sleep until an event of their network.
     pub(super) sleep: bool,
     /// Some are in a wait or a long call.
@@ -33,12 +35,12 @@ pub(super) struct Schedule {
     /// The length of the last sleep beside threads that poll, or the shortest one.
     pub(super) time: Duration,
     /// Turns in a row in which no other thread has polled.
-    unpolled: u32,
+    unpolled_turns: u32,
 }
 
 impl Schedule {
     pub(super) fn new(limits: &'static WaitLimits, oversubscribed: bool) -> Schedule {
-        Schedule { limits, oversubscribed, time: FLUSH_DELAY, unpolled: 0 }
+        Schedule { limits, oversubscribed, time: FLUSH_DELAY, unpolled_turns: 0 }
     }
 
     /// Returns the next step. If other threads poll, `back_off` says whether they still do, rather
@@ -49,37 +51,39 @@ impl Schedule {
         back_off: impl FnOnce() -> bool,
         longest: impl FnOnce() -> Duration,
     ) -> Step {
-        let WaitingThreads { polls, sleep, wait } = others;
-        self.unpolled = if polls > 0 { 0 } else { self.unpolled + 1 };
+        let WaitingThreads { polls, sleep, wait, .. } = others;
+        self.unpolled_turns = if polls > 0 { 0 } else { self.unpolled_turns + 1 };
         // Others poll if they did so since the last turn, if they sleep on the network, or if one
         // is in a long call that has not polled for a few turns.
-        let others_poll = polls > 0 || sleep || wait && self.unpolled < self.limits.max_unpolled;
+        let others_poll =
+            polls > 0 || sleep || wait && self.unpolled_turns < self.limits.max_unpolled;
         if !others_poll && !wait {
             self.time = FLUSH_DELAY;
         }
         if !(others_poll && back_off()) {
-            self.unpolled = 0;
+            self.unpolled_turns = 0;
             return Step::Poll;
         }
         // A thread that transfers much data polls rarely, so count it as polling.
         let polls = if wait && !sleep { u64::MAX } else { polls };
-        self.lengthen(polls, sleep);
+        self.lengthen(WaitingThreads { polls, ..others });
         self.time = self.time.min(longest());
         let flushes = sleep && self.limits.flushes_beside_sleepers;
         if flushes { Step::Flush(self.time) } else { Step::Sleep(self.time) }
     }
 
-    /// Lengthens the next sleep while others wait, since each end of a sleep takes a CPU from them:
-    /// they polled this many times during the last sleep, or some are `sleeping`.
-    fn lengthen(&mut self, polls: u64, sleeping: bool) {
-        let &WaitLimits { often, often_oversubscribed, min_polls, longest_sleeping, .. } =
-            self.limits;
+    /// Lengthens the next sleep while others wait, since each end of a sleep takes a CPU from them.
+    /// Beside threads that sleep it may last as long as they have slept: a thread that has waited
+    /// for so long wakes this one when its wait ends.
+    fn lengthen(&mut self, others: WaitingThreads) {
+        let WaitingThreads { polls, unpolled, sleep, .. } = others;
+        let &WaitLimits { often, often_oversubscribed, min_polls, .. } = self.limits;
         let (often, min_polls) =
             if self.oversubscribed { (often_oversubscribed, 1) } else { (often, min_polls) };
         let polled = often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
         let polls_often = polls >= min_polls && polled >= self.time;
-        self.time = match sleeping {
-            true if polls == 0 => longest_sleeping.min(self.time * 2),
+        self.time = match sleep {
+            true if polls == 0 => unpolled.max(WaitLimits::LONGEST).min(self.time * 2),
             false if !polls_often => FLUSH_DELAY,
             _ => WaitLimits::LONGEST.min(self.time * 2),
         };

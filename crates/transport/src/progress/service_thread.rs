@@ -15,7 +15,7 @@ use crate::thread::{self, spawn_service};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
 /// libfabric).
@@ -44,7 +44,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Returns the longest time for which the service thread may back off now. It is short while
     /// data are in flight that move only when they are polled.
     fn longest_backoff(&self) -> Duration {
-        Duration::MAX
+        MAX_SLEEP
     }
 
     /// Returns what the service thread checks in each turn.
@@ -105,15 +105,22 @@ fn run(driver: &impl Driver) {
     let schedule = Schedule::new(state.limits(), state.oversubscribed());
     let mut sleeper = Sleeper { state, schedule, brief: FLUSH_DELAY, worked: false };
     let mut checks = driver.checks();
-    let mut seen = 0;
+    let (mut seen, mut polled_at) = (0, Instant::now());
     let mut backs_off = false;
     rushmem_log::debug!(oversubscribed = state.oversubscribed(), "the service thread runs");
     while !state.is_closing() {
         checks();
         let all = state.polls();
         let polls = all.wrapping_sub(std::mem::replace(&mut seen, all));
-        let others =
-            WaitingThreads { polls, sleep: state.any_sleeping(), wait: state.any_waiting() };
+        if polls > 0 {
+            polled_at = Instant::now();
+        }
+        let others = WaitingThreads {
+            polls,
+            unpolled: polled_at.elapsed(),
+            sleep: state.any_sleeping(),
+            wait: state.any_waiting(),
+        };
         let back_off = || wakeup.back_off();
         let step = sleeper.schedule.next(others, back_off, || driver.longest_backoff());
         if let Step::Flush(time) | Step::Sleep(time) = step {

@@ -112,8 +112,7 @@ impl ProgressState {
         self.stop_watching();
         self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
-        let longest = WaitLimits::LONGEST;
-        if self.limits.longest_sleeping > longest && backoff.since_first_sleep() > longest {
+        if backoff.since_first_sleep() > WaitLimits::LONGEST {
             self.stop_polling();
         }
     }

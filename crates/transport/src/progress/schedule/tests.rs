@@ -6,7 +6,8 @@ static LIMITS: WaitLimits = WaitLimits { max_unpolled: 2, ..WaitLimits::for_test
 static WITHOUT_FLUSH: WaitLimits =
     WaitLimits { flushes_beside_sleepers: false, ..WaitLimits::for_tests() };
 
-const NOBODY: WaitingThreads = WaitingThreads { polls: 0, sleep: false, wait: false };
+const NOBODY: WaitingThreads =
+    WaitingThreads { polls: 0, unpolled: Duration::ZERO, sleep: false, wait: false };
 const POLL_OFTEN: WaitingThreads = WaitingThreads { polls: 1000, ..NOBODY };
 const POLL_RARELY: WaitingThreads = WaitingThreads { polls: 1, ..NOBODY };
 const SLEEP: WaitingThreads = WaitingThreads { sleep: true, ..NOBODY };
@@ -83,8 +84,8 @@ fn sleeps_grow_beside_threads_that_wait() {
     let us = Duration::from_micros;
     let ms = Duration::from_millis;
     let mut schedule = Schedule::new(&LIMITS, false);
-    let mut sleep_beside = |polls, sleeping| {
-        schedule.lengthen(polls, sleeping);
+    let mut sleep_beside = |polls, sleep| {
+        schedule.lengthen(WaitingThreads { polls, unpolled: ms(3), sleep, ..NOBODY });
         schedule.time
     };
     assert_eq!(sleep_beside(7, false), FLUSH_DELAY, "they pass by");
@@ -95,9 +96,9 @@ fn sleeps_grow_beside_threads_that_wait() {
         sleep_beside(u64::MAX, false);
     }
     assert_eq!(sleep_beside(u64::MAX, false), WaitLimits::LONGEST);
-    assert_eq!(sleep_beside(0, true), ms(4));
+    assert_eq!(sleep_beside(0, true), ms(3), "as long as nobody has polled");
     assert_eq!(sleep_beside(1, true), ms(2));
     let mut schedule = Schedule::new(&LIMITS, true);
-    schedule.lengthen(1, false);
+    schedule.lengthen(POLL_RARELY);
     assert_eq!(schedule.time, us(100), "a poll in 100 us is enough");
 }

@@ -15,7 +15,7 @@ use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
 use crate::net::network;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
-use rushmem_transport::progress::cpu_sharing;
+use rushmem_transport::progress::cpu_sharing::{self, CpuSharing};
 use rushmem_transport::progress::events::AwaitedWord;
 use std::time::{Duration, Instant};
 
@@ -218,7 +218,11 @@ fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     while !ready() {
         let is_enough =
             if oversubscribed { yields >= YIELDS } else { since.elapsed() > YIELD_TIME };
-        if is_enough || cpu_sharing::is_shared() || cpu_sharing::yield_now(oversubscribed) {
+        let is_computing = |with| with == CpuSharing::Computing;
+        if is_enough
+            || is_computing(cpu_sharing::last_seen())
+            || is_computing(cpu_sharing::yield_now(oversubscribed))
+        {
             return false;
         }
         yields += 1;

@@ -1,11 +1,12 @@
 //! The rules by which a waiting thread spins, yields and sleeps.
 //!
 //! A waiter first polls almost without a pause, since most waits end within a few microseconds;
-//! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs, or other threads of
-//! the PE wait on all of its CPUs, it does not spin, because the peer may need this CPU to answer.
+//! then it yields after each poll; then it sleeps. It does not spin where the peer may need this
+//! CPU to answer: when PEs outnumber the CPUs, when other threads of the PE wait on all CPUs of the
+//! PE, or when yields have shown that another thread waits on the same CPU.
 //! Polls of different networks differ in cost, so each provider supplies its own [`WaitLimits`].
 
-use super::cpu_sharing;
+use super::cpu_sharing::{self, CpuSharing};
 use std::time::{Duration, Instant};
 
 /// The time after which the service thread completes what a call left unfinished, unless a polling
@@ -92,8 +93,9 @@ pub enum Pause {
 
 impl Backoff {
     /// Returns a wait that begins. It spins this often, and yields, unless CPUs are
-    /// `oversubscribed`: then it yields. If the thread shares its CPU with one that computes, it
-    /// sleeps, at once if the sleep does not last much longer than the wait (`is_woken`).
+    /// `oversubscribed`: then it yields. If the thread shares its CPU with one that waits, it
+    /// yields after each poll. If it shares it with one that computes, it sleeps, at once if the
+    /// sleep does not last much longer than the wait (`is_woken`).
     #[inline]
     pub fn new(spins: u32, oversubscribed: bool, is_woken: bool) -> Backoff {
         let (spins, yields) = if oversubscribed { (0, YIELDS_SHARED) } else { (spins, YIELDS) };
@@ -105,15 +107,17 @@ impl Backoff {
             first_sleep: None,
             report_after: Duration::ZERO,
         };
-        if cpu_sharing::is_shared() {
-            backoff.share_cpu();
-        }
+        backoff.share_cpu(cpu_sharing::last_seen());
         backoff
     }
 
-    /// Leaves the CPU to a thread that wants it.
-    fn share_cpu(&mut self) {
-        (self.spins, self.yields) = (0, if self.is_woken { 0 } else { YIELDS_SHARED });
+    /// Leaves the CPU to the threads that want it.
+    fn share_cpu(&mut self, with: CpuSharing) {
+        (self.spins, self.yields) = match with {
+            CpuSharing::Alone => (self.spins, self.yields),
+            CpuSharing::Waiting => (0, self.spins + self.yields),
+            CpuSharing::Computing => (0, if self.is_woken { 0 } else { YIELDS_SHARED }),
+        };
     }
 
     /// Returns what to do after a poll that found nothing.
@@ -145,8 +149,7 @@ impl Backoff {
     pub fn take(&mut self, pause: Pause, sleep: impl FnOnce()) {
         match pause {
             Pause::Spin => {}
-            Pause::Yield if cpu_sharing::yield_now(self.spins == 0) => self.share_cpu(),
-            Pause::Yield => {}
+            Pause::Yield => self.share_cpu(cpu_sharing::yield_now(self.spins == 0)),
             Pause::Sleep => sleep(),
         }
     }

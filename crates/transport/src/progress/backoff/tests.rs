@@ -48,8 +48,16 @@ fn a_waiter_that_shares_its_cpu_sleeps_at_once_if_it_will_be_woken() {
     for (is_woken, yields) in [(true, 0), (false, 20)] {
         let mut backoff = Backoff::new(1000, false, is_woken);
         assert_eq!(backoff.pause(), Pause::Spin);
-        backoff.share_cpu();
+        backoff.share_cpu(CpuSharing::Computing);
         backoff.renew();
         assert_eq!(pauses(&mut backoff, 25), [0, yields, 25 - yields]);
     }
+}
+
+#[test]
+fn a_waiter_that_shares_its_cpu_with_one_that_waits_yields_after_each_poll() {
+    let mut backoff = Backoff::new(1000, false, true);
+    assert_eq!(backoff.pause(), Pause::Spin);
+    backoff.share_cpu(CpuSharing::Waiting);
+    assert_eq!(pauses(&mut backoff, 1200), [0, 1099, 101]);
 }

@@ -15,6 +15,7 @@ use libfabric_sys as fi;
 use rushmem_transport::engine::{NetworkPe, ReplyTable, WireNetwork};
 use rushmem_transport::machine::descriptors::is_exhausted;
 use rushmem_transport::peers::Peers;
+use rushmem_transport::progress::backoff::FLUSH_DELAY;
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::service_thread::Served;
 use rushmem_transport::segments::heap_blocks::{Covered, OwnHeap};
@@ -231,6 +232,14 @@ impl SharedState {
     /// [`Transport::wait`]: rushmem_transport::Transport::wait
     pub(crate) fn sleep(&self, awaited: Option<&[AwaitedWord]>, at_most: Duration) -> bool {
         match self.fabric.wait_object(&self.cq) {
+            // What has arrived may be for a thread that is serving, perhaps without a CPU at present.
+            // Polling on would keep the CPU from it.
+            WaitObject::Ready if try_lock(&self.service).is_none() => {
+                let at_most = at_most.min(FLUSH_DELAY);
+                let on = SleepOn::Shared(&[]);
+                self.local.state.sleep_until_event(on, awaited.unwrap_or_default(), at_most);
+                true
+            }
             WaitObject::Ready => true,
             WaitObject::Absent => {
                 self.local.state.count_sleep();

@@ -24,7 +24,7 @@
 
 pub mod acks;
 pub mod batch;
-pub mod batching;
+mod batching;
 mod endpoint;
 mod issuer;
 pub mod message;

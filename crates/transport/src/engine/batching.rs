@@ -10,7 +10,9 @@
 //!
 //! A lone operation is sent at once, so that batching does not delay it: an operation is lone if
 //! the origin has sent nothing small for `IDLE_AFTER`, to any PE. The rate of each PE alone would
-//! be too low where operations are spread over many PEs.
+//! be too low where operations are spread over many PEs. The time in a quiet does not count if the
+//! quiet had to send a message of its own: a loop of operations and quiets takes one message for
+//! both, whose answer the quiet awaits.
 //!
 //! In a session no operation is lone, batches may be longer, and operations on the heaps of all PEs
 //! of a node go to one of them, its [`Proxy`], so that memory and messages grow with the number of
@@ -34,7 +36,7 @@ const LOOKS: u32 = 16;
 
 /// A small operation at its origin.
 #[derive(Clone, Copy, Debug)]
-pub enum SmallOperation {
+pub(super) enum SmallOperation {
     /// A put of these bytes.
     Put(RemoteAddr, LocalBuf),
     /// A get into these bytes.
@@ -49,7 +51,7 @@ pub enum SmallOperation {
 
 /// The local memory for the results of a batch, in the order of its operations.
 #[derive(Debug, Default)]
-pub struct ReplyDestinations {
+pub(super) struct ReplyDestinations {
     dests: Vec<LocalBuf>,
     nbytes: usize,
 }
@@ -64,7 +66,7 @@ struct OpenBatch {
 
 /// The open batches of an origin, and the rule when an operation is batched.
 #[derive(Debug)]
-pub struct Batcher {
+pub(super) struct Batcher {
     by_pe: PeMap<OpenBatch>,
     /// The PEs whose batches are not empty.
     pes: Vec<Pe>,
@@ -86,30 +88,11 @@ pub struct Batcher {
 /// Returns true if an operation that moves `nbytes` bytes to or from a segment may be batched.
 /// Operations on the library's own flags may not, since a thread waits for them.
 #[inline]
-pub fn is_small(segment: Segment, nbytes: usize) -> bool {
+pub(super) fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
-/// Returns how many blocks of `nbytes` bytes fit into an empty batch of `limit` bytes, and into its
-/// results.
-pub fn blocks_within(limit: usize, nbytes: usize) -> usize {
-    limit.min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
-}
-
 impl SmallOperation {
-    /// Returns a batch of this put alone, to be carried out by the PE itself.
-    ///
-    /// # Safety
-    /// The source is valid for reads.
-    pub unsafe fn put_batch(self) -> Vec<u8> {
-        let mut open = OpenBatch::default();
-        open.batch.reserve_exact(self.nbytes().0);
-        // SAFETY: the same contract.
-        unsafe { self.append_to(0, &mut open) };
-        debug_assert!(open.answers.is_empty(), "only a put has no answers");
-        open.batch
-    }
-
     /// Returns the bytes that the operation takes in a batch, and in the results of the batch.
     #[inline]
     fn nbytes(&self) -> (usize, usize) {
@@ -170,7 +153,7 @@ impl SmallOperation {
 impl Batcher {
     /// Returns a batcher for a job of `n_pes` PEs. `limits` is the maximum number of bytes of a
     /// batch, and of its results, outside a session and in one.
-    pub fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
+    pub(super) fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
         let (n_operations, n_sessions, looks) = (0, 0, 0);
         let (grew, until, spare) = (false, None, Vec::new());
@@ -179,7 +162,7 @@ impl Batcher {
 
     /// Begins or ends a session of a context. The end of the last session frees the memory of long
     /// batches.
-    pub fn session(&mut self, is_open: bool) {
+    pub(super) fn session(&mut self, is_open: bool) {
         self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
         if !self.in_session() {
             self.by_pe.iter_mut().for_each(|open| open.batch.shrink_to_fit());
@@ -188,19 +171,19 @@ impl Batcher {
 
     /// Returns true if any context of the origin is in a session.
     #[inline]
-    pub fn in_session(&self) -> bool {
+    pub(super) fn in_session(&self) -> bool {
         self.n_sessions > 0
     }
 
     /// Returns true if proxies may have operations on a PE, so that ordering or completing the
     /// operations on one PE must do so for all PEs.
-    pub fn uses_proxies(&self, host: &dyn Host) -> bool {
+    pub(super) fn uses_proxies(&self, host: &dyn Host) -> bool {
         self.in_session() && host.has_proxies()
     }
 
     /// Returns the PE that carries out an operation on these segments of `pe` if it is batched.
     #[inline]
-    pub fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
+    pub(super) fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
         match self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
             true => host.proxy(pe),
             false => Proxy::itself(pe),
@@ -214,26 +197,26 @@ impl Batcher {
 
     /// Returns the PEs whose batches are not empty.
     #[inline]
-    pub fn pes(&self) -> &[Pe] {
+    pub(super) fn pes(&self) -> &[Pe] {
         &self.pes
     }
 
     /// Returns true if the batch for a PE is not empty.
     #[inline]
-    pub fn has_any(&self, pe: Pe) -> bool {
+    pub(super) fn has_any(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|open| !open.batch.is_empty())
     }
 
     /// Returns the number of operations in all batches.
-    pub fn n_operations(&self) -> usize {
+    pub(super) fn n_operations(&self) -> usize {
         self.n_operations
     }
 
     /// Returns true if the small operation that is being issued to a PE is lone, and so to be sent
-    /// at once. Call this once for each operation, and [`mark_sent`](Batcher::mark_sent) after a
+    /// at once. Call this once for each operation, and [`mark_busy`](Batcher::mark_busy) after a
     /// lone one was sent.
     #[inline]
-    pub fn was_idle(&mut self, pe: Pe) -> bool {
+    pub(super) fn was_idle(&mut self, pe: Pe) -> bool {
         if self.in_session() || self.has_any(pe) {
             return false;
         }
@@ -247,33 +230,33 @@ impl Batcher {
 
     /// Returns true if a thread that polls should leave the batches to their owner, which is adding
     /// to them. Call this once for each poll.
-    pub fn may_stay(&mut self) -> bool {
+    pub(super) fn may_stay(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
         !self.looks.is_multiple_of(LOOKS)
     }
 
-    /// Records that a batch or a lone operation was sent: after `IDLE_AFTER` the next operation
-    /// is lone.
+    /// Records that a batch or a lone operation was sent, or that a quiet with a message of its own
+    /// has ended: after `IDLE_AFTER` the next operation is lone.
     #[inline]
-    pub fn mark_sent(&mut self) {
+    pub(super) fn mark_busy(&mut self) {
         self.until = Instant::now().checked_add(IDLE_AFTER);
     }
 
-    /// Returns the time of the last call of [`mark_sent`](Batcher::mark_sent).
+    /// Returns the time of the last call of [`mark_busy`](Batcher::mark_busy).
     #[cfg(test)]
-    pub fn last_left(&self) -> Option<Instant> {
+    pub(super) fn last_busy(&self) -> Option<Instant> {
         self.until?.checked_sub(IDLE_AFTER)
     }
 
     /// Returns how many blocks of `nbytes` bytes fit into an empty batch, and into its results.
-    pub fn most_blocks(&self, nbytes: usize) -> usize {
-        blocks_within(self.limit(), nbytes)
+    pub(super) fn most_blocks(&self, nbytes: usize) -> usize {
+        self.limit().min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
     }
 
     /// Returns true if the batch for a PE has room for these operations.
     #[inline]
-    pub fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
+    pub(super) fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
         let Some(open) = self.by_pe.get(pe) else { return true };
         let mut nbytes = (open.batch.len(), open.answers.nbytes);
         for operation in operations {
@@ -290,7 +273,7 @@ impl Batcher {
     /// The sources of puts are valid for reads, and the destinations of results for writes until
     /// the results are stored or forgotten.
     #[inline]
-    pub unsafe fn add(&mut self, Proxy { pe, place }: Proxy, operations: &[SmallOperation]) {
+    pub(super) unsafe fn add(&mut self, Proxy { pe, place }: Proxy, operations: &[SmallOperation]) {
         let nbytes = self.limit();
         let open = &mut self.by_pe[pe];
         if open.batch.is_empty() {
@@ -310,7 +293,7 @@ impl Batcher {
 
     /// Moves the batch for a PE, and the destinations of its results, into the arguments, which are
     /// empty.
-    pub fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
+    pub(super) fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
         debug_assert!(batch.is_empty() && answers.dests.is_empty(), "to be filled again");
         let open = &mut self.by_pe[pe];
         std::mem::swap(&mut open.batch, batch);
@@ -323,13 +306,13 @@ impl Batcher {
     }
 
     /// Returns the buffer of a batch that was sent, for another one.
-    pub fn give_back(&mut self, mut batch: Vec<u8>) {
+    pub(super) fn give_back(&mut self, mut batch: Vec<u8>) {
         batch.clear();
         self.spare = batch;
     }
 
     /// Drops all batches after a loss, with the destinations of their results.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         for pe in self.pes.drain(..) {
             self.by_pe[pe] = OpenBatch::default();
         }
@@ -344,13 +327,8 @@ impl ReplyDestinations {
     }
 
     /// Returns true if no results are expected.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.dests.is_empty()
-    }
-
-    /// Returns the bytes of all results.
-    pub fn nbytes(&self) -> usize {
-        self.nbytes
     }
 
     /// Stores the results that have arrived, and expects none afterwards.
@@ -360,7 +338,7 @@ impl ReplyDestinations {
     ///
     /// # Errors
     /// When there are more or fewer bytes than expected. Then none is stored.
-    pub unsafe fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+    pub(super) unsafe fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         let is_right = bytes.len() == std::mem::take(&mut self.nbytes);
         let dests = self.dests.drain(..).take_while(|_| is_right);
         for dest in dests {
@@ -375,7 +353,7 @@ impl ReplyDestinations {
     }
 
     /// Forgets all destinations, so that no results are stored any more.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.dests.clear();
         self.nbytes = 0;
     }

@@ -152,9 +152,16 @@ impl<W: Wire> Origin<W> {
     /// complete. Afterwards no acknowledgment of the PE is awaited; the caller removes the PE from
     /// the active ones.
     fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        // Where the wire orders everything, a write is sent with the message that flushes it.
+        let flushes_apart = !self.caps.flushes_free && self.caps.order < StreamOrder::Everything;
+        let has_own_message =
+            self.issued.unacked(pe) > 0 || self.routes[pe].flushing && flushes_apart;
         self.until(network, Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
         })?;
+        if has_own_message && self.batches {
+            self.batcher.mark_busy();
+        }
         self.deactivate(pe);
         self.issued.mark_acked(pe);
         Ok(())

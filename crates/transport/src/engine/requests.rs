@@ -152,7 +152,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         // SAFETY: there are no data, and what the batch fetches is valid by contract.
         unsafe { self.send(network, pe, parts) }?;
-        self.batcher.mark_sent();
+        self.batcher.mark_busy();
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl<W: Wire> Origin<W> {
         let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
         self.activate(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
-        self.batcher.mark_sent();
+        self.batcher.mark_busy();
         Ok(())
     }
 
@@ -256,7 +256,7 @@ impl<W: Wire> Origin<W> {
             }
             // SAFETY: the same contract.
             unsafe { self.ask(network, pe, parts) }?;
-            self.batcher.mark_sent();
+            self.batcher.mark_busy();
             return Ok(());
         }
         if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {

@@ -72,7 +72,7 @@ impl<W: Wire> Origin<W> {
         // Called after the send, which may take longer than what a loop does between two
         // operations.
         if is_lone {
-            self.batcher.mark_sent();
+            self.batcher.mark_busy();
         }
         Ok(())
     }
@@ -268,7 +268,7 @@ impl<W: Wire> Origin<W> {
         // SAFETY: the same contract.
         unsafe { self.get_by_wire(network, pe, get) }?;
         if is_lone {
-            self.batcher.mark_sent();
+            self.batcher.mark_busy();
         }
         Ok(())
     }

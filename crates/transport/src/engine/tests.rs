@@ -374,7 +374,26 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
             unsafe { origin.get(&network, PEER, &get) }
         };
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
-        assert!(origin.batcher.last_left() >= origin.wire.started_at, "put: {is_put}");
+        assert!(origin.batcher.last_busy() >= origin.wire.started_at, "put: {is_put}");
+    }
+}
+
+/// A loop of puts and quiets would otherwise take two messages for each put.
+#[test]
+fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
+    for (order, flushes_free, sends) in [
+        (StreamOrder::Unordered, false, true),
+        (StreamOrder::Unordered, true, false),
+        (StreamOrder::Everything, false, false),
+    ] {
+        let (network, mut origin) = origin();
+        origin.batches = true;
+        (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
+        // SAFETY: a static source.
+        assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+        let before_quiet = Some(Instant::now());
+        assert_eq!(origin.quiet(&network), Ok(()));
+        assert_eq!(origin.batcher.last_busy() > before_quiet, sends, "{order:?}");
     }
 }
 

@@ -136,7 +136,7 @@ fn only_a_lone_operation_leaves_at_once() {
     assert!(batcher.was_idle(Pe(2)), "nothing is batched, and nothing left lately");
     take(&mut batcher);
     let leaving = batcher.until;
-    batcher.mark_sent();
+    batcher.mark_busy();
     assert!(batcher.until < leaving, "the next one may be a lone one soon");
 }
 

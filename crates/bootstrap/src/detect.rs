@@ -7,7 +7,8 @@
 
 use crate::env;
 use crate::error::Error;
-use crate::meeting::{Attendance, attendance_by_variables};
+use crate::meeting::attendance::Attendance;
+use crate::meeting::variables;
 use std::fmt;
 
 /// How this process joins its job.
@@ -94,7 +95,7 @@ pub(crate) fn route(
     lookup: Lookup<'_>,
     is_socket: impl Fn(i32) -> bool,
 ) -> Result<JoinRoute, Error> {
-    if let Some(attendance) = attendance_by_variables(lookup)? {
+    if let Some(attendance) = variables::attendance(lookup)? {
         return Ok(JoinRoute::Meeting(attendance));
     }
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();

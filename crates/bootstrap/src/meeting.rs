@@ -10,11 +10,11 @@
 //! The rest of this crate treats a meeting as a process manager (`managed::Manager`): the PEs of a
 //! node find each other by `managed::rendezvous`.
 
-mod attendance;
+pub(crate) mod attendance;
 mod gathering;
 mod handshake;
 mod member;
-mod variables;
+pub(crate) mod variables;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -31,7 +31,6 @@ pub use attendance::{
 use attendance::{SECRET, Speaker};
 use gathering::Gathering;
 use member::Member;
-pub(crate) use variables::attendance as attendance_by_variables;
 pub use variables::{GivenVariable, NamedJob, given, lone_variables};
 
 /// The meetings that this process serves, and its process ID, since a forked child serves none.

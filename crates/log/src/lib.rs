@@ -121,15 +121,15 @@ impl Drop for DropCheck {
 #[inline(never)]
 pub fn report(event: &(dyn Fn() + Sync)) {
     if LIVES.try_with(|_| ()).is_ok() {
-        return dispatch(event);
+        return pass_on(event);
     }
     std::thread::scope(|scope| {
         // Without memory for a thread the event is lost.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, || dispatch(event));
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || pass_on(event));
     });
 }
 
-fn dispatch(event: &dyn Fn()) {
+fn pass_on(event: &dyn Fn()) {
     if let Some(printer) = PRINTER.get() {
         with_default(printer, event);
     }

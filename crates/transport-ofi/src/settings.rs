@@ -143,7 +143,7 @@ impl Tuning {
     }
 
     /// Returns the limits reduced to those of a provider.
-    pub(crate) fn over(&self, info: &FiInfo) -> Tuning {
+    pub(crate) fn limited_to(&self, info: &FiInfo) -> Tuning {
         let longest_batch_message = self.longest_batch_message.min(info.longest_message());
         let longest_message = match info.streams() {
             true => self.longest_message.min(info.longest_message()),

@@ -87,7 +87,7 @@ fn opened(
     let n_pes = args.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
     let refused = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
-    let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.info);
+    let Tuning { receives, longest_message, connect_limit, .. } = tuning.limited_to(&fabric.info);
     let (depth, cells) =
         (receives + SENDS, BufferSizes { cell: longest_message, copy_up_to: 1, longest_message });
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
@@ -162,7 +162,7 @@ fn started(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         address.shown()
     );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
-    let tuning = tuning.over(&ep.fabric.info);
+    let tuning = tuning.limited_to(&ep.fabric.info);
     // Other networks take no descriptors for connections.
     let endpoints = match ep.fabric.info.sockets {
         true => OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints),

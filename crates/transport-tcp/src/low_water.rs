@@ -28,7 +28,7 @@ impl LowWater {
     pub(crate) fn follow(&mut self, socket: impl AsFd, rest: usize) -> io::Result<()> {
         let next = self.next(rest, is_service());
         if next != self.0 {
-            sys::report_from(socket, next)?;
+            sys::set_low_water(socket, next)?;
             self.0 = next;
         }
         Ok(())

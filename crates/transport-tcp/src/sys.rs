@@ -113,7 +113,7 @@ pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 
 /// Has the kernel report data only once this number of bytes has arrived. It reports fewer if its
 /// buffer has no room for as many, and at the end of the stream.
-pub(crate) fn report_from(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
+pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
     let nbytes = nbytes as libc::c_int;
     // SAFETY: an open descriptor, and a number of the given size.
     let result = unsafe {

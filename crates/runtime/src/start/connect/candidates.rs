@@ -142,7 +142,7 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     let plain: Vec<u32> = pes(seen.iter().map(|seen| **seen == Availability::Plain));
     (!provider.without_rdma && !plain.is_empty()).then(|| match plain.len() == seen.len() {
         true => "no PE has an RDMA device for it".to_owned(),
-        false => format!("{} no RDMA device for it", listed(&plain, "has", "have")),
+        false => format!("{} no RDMA device for it", list_pes(&plain, "has", "have")),
     })
 }
 
@@ -253,7 +253,7 @@ pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
         .into_iter()
         .map(|why| match who(why) {
             all if all.len() == outcomes.len() && all.len() > 1 => format!("all PEs: {why}"),
-            some => format!("{}: {why}", listed(&some, "", "")),
+            some => format!("{}: {why}", list_pes(&some, "", "")),
         })
         .collect();
     (!said.is_empty()).then(|| said.join("; "))
@@ -264,7 +264,7 @@ fn pes(are: impl Iterator<Item = bool>) -> Vec<u32> {
 }
 
 /// Lists PEs, of many only the first ones, followed by a verb in the singular or plural.
-fn listed(pes: &[u32], one: &str, several: &str) -> String {
+fn list_pes(pes: &[u32], one: &str, several: &str) -> String {
     const SHOWN: usize = 4;
     let named: Vec<String> = pes.iter().take(SHOWN).map(|pe| format!("PE {pe}")).collect();
     let more = match pes.len().saturating_sub(SHOWN) {

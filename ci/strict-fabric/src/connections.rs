@@ -1,6 +1,7 @@
-//! Connections of an endpoint, in profiles that need them: each takes a while to be set up, and two
-//! of some attempts are refused, the first in the completion queue and another one at once. A
-//! process may have a limited number of connections, and may set up only a few of them at once.
+//! Connections of an endpoint, in profiles that need them. The setup of each takes some posts. Of
+//! every `connection_attempts` attempts of the process, two are refused: the first by an entry in
+//! the completion queue, and one in the middle by the result of the post. A process may have a
+//! limited number of connections, and may set up only a few of them at once.
 
 use crate::completions::{CompletedOp, Completions};
 use crate::profile::Profile;
@@ -8,7 +9,7 @@ use libfabric_sys as fi;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
-/// Posts that fail with `FI_EAGAIN` while a connection is being set up.
+/// The number of posts that fail with `FI_EAGAIN` after the one that began to set up a connection.
 const DELAY: u32 = 20;
 
 /// The connections of a process.
@@ -16,34 +17,35 @@ const DELAY: u32 = 20;
 pub(crate) struct ConnectionCounts {
     attempts: usize,
     open: usize,
-    /// The number of connections that are being set up.
+    /// The number of connections that are being set up, or whose refusal was not reported yet.
     begun: usize,
 }
 
 /// The outcome of a post to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// There is a connection.
+    /// The post is accepted: there is a connection, or the profile needs none.
     Open,
     /// The post fails with this result.
     Fails(isize),
-    /// The post is accepted, and fails later since there is no connection.
+    /// The post is accepted, but fails in the completion queue, since the connection is refused.
     FailsLater,
-    /// The post breaks a rule: this number of connections would be set up.
+    /// The post exceeds the limit of the profile: this number of connections would be set up at
+    /// once.
     Exceeds(usize),
 }
 
 /// The connections of an endpoint.
 #[derive(Default)]
 pub(crate) struct Connections {
-    /// By peer: how many posts are to fail yet.
+    /// By peer: the number of posts that still fail; 0 once the connection is set up.
     delays: HashMap<usize, u32>,
     /// Operations whose connections are refused.
     refused: VecDeque<CompletedOp>,
 }
 
 impl Connections {
-    /// Returns what becomes of a post to a peer.
+    /// Returns the outcome of a post to a peer, and counts the attempt to connect if it makes one.
     pub(crate) fn pass(
         &mut self,
         profile: &Profile,
@@ -99,7 +101,7 @@ impl Connections {
         }
     }
 
-    /// Closes them.
+    /// Closes all connections of the endpoint.
     pub(crate) fn close(&mut self, counts: &Mutex<ConnectionCounts>) {
         let mut counts = counts.lock();
         counts.open -= self.delays.len();

@@ -21,7 +21,8 @@ fn classes(kind: OpKind) -> &'static [Class] {
     }
 }
 
-/// Returns the flags that order two operations: of any kind, both RMA, and both atomic.
+/// Returns the flags that order two operations of these classes: for operations of any kind, for
+/// two RMA operations, and for two atomic ones.
 fn orders(later: Class, earlier: Class) -> [u64; 3] {
     match (later, earlier) {
         (Class::Read, Class::Read) => {

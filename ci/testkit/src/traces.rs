@@ -1,5 +1,5 @@
-//! Finds what a job has left in the file system or among the sockets; every job looks for processes
-//! anyway.
+//! Finds files and sockets that a job has left behind. Processes that it left are found by
+//! [`Job`](crate::Job) itself.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,19 +7,20 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Names that a job of ours would choose.
+/// Parts of the names that Rushmem gives to its files and sockets.
 const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
 
-/// So long a trace has to stay to be left behind: other jobs of this machine make some, which go
-/// with them.
+/// The time after which a file or socket that is still there counts as left behind. Those of other
+/// jobs on this machine are gone by then.
 const STAYS: Duration = Duration::from_secs(10);
 
-/// The files in shared places and the sockets with names that could be ours, at one moment.
+/// The names of the files in shared directories and of the sockets that may be Rushmem's, at one
+/// moment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces(BTreeSet<String>);
 
 impl Traces {
-    /// Returns what is there now.
+    /// Lists the files and sockets that exist now.
     pub fn now() -> Self {
         let mut found = BTreeSet::new();
         for place in ["/dev/shm", "/tmp", "/var/tmp", "/run"] {
@@ -31,7 +32,8 @@ impl Traces {
         Self(found)
     }
 
-    /// Returns what is there now, was not then, and stays.
+    /// Returns the names that exist now and still exist after `STAYS`, but are not in this list.
+    /// Returns earlier if there are none.
     pub fn new_since(&self) -> Vec<String> {
         let end = Instant::now() + STAYS;
         let mut new: Vec<String> = Self::now().0.difference(&self.0).cloned().collect();

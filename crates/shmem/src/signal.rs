@@ -1,4 +1,4 @@
-//! Signals (OpenSHMEM 1.6, §9.8): data, and a word that says that they are there.
+//! Signals (OpenSHMEM 1.6, §9.8): data, and a word whose update shows that the data have arrived.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind, number};
@@ -15,9 +15,9 @@ use rushmem_runtime::{signal, wait};
 /// The update of a signal (§9.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalOp {
-    /// To this value (`SHMEM_SIGNAL_SET`).
+    /// Sets the signal to this value (`SHMEM_SIGNAL_SET`).
     Set(u64),
-    /// By this value (`SHMEM_SIGNAL_ADD`).
+    /// Adds this value to the signal (`SHMEM_SIGNAL_ADD`).
     Add(u64),
 }
 
@@ -74,8 +74,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { signal::fetch(call!("signal_fetch"), signal.into().as_ptr().cast()) }
     }
 
-    /// Waits until this PE's signal compares so, and returns it (`shmem_signal_wait_until`,
-    /// §9.11.15).
+    /// Waits until the value of this PE's signal satisfies the comparison, and returns that value
+    /// (`shmem_signal_wait_until`, §9.11.15).
     pub fn signal_wait_until<'a>(
         &self,
         signal: impl AsElement<'a, Signal>,
@@ -86,7 +86,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         // SAFETY: a signal of a symmetric object.
         unsafe { signal::wait_until(call!("signal_wait_until"), at, cmp.constant(), value) }
     }
-    /// Returns the signal of this PE, if it compares so now.
+    /// Returns the value of this PE's signal if it satisfies the comparison now.
     pub(crate) fn signal_test(
         &self,
         signal: SymRef<'_, Signal>,
@@ -96,7 +96,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         let at = signal.as_ptr().cast::<u64>();
         // SAFETY: a signal of a symmetric object.
         let holds = unsafe { wait::test(call!("signal_test"), at, cmp.constant(), value) } != 0;
-        // It may have changed since.
+        // The signal may have changed since the test.
         let now = holds.then(|| self.signal_fetch(signal))?;
         cmp.holds(now, value).then_some(now)
     }

@@ -135,8 +135,9 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Returns the number of pairs of a PE on a node and one elsewhere, for the node with the most
-    /// such pairs: the connections of a node if each PE had one endpoint. The same on all PEs.
+    /// Returns the number of connections of the node that has the most of them, if each PE had one
+    /// endpoint: the number of pairs of a PE of the node and a PE of another node. All PEs get the
+    /// same number.
     fn pairs_of_node(&self) -> u64 {
         0
     }

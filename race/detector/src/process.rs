@@ -110,7 +110,7 @@ enum AccessedMemory {
     Private(usize),
 }
 
-/// A kind of access at a place of the program.
+/// An access in the program's code: its kind, the number of its place there, and its length.
 #[derive(Clone, Copy)]
 struct AccessSite {
     kind: ShadowKind,
@@ -119,6 +119,8 @@ struct AccessSite {
 }
 
 impl AccessSite {
+    /// Returns the record of such an access by `actor` in `epoch`. The shadow sets the mask of
+    /// bytes for each word of the access.
     fn record(self, actor: Actor, epoch: Epoch) -> ShadowRecord {
         let nbytes = self.nbytes.try_into().unwrap_or(u32::MAX);
         ShadowRecord { actor, epoch, mask: 0, kind: self.kind, site: self.site, nbytes }
@@ -210,7 +212,7 @@ impl ProcessDetector {
         eprintln!("rushmem: {races} in {operations} operations{checked}{incomplete}");
     }
 
-    /// Returns where an address of this process is.
+    /// Returns the place in symmetric memory of an address of this process, or that it is private.
     #[inline]
     fn find(&self, addr: usize) -> AccessedMemory {
         let index = self.mapped.partition_point(|mapped| mapped.addresses.start <= addr);
@@ -289,8 +291,8 @@ impl ProcessDetector {
         entered.ok().flatten()
     }
 
-    /// Runs `f` with the state of the thread that calls the library. The order of threads of a
-    /// program that does not report it is that of their calls.
+    /// Runs `f` with the state of the thread that calls the library. If the program was not
+    /// compiled for the detector, its threads count as ordered by their calls.
     fn with_caller(&self, f: impl FnOnce(&mut Thread)) {
         self.with_issuing(|thread| {
             self.check_pages(thread);

@@ -206,7 +206,7 @@ impl<T: WaitWord> WaitSet<T> {
         holds(self.call, self.cmp, value, reference)
     }
 
-    /// Returns the subject of a wait for the words that do not compare yet: for `all` of them or
+    /// Describes a wait for the words that do not satisfy the comparison yet: for `all` of them or
     /// any.
     ///
     /// # Safety
@@ -244,9 +244,9 @@ impl<T: WaitWord> WaitSet<T> {
         (0..self.nelems).all(|i| unsafe { !self.includes(i) } || unsafe { self.holds(i) })
     }
 
-    /// Returns the index of a word that compares. Each successful search makes the next one in this
-    /// process begin elsewhere, so that no index is passed over forever (the standard's note on
-    /// `shmem_wait_until_any`).
+    /// Returns the index of a word that satisfies the comparison. Each successful search makes the
+    /// next one in this process begin elsewhere, so that no index is passed over forever (the
+    /// standard's note on `shmem_wait_until_any`).
     ///
     /// # Safety
     /// As `is_empty`.
@@ -261,14 +261,14 @@ impl<T: WaitWord> WaitSet<T> {
         Some(found)
     }
 
-    /// Shows observers that the words with these indices compare.
+    /// Tells observers that the words with these indices satisfy the comparison.
     fn report(&self, seen: impl IntoIterator<Item = usize>) {
         if observers::any() {
             seen.into_iter().for_each(|i| report_seen(self.call, self.ivars.wrapping_add(i)));
         }
     }
 
-    /// Shows observers that all words of the set compare.
+    /// Tells observers that all words of the set satisfy the comparison.
     ///
     /// # Safety
     /// As `is_empty`.
@@ -278,7 +278,8 @@ impl<T: WaitWord> WaitSet<T> {
         self.report(included);
     }
 
-    /// Stores the indices of all words that compare in `indices`. Returns the number of them.
+    /// Stores in `indices` the indices of all words that satisfy the comparison. Returns the number
+    /// of them.
     ///
     /// # Safety
     /// As `is_empty`; `indices` is valid for writes of `nelems` indices.
@@ -351,8 +352,8 @@ sets! {
         unsafe { set.report_all() };
     };
 
-    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): returns the index of a word that compares, or
-    /// `SIZE_MAX` if the set is empty.
+    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): returns the index of a word that satisfies the
+    /// comparison, or `SIZE_MAX` if the set is empty.
     fn wait_until_any() -> usize = |job, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
@@ -371,8 +372,8 @@ sets! {
         found.unwrap_or(usize::MAX)
     };
 
-    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): stores the indices of the words that compare in
-    /// `indices` and returns their number; 0 if the set is empty.
+    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): stores in `indices` the indices of the words
+    /// that satisfy the comparison and returns their number; 0 if the set is empty.
     fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
@@ -392,7 +393,8 @@ sets! {
         found
     };
 
-    /// `shmem_test_all` (§9.11.9, §9.11.12): returns 1 if all words of the set compare.
+    /// `shmem_test_all` (§9.11.9, §9.11.12): returns 1 if all words of the set satisfy the
+    /// comparison.
     fn test_all() -> c_int = |job, set| {
         // SAFETY: the caller promises that the arrays are valid.
         let is_seen = backoff::is_seen(|| unsafe { set.all() });
@@ -403,8 +405,8 @@ sets! {
         c_int::from(is_seen)
     };
 
-    /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that compares, or
-    /// `SIZE_MAX`.
+    /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that satisfies the
+    /// comparison, or `SIZE_MAX`.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
         backoff::is_seen(|| {
@@ -416,8 +418,8 @@ sets! {
         found.unwrap_or(usize::MAX)
     };
 
-    /// `shmem_test_some` (§9.11.11, §9.11.14): stores the indices of the words that compare in
-    /// `indices` and returns their number.
+    /// `shmem_test_some` (§9.11.11, §9.11.14): stores in `indices` the indices of the words that
+    /// satisfy the comparison and returns their number.
     fn test_some(indices: *mut usize) -> usize = |job, set| {
         let mut found = 0;
         backoff::is_seen(|| {

@@ -32,6 +32,7 @@ pub struct StepPosition {
 }
 
 impl StepPosition {
+    /// Packs the position into the word that a PE publishes to the next one.
     fn word(self) -> u64 {
         u64::from(self.steps) << 32 | u64::from(self.barriers)
     }

@@ -1,11 +1,14 @@
 //! Decides how long a waiting thread polls, and when it yields and sleeps.
 //!
-//! A PE with a CPU of its own first polls with the pause that CPUs have for such loops, so that it
-//! sees a peer's store as fast as the caches move it: without the pause, the loads that the CPU
-//! starts ahead delay the store. When PEs outnumber the usable CPUs, polling keeps the peer from
-//! running, so no thread spins. How to sleep depends on what the PE waits for: the library's own
-//! words have a doorbell. A user's word may be written by a plain store, so its waiter polls it
-//! every 50 us, unless only the network can write it, which ends a sleep.
+//! A PE with a CPU of its own first polls with the CPU's instruction for such loops (`PAUSE` on
+//! x86), so that it sees a peer's store as fast as the caches move it: without the instruction, the
+//! loads that the CPU starts ahead delay the store. When PEs outnumber the usable CPUs, no thread
+//! spins, since a thread that polls keeps its peer from running.
+//!
+//! How a thread sleeps depends on what it waits for. The library rings a doorbell after it has
+//! written its own words, and the ring ends the sleep. A peer on the node may write a word of the
+//! program by a plain store, which ends no sleep, so the waiter polls the word every 50 us. If only
+//! the network can write the word, an event of the network ends the sleep.
 
 use crate::call::thread;
 use crate::constants::SHMEM_THREAD_SINGLE;
@@ -19,31 +22,34 @@ use rushmem_transport::progress::cpu_sharing::{self, CpuSharing};
 use rushmem_transport::progress::events::AwaitedWord;
 use std::time::{Duration, Instant};
 
-/// Polls with a pause: some tens of microseconds.
+/// Polls before the first yield if no network is open: some tens of microseconds.
 const POLLS: u32 = 3_000;
-/// Polls while a network is open: some milliseconds.
+/// Polls of the words and the network that a waiter makes almost without a pause: some
+/// milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
-/// Longest sleep in the network if only a message, which ends the sleep, can change the awaited
-/// words. An idle PE uses hardly any CPU time then.
+/// Longest sleep in the network if only a message can change the awaited words, and every message
+/// ends the sleep. An idle PE then uses hardly any CPU time.
 const NETWORK_SLEEP: Duration = Duration::from_millis(100);
-/// Longest such sleep if not every message ends it.
+/// Longest sleep in the network if only a message can change the awaited words, but not every
+/// message ends the sleep.
 const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
-/// The maximum sleep if other threads of this PE may change the words.
+/// Longest sleep in the network if other threads of this PE may change the words, too.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
-/// A sleep of this length is worth the system call that informs the network of its end.
+/// After a wait in the network that was longer than this, the service thread is made to take over
+/// at once, which takes a system call.
 const LONG: Duration = Duration::from_millis(2);
-/// Yields before sleeping where PEs outnumber the CPUs.
+/// The number of yields before a sleep if other threads may need the CPU.
 const YIELDS: u32 = 20;
-/// The time for which a waiter yields elsewhere before it sleeps. The kernel takes some 50 us to
-/// wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes six such times. If
-/// waiters yielded for less than that, one PE that is late once would have all of them sleep in
-/// each of the barriers that follow.
+/// The time for which a waiter yields before it sleeps if the CPU is its own. The kernel takes some
+/// 50 us to wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes six such
+/// times. If waiters yielded for less than that, one PE that is late once would have all of them
+/// sleep in each of the barriers that follow.
 const YIELD_TIME: Duration = Duration::from_millis(2);
-/// Longest sleep before a user's word is polled again.
+/// The interval between two polls of a word of the program that a plain store may change.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// Waits until `ready`, which reads words that the library writes and rings for. `describe` says
-/// what for.
+/// Waits until `ready` returns true. It reads words for which the library rings the doorbell after
+/// each change. `describe` says what the thread waits for.
 #[inline]
 pub(crate) fn until_rung(
     job: &Job,
@@ -51,15 +57,15 @@ pub(crate) fn until_rung(
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() && job.alone {
-        // Only a message, or a thread of this PE, can change the words that are waited for.
+        // Only a message or another thread of this PE can change the awaited words.
         wait_in_network(job, sleep_limit(job), [], describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
     }
 }
 
-/// Works as [`until_rung`], where `ready` reads the flags of this PE at the offsets `flags` and
-/// nothing else that changes. Only other PEs raise these.
+/// Works as [`until_rung`], for a `ready` that depends only on the flags of this PE at the offsets
+/// `flags`. Only other PEs raise these flags.
 #[inline]
 pub(crate) fn until_raised<const N: usize>(
     job: &Job,
@@ -84,8 +90,8 @@ fn sleep_until_rung(describe: impl Fn() -> WaitDescription, ready: impl FnMut() 
     flags::area().sleep_until(ready, |word, heard| wait.sleep(word, heard));
 }
 
-/// Waits until `ready`, which reads words that any store may change. `describe` says what for, if
-/// it takes long.
+/// Waits until `ready` returns true. It reads words that any store may change. `describe` says what
+/// the thread waits for; it is called if the wait is long.
 #[inline]
 pub(crate) fn until_seen(
     job: &Job,
@@ -108,8 +114,9 @@ fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMu
     }
 }
 
-/// Returns whether `ready`, which reads words that any store may change. A caller that gets `false`
-/// usually asks again, so the network progresses in the meantime, as it does during a wait.
+/// Returns the result of `ready`, which reads words that any store may change. If that is false,
+/// makes progress on the network and tries once more: the program usually repeats its test in a
+/// loop, in which peers must be served as in a wait.
 #[inline]
 pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && is_seen_after_work(&mut ready);
@@ -123,7 +130,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
     ready()
 }
 
-/// Returns the longest single sleep in the network.
+/// Returns the longest single sleep in the network, in a wait for any words.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
         (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
@@ -135,10 +142,11 @@ fn sleep_limit(job: &Job) -> Duration {
     }
 }
 
-/// Waits until `ready` and serves peers in the meantime: polls as long as there is work for them,
-/// then sleeps until there is more, or until one of the `flags` that are waited for has changed. A
-/// sleep lasts for `at_most`, and for no longer than the wait so far, since some providers make
-/// progress unnoticed when they prepare a sleep.
+/// Waits until `ready` returns true, and serves peers in the meantime: polls while there is work
+/// for peers, then sleeps until there is more, or until one of the awaited `flags` has changed. A
+/// sleep lasts for `at_most` at the longest. It also lasts no longer than the wait so far: with
+/// some providers, preparing the sleep makes progress that changes the awaited words without an
+/// event.
 #[cold]
 fn wait_in_network<const N: usize>(
     job: &Job,
@@ -168,13 +176,13 @@ fn wait_in_network<const N: usize>(
         network::end_wait();
     }
     if wait.lasted() > LONG {
-        // The thread that serves peers while no thread waits sleeps too, longer in longer waits.
+        // The service thread sleeps during this wait, too, and for the longer the wait has lasted.
         network::stop_polling();
     }
 }
 
-/// Waits until a word is set by another thread of this PE, which may need the CPU meanwhile.
-/// `describe` says what for, if it takes long.
+/// Waits until another thread of this PE, which may need the CPU meanwhile, has set a word.
+/// `describe` says what the thread waits for; it is called if the wait is long.
 pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
     let mut is_set = || word.load(Ordering::Acquire) != 0;
     if yielding(true, &mut is_set) {
@@ -186,14 +194,14 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription
     }
 }
 
-/// Returns true if this thread of the library works beside the program, which may compute
-/// meanwhile.
+/// Returns true if the calling thread belongs to the library and carries out a non-blocking
+/// collective. The program may compute meanwhile.
 fn is_in_background() -> bool {
     thread::has_requests() && thread::request_call().is_some()
 }
 
-/// Polls until `ready`, or until a sleep is better: because a yield had a thread run that computes,
-/// or after some time.
+/// Polls until `ready` returns true. Returns false when a sleep is better: after some time, or if a
+/// yield has shown that the CPU is shared with a thread that computes.
 #[inline]
 fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     if network::is_open() {
@@ -211,7 +219,7 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     yielding(oversubscribed, ready)
 }
 
-/// Polls and yields until `ready`, or until a sleep is better.
+/// Works as [`poll`], and yields after each poll.
 fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     let mut yields = 0;
@@ -230,8 +238,8 @@ fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Polls the network less often, since a poll takes a system call, until a sleep is better. Work for
-/// peers renews the number of polls. `is_woken` says whether an event ends that sleep.
+/// Works as [`poll`], and polls the network, too. Work for peers restarts the backoff. `is_woken`
+/// says whether an event ends the sleep that follows.
 #[cold]
 fn poll_network(oversubscribed: bool, is_woken: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let oversubscribed = oversubscribed || is_in_background();
@@ -241,7 +249,7 @@ fn poll_network(oversubscribed: bool, is_woken: bool, ready: &mut impl FnMut() -
             return true;
         }
         if network::progress() {
-            // The event may be the one that is waited for.
+            // The work may have changed the awaited words.
             backoff.renew();
             continue;
         }

@@ -48,7 +48,8 @@ pub(crate) trait OngoingCollective {
         false
     }
 
-    /// Returns the subject of a wait in it: for the PE `awaited`, or for several PEs.
+    /// Returns the subject of a wait in this collective: for the PE `awaited`, or for several PEs
+    /// if that is `None`.
     fn subject(&self, awaited: Option<Pe>) -> Subject;
 
     fn describe(&self, awaited: Option<Pe>) -> WaitDescription {

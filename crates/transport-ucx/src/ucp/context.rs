@@ -190,9 +190,10 @@ pub(crate) struct UcpMemory {
     handle: ucp_mem_h,
 }
 
-// SAFETY: UCX guards its context, to which the handle belongs, against use by several threads.
+// SAFETY: the handle belongs to a context that several threads may use: it was made with
+// `mt_workers_shared`, and UCX's support for threads was checked.
 unsafe impl Send for UcpMemory {}
-// SAFETY: UCX guards its context against use by several threads at a time.
+// SAFETY: as for `Send`; UCX locks the context itself.
 unsafe impl Sync for UcpMemory {}
 
 impl UcpMemory {

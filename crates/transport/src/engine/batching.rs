@@ -8,16 +8,19 @@
 //! - by the next thread that polls unfinished operations, at the latest the service thread. While a
 //!   session is adding operations, only one in `LOOKS` such polls sends its batches.
 //!
-//! A lone operation is sent at once, so that batching does not delay it: an operation is lone if
-//! the origin has sent nothing small for `IDLE_AFTER`, to any PE. The rate of each PE alone would
-//! be too low where operations are spread over many PEs. The time in a quiet does not count if the
-//! quiet had to send a message of its own: a loop of operations and quiets takes one message for
-//! both, whose answer the quiet awaits.
+//! A lone operation is sent at once, so that batching does not delay it. An operation is lone if
+//! the origin has sent nothing small to any PE for `IDLE_AFTER`. The time counts for all PEs
+//! together, since operations that are spread over many PEs are rare for each single PE.
 //!
-//! In a session no operation is lone, batches may be longer, and operations on the heaps of all PEs
-//! of a node go to one of them, its [`Proxy`], so that memory and messages grow with the number of
-//! nodes. Since a proxy and the PE itself do not order their operations, ordering or completing the
-//! operations on one PE does so for all PEs then.
+//! If a quiet had to send a message of its own, the time begins at its end. So in a loop of an
+//! operation and a quiet, the operation is not lone: it is batched, and one message carries the
+//! batch and asks for the acknowledgment for which the quiet waits.
+//!
+//! In a session no operation is lone, and batches may be longer. Operations on the heaps of all PEs
+//! of a node are sent to one of these PEs, the [`Proxy`], so that memory and messages grow with the
+//! number of nodes. The operations that a proxy carries out for a PE are not ordered with those
+//! that the PE itself carries out. So to order or complete the operations on one PE in a session
+//! with proxies, the engine does so for all PEs.
 #![allow(unsafe_code)]
 
 use super::batch::{self, HEAD, MAX_ANSWERS, MAX_NBYTES, STRIDED_HEAD, WORD};
@@ -31,7 +34,8 @@ use std::time::{Duration, Instant};
 /// trip, and longer than what a loop does between two operations.
 const IDLE_AFTER: Duration = Duration::from_micros(4);
 
-/// While a session is adding operations, its batches are sent at every 16th poll by another thread.
+/// While a session is adding operations, its batches are sent once in this number of polls by
+/// other threads.
 const LOOKS: u32 = 16;
 
 /// A small operation at its origin.
@@ -64,7 +68,7 @@ struct OpenBatch {
     n_operations: usize,
 }
 
-/// The open batches of an origin, and the rule when an operation is batched.
+/// The open batches of an origin, and what decides whether an operation is batched.
 #[derive(Debug)]
 pub(super) struct Batcher {
     by_pe: PeMap<OpenBatch>,
@@ -75,18 +79,19 @@ pub(super) struct Batcher {
     limits: (usize, usize),
     /// The number of contexts of the origin that are in a session.
     n_sessions: usize,
-    /// An operation was added since another thread last polled. `looks` counts how many polls in a
-    /// row found that.
+    /// True if an operation was added since another thread last polled. `looks` counts the polls in
+    /// a row that found this in a session.
     grew: bool,
     looks: u32,
-    /// No operation before this time is lone.
+    /// No operation before this time is lone: [`FLUSH_DELAY`] from the moment at which a message
+    /// begins to be sent, and [`IDLE_AFTER`] from the end of that, or of a quiet.
     until: Option<Instant>,
     /// An unused buffer, for the next batch.
     spare: Vec<u8>,
 }
 
 /// Returns true if an operation that moves `nbytes` bytes to or from a segment may be batched.
-/// Operations on the library's own flags may not, since a thread waits for them.
+/// Operations on the library's own flags may not, since threads wait for these flags.
 #[inline]
 pub(super) fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
@@ -121,7 +126,7 @@ impl SmallOperation {
         match self {
             SmallOperation::Put(at, source) => {
                 let to = batch::append_put(batch, (at, place), source.nbytes).as_mut_ptr();
-                // SAFETY: as many bytes, valid by contract and just made.
+                // SAFETY: the source is valid by contract, and the batch has room for its bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source.base, source.nbytes) };
             }
             SmallOperation::Get(at, dest) => {
@@ -131,7 +136,7 @@ impl SmallOperation {
             SmallOperation::PutStrided(blocks) => {
                 let mut to = batch::append_put_strided(batch, place, &blocks).as_mut_ptr();
                 for (_, LocalBuf { base, nbytes }) in blocks.each() {
-                    // SAFETY: as many bytes, valid by contract and just made.
+                    // SAFETY: the block is valid by contract, and the batch has room for its bytes.
                     unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, base, nbytes) };
                     to = to.wrapping_add(nbytes);
                 }
@@ -212,9 +217,9 @@ impl Batcher {
         self.n_operations
     }
 
-    /// Returns true if the small operation that is being issued to a PE is lone, and so to be sent
-    /// at once. Call this once for each operation, and [`mark_busy`](Batcher::mark_busy) after a
-    /// lone one was sent.
+    /// Returns true if the small operation that is being issued to a PE is lone. The caller then
+    /// sends it at once and calls [`mark_busy`](Batcher::mark_busy). Call this once for each
+    /// operation.
     #[inline]
     pub(super) fn was_idle(&mut self, pe: Pe) -> bool {
         if self.in_session() || self.has_any(pe) {
@@ -305,7 +310,7 @@ impl Batcher {
         self.until = Instant::now().checked_add(FLUSH_DELAY);
     }
 
-    /// Returns the buffer of a batch that was sent, for another one.
+    /// Keeps the buffer of a batch that was sent, for the next batch.
     pub(super) fn give_back(&mut self, mut batch: Vec<u8>) {
         batch.clear();
         self.spare = batch;
@@ -343,7 +348,7 @@ impl ReplyDestinations {
         let dests = self.dests.drain(..).take_while(|_| is_right);
         for dest in dests {
             let (answer, rest) = bytes.split_at(dest.nbytes);
-            // SAFETY: as many bytes, valid by contract.
+            // SAFETY: the answer has `dest.nbytes` bytes, and the destination is valid by contract.
             unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(dest.base, answer.as_ptr(), dest.nbytes)
             };

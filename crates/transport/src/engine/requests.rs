@@ -216,7 +216,9 @@ impl<W: Wire> Origin<W> {
         unsafe { self.send(network, pe, parts) }
     }
 
-    /// Waits until a request may be sent. An `ordered` one follows all earlier writes.
+    /// Waits until a request may be sent to a PE. It must follow the writes before the last fence;
+    /// an `ordered` one must follow all earlier writes. If proxies may have earlier operations, an
+    /// ordered one waits until all operations are complete.
     fn order_request(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
         if ordered && self.batcher.uses_proxies(&*network.local().host) {
             self.quiet(network)

@@ -330,11 +330,11 @@ pub trait Wire: Send + Sized {
     fn in_flight_to(&self, pe: Pe) -> usize;
 
     /// Polls the network, processes completions, and passes replies to `take`. Returns true if
-    /// there was any.
+    /// there was work.
     fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<bool, Error>;
 
-    /// Returns a PE whose connection broke, and the reason, if `is_used` holds for that PE: one
-    /// with which nothing is pending may have left the job in order.
+    /// Returns a PE whose connection broke and for which `is_used` returns true, and the reason. A
+    /// PE with which nothing is pending may have left the job in order.
     fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
         let _ = is_used;
         None

@@ -1,58 +1,63 @@
 //! The rules by which a waiting thread spins, yields and sleeps.
 //!
-//! A waiter first polls almost without a pause, since most waits end within a few microseconds;
-//! then it yields after each poll; then it sleeps. It does not spin where the peer may need this
-//! CPU to answer: when PEs outnumber the CPUs, when other threads of the PE wait on all CPUs of the
-//! PE, or when yields have shown that another thread waits on the same CPU.
+//! A waiter has three phases. It first polls almost without a pause (it spins), since most waits
+//! end within a few microseconds; then it yields after each poll; then it sleeps between polls.
+//!
+//! It does not spin if another thread may need this CPU: when PEs outnumber the CPUs, when other
+//! threads of the PE wait on all CPUs of the PE, or when yields have shown that the CPU is shared
+//! ([`CpuSharing`]). Beside a thread that computes, it also sleeps earlier, or at once.
+//!
 //! Polls of different networks differ in cost, so each provider supplies its own [`WaitLimits`].
 
 use super::cpu_sharing::{self, CpuSharing};
 use std::time::{Duration, Instant};
 
 /// The time after which the service thread completes what a call left unfinished, unless a polling
-/// thread does so before. Also the shortest time for which the service thread backs off.
+/// thread does so before. Also the shortest sleep of the service thread when it backs off.
 ///
-/// The value was not measured. It is long beside the few microseconds of CPU time that waking a
-/// thread takes, and a peer that waits for the unfinished work may wait for this long.
+/// The value was chosen without a measurement. It is long compared with the few microseconds of CPU
+/// time that waking a thread takes, but a peer may wait this long for the unfinished work.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
-/// Polls without a pause after which a waiter yields once, since processes of which this PE does
-/// not know may share the CPU.
+/// A waiter that spins yields once in this number of polls, since processes of which this PE does
+/// not know may need the CPU.
 const SPINS_PER_YIELD: u32 = 128;
-/// Polls followed by a yield before a waiter sleeps.
+/// The number of polls, each followed by a yield, between the spins and the first sleep of a wait.
 const YIELDS: u32 = 100;
-/// The polls followed by a yield before a waiter sleeps that does not spin.
+/// The same number if CPUs are oversubscribed, or the CPU is shared with a thread that computes.
 const YIELDS_SHARED: u32 = 20;
 
-/// A wait that lasts this long is reported to the runtime.
+/// The host learns of a wait this long after the first sleep of the wait.
 const LONG: Duration = Duration::from_millis(10);
 
 /// The limits by which the threads of a provider wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
-    /// Polls of a waiter without a pause, but for a yield now and then.
+    /// The number of polls for which a waiter spins.
     pub spins: u32,
     /// The longest sleep of a waiter between two polls.
     pub sleep: Duration,
-    /// Other threads count as waiting if they poll once in this time on average...
+    /// Other threads poll often, so that the sleeps of the service thread get longer, if they
+    /// polled once in this time on average during its last sleep...
     pub often: Duration,
-    /// ...or in this time when PEs outnumber the CPUs: a waiter then polls only when it has one,
-    /// and a service thread that wakes takes it from all of them...
+    /// ...or once in this time if PEs outnumber the CPUs: a waiter polls only while it has a CPU,
+    /// and a service thread that wakes takes a CPU from the waiters...
     pub often_oversubscribed: Duration,
-    /// ...and at least this many times within a sleep, or once when PEs outnumber the CPUs.
+    /// ...and at least this many times altogether, or once if PEs outnumber the CPUs.
     pub min_polls: u64,
-    /// Sleeps of the service thread beside a thread that counts as waiting but does not poll,
-    /// before it serves peers itself.
+    /// The number of turns in a row in which no thread has polled, although one is in a wait or a
+    /// long call, after which the service thread serves peers itself.
     pub max_unpolled: u32,
-    /// Calls request a flush also while the service thread backs off beside threads that sleep.
+    /// True if calls request flushes also while the service thread backs off because threads sleep
+    /// on the network.
     pub flushes_beside_sleepers: bool,
 }
 
 impl WaitLimits {
-    /// Longest time for which the service thread backs off beside threads that poll.
+    /// The longest sleep of the service thread while other threads poll.
     pub const LONGEST: Duration = Duration::from_millis(2);
 
-    /// Returns small limits.
+    /// Returns small limits, for unit tests.
     #[cfg(test)]
     pub(crate) const fn for_tests() -> WaitLimits {
         WaitLimits {
@@ -67,35 +72,40 @@ impl WaitLimits {
     }
 }
 
-/// One wait.
+/// The state of one wait.
 pub struct Backoff {
+    /// The number of polls for which the wait spins.
     spins: u32,
+    /// The number of polls, each followed by a yield, after the spins.
     yields: u32,
-    /// It may sleep instead of yielding.
+    /// An event ends the sleeps of the wait, so beside a thread that computes it sleeps instead of
+    /// yielding.
     is_woken: bool,
+    /// The number of polls since the wait began or was last renewed.
     polls: u32,
-    /// The time of its first sleep.
+    /// The time of the first sleep of the wait.
     first_sleep: Option<Instant>,
-    /// The host learns of the wait once it has lasted this long, zero before the first report.
+    /// The time since the first sleep after which the host learns of the wait again; zero before
+    /// the first report.
     report_after: Duration,
 }
 
 /// The action of a waiter between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// It polls again at once.
+    /// The waiter polls again at once.
     Spin,
-    /// It yields the CPU.
+    /// The waiter yields the CPU.
     Yield,
-    /// It sleeps until something arrives.
+    /// The waiter sleeps until there may be an event.
     Sleep,
 }
 
 impl Backoff {
-    /// Returns a wait that begins. It spins this often, and yields, unless CPUs are
-    /// `oversubscribed`: then it yields. If the thread shares its CPU with one that waits, it
-    /// yields after each poll. If it shares it with one that computes, it sleeps, at once if the
-    /// sleep does not last much longer than the wait (`is_woken`).
+    /// Returns the state of a wait that begins: it spins for `spins` polls, then yields, then
+    /// sleeps. If CPUs are `oversubscribed`, or the CPU is shared, it does not spin. If the CPU is
+    /// shared with a thread that computes, and an event ends a sleep (`is_woken`), the wait does
+    /// not yield either: it sleeps after the first poll.
     #[inline]
     pub fn new(spins: u32, oversubscribed: bool, is_woken: bool) -> Backoff {
         let (spins, yields) = if oversubscribed { (0, YIELDS_SHARED) } else { (spins, YIELDS) };
@@ -111,7 +121,7 @@ impl Backoff {
         backoff
     }
 
-    /// Leaves the CPU to the threads that want it.
+    /// Adapts the rest of the wait to the threads `with` which the waiter shares its CPU.
     fn share_cpu(&mut self, with: CpuSharing) {
         (self.spins, self.yields) = match with {
             CpuSharing::Alone => (self.spins, self.yields),
@@ -144,7 +154,7 @@ impl Backoff {
         }
     }
 
-    /// Takes a pause; `sleep` is how to sleep.
+    /// Takes a pause; calls `sleep` if it is a sleep.
     #[inline]
     pub fn take(&mut self, pause: Pause, sleep: impl FnOnce()) {
         match pause {
@@ -154,7 +164,7 @@ impl Backoff {
         }
     }
 
-    /// Restarts the backoff, since a poll found work: the next polls have no pause.
+    /// Restarts the backoff after a poll that found work: the count of polls starts at zero again.
     pub fn renew(&mut self) {
         self.polls = 0;
     }
@@ -164,8 +174,9 @@ impl Backoff {
         self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Returns true if the host is to learn of the wait now, after a sleep: of a long one, and
-    /// again when it has lasted twice as long, since other PEs may be waited for by then.
+    /// Returns true if the host is to learn of the wait now, after a sleep: once the wait is long,
+    /// and again whenever it has lasted twice as long as at the last report, since it may wait for
+    /// other PEs by then.
     #[cold]
     pub fn is_report_due(&mut self) -> bool {
         let lasted = self.since_first_sleep();

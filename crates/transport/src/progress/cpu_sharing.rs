@@ -1,55 +1,58 @@
-//! Whether other threads want the CPUs on which threads of this process wait: peers, other jobs, or
-//! threads that compute.
+//! Detects whether the waiting threads of this process share their CPUs with other threads: of
+//! peers, of other jobs, or of the program. The time that a yield takes shows it.
 //!
-//! A thread that has a CPU for itself polls, which is fastest. Where it shares one, the thread that
-//! would end its wait may be the one that needs the CPU. Between threads that all wait, a yield
-//! after each poll is the fastest way to it. Where another thread computes, a kernel may charge
-//! each yield with a whole time slice, while a thread that sleeps gets the CPU back as soon as
-//! somebody has news for it.
+//! A thread with a CPU of its own polls, which is fastest. On a shared CPU, the thread that needs
+//! the CPU may be the one that would end the wait. If all threads on the CPU wait, a yield after
+//! each poll lets that thread run soonest. If one of them computes, a yield may take a whole time
+//! slice of that thread, whereas a thread that sleeps gets the CPU back when it is woken.
 //!
-//! Two PEs may also share a CPU while another one is idle, when a kernel has woken both at the same
-//! time. It moves neither of them for some 100 ms. A thread that sleeps is placed anew when it
-//! wakes, on an idle CPU if the kernel looks for one, which it may not do where most CPUs are busy.
+//! A kernel that wakes two PEs at the same time may put them on one CPU while another CPU is idle,
+//! and separate them only after 10 to 100 ms. When a thread wakes from a sleep, the kernel chooses
+//! its CPU again, so a short sleep can move it to an idle CPU. Where most CPUs are busy, the kernel
+//! may not look for one.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A yield that takes longer has let another thread run. Two in a row show one that waits on this
-/// CPU: a service thread does not run as often.
+/// A yield that takes longer than this has let another thread run. Two such yields in a row show a
+/// thread that waits on this CPU, since a service thread does not run as often.
 const YIELD_TO_ANOTHER: Duration = Duration::from_micros(2);
-/// A yield that takes longer has let a thread run that computes: a few peers and service threads
-/// run for some hundred microseconds until they sleep or yield, and a time slice takes longer.
+/// A yield that takes longer than this has let a thread run that computes. A few peers and service
+/// threads together run for some hundred microseconds before all of them sleep or yield; a time
+/// slice is longer.
 const LONG_YIELD: Duration = Duration::from_millis(1);
-/// A yield that takes longer has let a peer poll until it yielded, too.
+/// A yield that takes longer than this has let a peer poll on this CPU until the peer yielded, too.
 const PEER_POLLED: Duration = Duration::from_micros(20);
-/// The least time between two sleeps whose purpose is another CPU. Such a sleep takes some 60 us.
+/// The minimum time between two sleeps by which a thread is to move to another CPU. Such a sleep
+/// takes some 60 us.
 const MOVE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The time for which a CPU then counts as shared. A kernel takes about as long to move one of two
-/// threads to an idle CPU.
+/// The time for which CPUs count as shared after a yield has shown it. A kernel takes at least this
+/// long to move one of two threads to an idle CPU.
 const MEMORY: Duration = Duration::from_millis(10);
-/// The longest time for which it counts as shared with a thread that computes. The time doubles
-/// each time when it is found so again, since to find out takes a time slice of that thread.
+/// The longest time for which CPUs count as shared with a thread that computes. The time starts at
+/// [`MEMORY`] and doubles whenever the thread is soon found again, because each test for it takes
+/// a time slice of that thread.
 const LONGEST_MEMORY: Duration = Duration::from_millis(250);
 
-/// The threads with which a thread that waits shares its CPU.
+/// The kind of threads with which a waiting thread shares its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuSharing {
-    /// None.
+    /// It shares its CPU with no thread.
     Alone,
-    /// Threads that wait, too.
+    /// It shares its CPU with threads that wait, too.
     Waiting,
-    /// Threads that compute.
+    /// It shares its CPU with threads that compute.
     Computing,
 }
 
-/// What yields have shown, which counts for a time.
+/// A finding of this process about its CPUs, which holds for a limited time.
 struct Memory {
-    /// The time until which it counts; 0 if it does not.
+    /// The time at which the finding expires, in nanoseconds of the clock; 0 before the first one.
     until: AtomicU64,
-    /// The nanoseconds for which it was to count last.
+    /// The time for which the last finding holds, in nanoseconds.
     lasting: AtomicU64,
 }
 
@@ -64,8 +67,8 @@ impl Memory {
         until != 0 && now() < until
     }
 
-    /// Lets it count from `now` on for [`MEMORY`], or for twice as long as the last time if that
-    /// has ended no longer ago, at most for `longest`.
+    /// Makes the finding hold from `now` on: for [`MEMORY`], or for twice the last time if that has
+    /// not ended yet or has ended less than its own length ago; at most for `longest`.
     fn renew(&self, now: u64, longest: Duration) {
         let last = self.lasting.load(Ordering::Relaxed);
         let is_again = now < self.until.load(Ordering::Relaxed) + last;
@@ -78,15 +81,15 @@ impl Memory {
 
 static WAITING: Memory = Memory::new();
 static COMPUTING: Memory = Memory::new();
-/// The time before which no thread sleeps for another CPU; 0 at the start.
+/// The time before which no thread sleeps to move to another CPU; 0 at the start.
 static STAYS_UNTIL: AtomicU64 = AtomicU64::new(0);
-/// The last yield of this process has let another thread run.
+/// True if the last yield of this process has let another thread run.
 static WAS_TO_ANOTHER: AtomicBool = AtomicBool::new(false);
 
-/// Returns what the yields of this process have shown a short time ago.
+/// Returns what recent yields of this process have shown.
 #[inline]
 pub fn last_seen() -> CpuSharing {
-    // Unit tests do not depend on what else the machine does.
+    // The results of unit tests must not depend on the load of the machine.
     if cfg!(test) {
         CpuSharing::Alone
     } else if COMPUTING.counts() {
@@ -98,8 +101,9 @@ pub fn last_seen() -> CpuSharing {
     }
 }
 
-/// Yields the CPU, and tries to move to an idle one if a peer had this one meanwhile, unless CPUs
-/// are `oversubscribed`. Returns what this yield, with the one before, has shown.
+/// Yields the CPU. If the yield shows that a peer polls on this CPU, sleeps for a moment so that
+/// the kernel may move the thread to an idle CPU, unless CPUs are `oversubscribed`. Returns what
+/// this yield, together with the one before, has shown.
 pub fn yield_now(oversubscribed: bool) -> CpuSharing {
     let before = now();
     thread::yield_now();
@@ -122,7 +126,7 @@ pub fn yield_now(oversubscribed: bool) -> CpuSharing {
     }
 }
 
-/// Returns the clock's nanoseconds.
+/// Returns the time of the monotonic clock in nanoseconds.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

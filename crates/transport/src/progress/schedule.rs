@@ -1,5 +1,6 @@
-//! The decision of the service thread, at the start of each turn, to poll or to leave that to other
-//! threads. It depends on nothing but what it is given.
+//! Decides at the start of each turn of the service thread whether it polls, or leaves that to
+//! other threads and sleeps, and for how long. The code reads no clock and no shared state: the
+//! caller passes what it depends on.
 
 use super::backoff::{FLUSH_DELAY, WaitLimits};
 use std::time::Duration;
@@ -7,24 +8,25 @@ use std::time::Duration;
 /// The activity of other threads since the last turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitingThreads {
-    /// The number of their polls.
+    /// The number of polls that they have made.
     pub(super) polls: u64,
-    /// The time since they last polled, to a turn.
+    /// The time since the last turn that found polls.
     pub(super) unpolled: Duration,
-    /// Some sleep until an event of their network.
+    /// True if some sleep until an event of their network.
     pub(super) sleep: bool,
-    /// Some are in a wait or a long call.
+    /// True if some are in a wait or in a long call.
     pub(super) wait: bool,
 }
 
 /// The next step of the service thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It serves peers, completes what calls left, and sleeps until there is an event.
+    /// It serves peers, completes what calls left unfinished, and sleeps until there is an event.
     Poll,
-    /// It completes what calls left, and sleeps for this time on its timer alone.
+    /// It backs off: completes what calls left unfinished, and sleeps for this time on its timer
+    /// alone. Calls can set the timer to request a flush.
     Flush(Duration),
-    /// It sleeps for this time on its timer alone.
+    /// It backs off: sleeps for this time on its timer alone, and flushes only afterwards.
     Sleep(Duration),
 }
 
@@ -32,7 +34,7 @@ pub(super) enum Step {
 pub(super) struct Schedule {
     limits: &'static WaitLimits,
     oversubscribed: bool,
-    /// The length of the last sleep beside threads that poll, or the shortest one.
+    /// The length of the last sleep while other threads polled; the shortest if none poll or wait.
     pub(super) time: Duration,
     /// Turns in a row in which no other thread has polled.
     unpolled_turns: u32,
@@ -43,8 +45,8 @@ impl Schedule {
         Schedule { limits, oversubscribed, time: FLUSH_DELAY, unpolled_turns: 0 }
     }
 
-    /// Returns the next step. If other threads poll, `back_off` says whether they still do, rather
-    /// than having stopped, and `longest` for how long the thread may sleep then.
+    /// Returns the next step. Calls `back_off` only if other threads poll: it returns false if one
+    /// of them has stopped since. `longest` returns the longest sleep that the driver permits.
     pub(super) fn next(
         &mut self,
         others: WaitingThreads,
@@ -53,8 +55,9 @@ impl Schedule {
     ) -> Step {
         let WaitingThreads { polls, sleep, wait, .. } = others;
         self.unpolled_turns = if polls > 0 { 0 } else { self.unpolled_turns + 1 };
-        // Others poll if they did so since the last turn, if they sleep on the network, or if one
-        // is in a long call that has not polled for a few turns.
+        // Other threads count as polling if they polled since the last turn, or sleep on the
+        // network. A thread in a wait or a long call also counts as polling until it has not polled
+        // for `max_unpolled` turns.
         let others_poll =
             polls > 0 || sleep || wait && self.unpolled_turns < self.limits.max_unpolled;
         if !others_poll && !wait {
@@ -64,7 +67,7 @@ impl Schedule {
             self.unpolled_turns = 0;
             return Step::Poll;
         }
-        // A thread that transfers much data polls rarely, so count it as polling.
+        // A thread that transfers much data polls rarely, so count it as polling often.
         let polls = if wait && !sleep { u64::MAX } else { polls };
         self.lengthen(WaitingThreads { polls, ..others });
         self.time = self.time.min(longest());
@@ -72,9 +75,11 @@ impl Schedule {
         if flushes { Step::Flush(self.time) } else { Step::Sleep(self.time) }
     }
 
-    /// Lengthens the next sleep while others wait, since each end of a sleep takes a CPU from them.
-    /// Beside threads that sleep it may last as long as they have slept: a thread that has waited
-    /// for so long wakes this one when its wait ends.
+    /// Doubles the next sleep while other threads poll often or sleep, up to
+    /// [`LONGEST`](WaitLimits::LONGEST), since the service thread takes a CPU from them whenever it
+    /// wakes. If they only sleep, the sleep may last as long as they have not polled: a thread
+    /// whose wait was that long wakes the service thread when the wait ends. If they poll rarely,
+    /// the next sleep is the shortest one.
     fn lengthen(&mut self, others: WaitingThreads) {
         let WaitingThreads { polls, unpolled, sleep, .. } = others;
         let &WaitLimits { often, often_oversubscribed, min_polls, .. } = self.limits;

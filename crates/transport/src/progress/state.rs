@@ -21,8 +21,7 @@ pub struct ProgressState {
     /// Wakes the service thread.
     timer: Timer,
     wakeup: Wakeup,
-    /// Counts the polls of threads that wait: as long as it grows, the service thread need not
-    /// poll.
+    /// The number of polls of threads that wait. While it grows, the service thread need not poll.
     polls: AtomicU64,
     /// The number of threads in waits, which may count a thread twice.
     waiters: AtomicU32,
@@ -81,7 +80,8 @@ impl ProgressState {
         self.add_polls(1);
     }
 
-    /// Counts work that took a poll of the calling thread as long as `n` polls that find nothing.
+    /// Counts a poll of the calling thread as `n` polls, because its work took as long as `n` polls
+    /// that find nothing.
     #[inline]
     pub fn add_polls(&self, n: u64) {
         self.polls.fetch_add(n, Ordering::Relaxed);
@@ -98,16 +98,16 @@ impl ProgressState {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin
-    /// beside as many others as the PE has CPUs, since the peer may need one.
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). The wait does not spin
+    /// if at least as many other threads wait as the PE has CPUs, since the peer may need a CPU.
     pub fn begin_wait(&self) -> Backoff {
         self.enter_wait();
         let others = self.waits.fetch_add(1, Ordering::Relaxed);
         Backoff::new(self.limits.spins, others >= self.cpus_per_pe, true)
     }
 
-    /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
-    /// it began beside a sleeping thread; ends that sleep then.
+    /// Ends a wait. After a long wait, wakes the service thread, which may have begun a longer
+    /// sleep than usual while the waiting thread slept.
     pub fn end_wait(&self, backoff: &Backoff) {
         self.stop_watching();
         self.waits.fetch_sub(1, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl ProgressState {
         self.events.record();
     }
 
-    /// Wakes threads whose awaited words the network has changed without a sign.
+    /// Wakes threads whose awaited words the network has changed without an event.
     pub fn wake_for_words(&self) {
         self.events.wake_concerned();
     }
@@ -245,10 +245,10 @@ impl ProgressState {
     }
 }
 
-/// True if operations in flight are counted. Counting takes time in each wait.
+/// True if each wait counts the operations in flight at its start, which takes time.
 static COUNTS_IN_FLIGHT: AtomicBool = AtomicBool::new(false);
 
-/// Enables the count of operations in flight.
+/// Makes waits count operations in flight from now on, for `NetworkActivity::most_in_flight`.
 pub fn count_operations_in_flight() {
     COUNTS_IN_FLIGHT.store(true, Ordering::Relaxed);
 }
@@ -261,7 +261,8 @@ pub(super) fn counts_in_flight() -> bool {
 /// Counts since the transport was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkActivity {
-    /// Polls of threads that wait. Work that takes as long as several counts as these.
+    /// Polls of threads that wait. A poll whose work takes as long as several that find nothing
+    /// counts as several.
     pub polls: u64,
     /// Sleeps of threads that wait.
     pub sleeps: u64,

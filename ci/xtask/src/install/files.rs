@@ -191,7 +191,9 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
         .with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
 }
 
+/// Makes a link in place of what was there.
 fn place_link(points_at: impl AsRef<Path>, to: &Path) -> Result<()> {
+    let _ = fs::remove_file(to);
     symlink(points_at, to).with_context(|| format!("could not make the link {}", to.display()))
 }
 

@@ -10,9 +10,10 @@ use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
 use rushmem_transport::machine::descriptors::DescriptorWatch;
+use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::{
-    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, MAX_SLEEP_IN_WAIT, Served, Sleeper,
 };
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::{Amos, Error};
@@ -63,7 +64,7 @@ impl Progress {
         // The service thread polls operations in flight while this thread sleeps. Without a wait
         // object this thread polls itself. What a NIC writes is not signaled.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.local.amos) {
-            (true, Amos::Software) => at_most,
+            (true, Amos::Software) => at_most.min(MAX_SLEEP_IN_WAIT),
             (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
             (false, _) => at_most.min(LIMITS.sleep),
         };
@@ -125,6 +126,11 @@ impl Driver for Progress {
             let at_most = if is_unsignaled { MAX_SLEEP_WITHOUT_WAIT_OBJECT } else { MAX_SLEEP };
             sleeper.until(queue.as_slice(), at_most);
         }
+    }
+
+    /// Short, since the software providers move data only while they are polled.
+    fn longest_backoff(&self) -> Duration {
+        WaitLimits::LONGEST
     }
 
     fn checks(&self) -> impl FnMut() {

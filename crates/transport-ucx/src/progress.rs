@@ -8,7 +8,7 @@ use rushmem_transport::Error;
 use rushmem_transport::engine::{Issuer, Issuers, Issuing, Origin, PollingThread};
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::progress::service_thread::{
-    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, MAX_SLEEP_IN_WAIT, Served, Sleeper,
 };
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::thread::lock;
@@ -107,6 +107,6 @@ impl Driver for Progress {
 
     /// Short while data are in flight: over sockets, UCX moves data only while it is polled.
     fn longest_backoff(&self) -> Duration {
-        if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { MAX_SLEEP }
+        if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { MAX_SLEEP_IN_WAIT }
     }
 }

@@ -13,7 +13,7 @@ use crate::{abort, diagnosis};
 use rushmem_transport::engine::{Issuing, NetworkPe, WireEndpoint};
 use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
-use rushmem_transport::progress::service_thread::ServiceThread;
+use rushmem_transport::progress::service_thread::{MAX_SLEEP_IN_WAIT, ServiceThread};
 use rushmem_transport::segments::heap_blocks::OwnHeap;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
@@ -164,7 +164,7 @@ impl Transport for Ucx {
     }
 
     fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
-        self.progress.shared.sleep(None, awaited, at_most);
+        self.progress.shared.sleep(None, awaited, at_most.min(MAX_SLEEP_IN_WAIT));
         self.progress.poll()
     }
 

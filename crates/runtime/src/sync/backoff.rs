@@ -28,7 +28,7 @@ const POLLS: u32 = 3_000;
 /// milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
 /// Longest sleep in the network if only a message can change the awaited words, and every message
-/// ends the sleep. An idle PE then uses hardly any CPU time.
+/// ends the sleep. An idle PE then uses hardly any CPU time. A transport may end it sooner.
 const NETWORK_SLEEP: Duration = Duration::from_millis(100);
 /// Longest sleep in the network if only a message can change the awaited words, but not every
 /// message ends the sleep.

@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
 /// libfabric).
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
+/// Longest sleep of a waiter, and of the service thread beside it, over such libraries. A library
+/// may leave work that no event announces.
+pub const MAX_SLEEP_IN_WAIT: Duration = Duration::from_millis(10);
 /// Longest sleep of the service thread while operations are in flight, for libraries that transfer
 /// data only while they are polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);

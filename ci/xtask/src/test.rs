@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that must hold, step by step.
 //!
 //! A tier is a table of steps. Each step prints its name and its time. After a failed step the
-//! others run, except those that need what it makes. Some steps run beside each other. A table at the
-//! end has all steps, and why some were skipped.
+//! others run, except those that need what it makes. Some steps run beside each other. A table at
+//! the end has all steps, and why some were skipped.
 
 mod bare;
 mod fuzz;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// The setting that names the only file to read.
 pub const FILE: &str = "SHMEM_CONFIG";
 
-/// Set if the files have been read. For each value that came from them it has one line: the place in
-/// a file, a tab and `NAME=value`.
+/// Set if the files have been read. For each value that came from them it has one line: the place
+/// in a file, a tab and `NAME=value`.
 pub const READ: &str = "RUSHMEM_CONFIG_READ";
 
 /// The name of a file in the directory of a site or of a user.
@@ -39,8 +39,9 @@ pub struct FileValues {
 }
 
 /// Returns the variables that a process is to set in its environment, of which [`READ`] is the last
-/// one, and why some files or lines do not count. Variables that are set already are not among them,
-/// since they count more. `lookup` reads the environment, and `prefix` is where Rushmem is installed.
+/// one, and why some files or lines do not count. Variables that are set already are not among
+/// them, since they count more. `lookup` reads the environment, and `prefix` is where Rushmem is
+/// installed.
 pub fn defaults(
     lookup: impl Fn(&str) -> Option<String>,
     prefix: Option<&Path>,

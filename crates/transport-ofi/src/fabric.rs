@@ -352,7 +352,7 @@ impl<T> Drop for Fid<T> {
     }
 }
 
-/// Returns the result for a code of libfabric.
+/// Returns the code that a function of libfabric has returned as an error, unless it is 0.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }

@@ -232,8 +232,8 @@ impl SharedState {
     /// [`Transport::wait`]: rushmem_transport::Transport::wait
     pub(crate) fn sleep(&self, awaited: Option<&[AwaitedWord]>, at_most: Duration) -> bool {
         match self.fabric.wait_object(&self.cq) {
-            // What has arrived may be for a thread that is serving, perhaps without a CPU at present.
-            // Polling on would keep the CPU from it.
+            // What has arrived may be for a thread that is serving, perhaps without a CPU at
+            // present. Polling on would keep the CPU from it.
             WaitObject::Ready if try_lock(&self.service).is_none() => {
                 let at_most = at_most.min(FLUSH_DELAY);
                 let on = SleepOn::Shared(&[]);

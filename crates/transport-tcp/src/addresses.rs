@@ -1,5 +1,5 @@
-//! The addresses at which this PE listens, as it publishes them and as its diagnosis shows them, and
-//! the order in which it tries those of a peer.
+//! The addresses at which this PE listens, as it publishes them and as its diagnosis shows them,
+//! and the order in which it tries those of a peer.
 
 use rushmem_interfaces::{INTERFACES, IfAddr, Interface, Need, Selection, get_if_addrs};
 use rushmem_transport::machine::descriptors::ran_out;

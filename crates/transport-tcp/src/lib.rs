@@ -6,14 +6,14 @@
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`, whose `engine` orders,
 //!   batches and completes the operations of contexts;
-//! - `progress` is the driver of the service thread; `service` has the network of this PE and serves
-//!   peers, and `expected` predicts which peer sends next;
+//! - `progress` is the driver of the service thread; `service` has the network of this PE and
+//!   serves peers, and `expected` predicts which peer sends next;
 //! - `shared` is the state that all wires share: the peers and the connections to them; `connect`
 //!   makes connections, and `establishment` ensures that two PEs have only one;
 //! - `receiving` has what connections need to receive: segments, replies, buffers, and whole words;
 //! - `connection` is one end of a connection: `requests` has the requests of this PE, `target`
-//!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how much
-//!   must arrive before a sleeping thread wakes;
+//!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how
+//!   much must arrive before a sleeping thread wakes;
 //! - `unauthenticated` is a connection whose other end has not proved its identity yet, and `socket`
 //!   sets the options of all sockets;
 //! - `proto` is the wire format and its state machines, without I/O;

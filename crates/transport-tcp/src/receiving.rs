@@ -58,8 +58,8 @@ impl ReceivingPe {
 /// Bytes of a buffer for long transfers.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// The buffers that no thread is using. A thread borrows one while it receives, so there are as many
-/// as threads that receive at once.
+/// The buffers that no thread is using. A thread borrows one while it receives, so there are as
+/// many as threads that receive at once.
 #[derive(Default)]
 pub(crate) struct BounceBuffers(Mutex<Vec<Box<[MaybeUninit<u8>]>>>);
 
@@ -139,7 +139,8 @@ impl WholeWords {
     }
 }
 
-/// Collects a body that is used as a whole: a message with a batch, or a reply with its results. Uses no memory between two bodies.
+/// Collects a body that is used as a whole: a message with a batch, or a reply with its results.
+/// Uses no memory between two bodies.
 #[derive(Default)]
 pub(crate) struct WholeBody(Vec<u8>);
 

@@ -68,9 +68,9 @@ fn start() -> Result<i32, StartFailure> {
     supervisor::block_on(job::run(&options))?
 }
 
-/// Puts the settings in the files of the site and the user into the environment of this process, and
-/// so into that of its PEs on all hosts. Prints why files or lines do not count. Called before a
-/// thread is started.
+/// Puts the settings in the files of the site and the user into the environment of this process,
+/// and so into that of its PEs on all hosts. Prints why files or lines do not count. Called before
+/// a thread is started.
 fn apply_files() {
     let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into());
     let own = program::own_file();

@@ -1,8 +1,8 @@
 //! `shmem-info`: prints the version, the settings, the transports that work here, and the placement
 //! of the PEs of a job.
 //!
-//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun. The
-//! hidden command `tune` is the part of `shmem-perf tune` that needs this library inside.
+//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun.
+//! The hidden command `tune` is the part of `shmem-perf tune` that needs this library inside.
 
 mod args;
 mod doctor;

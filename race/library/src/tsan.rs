@@ -1,8 +1,8 @@
 //! The functions that the compilers' `-fsanitize=thread` makes a program call: for each load, store
 //! and atomic operation, and when a function begins or ends.
 //!
-//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). The place
-//! of an access is the address to which the call returns, which a stub passes on as the last
+//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). The
+//! place of an access is the address to which the call returns, which a stub passes on as the last
 //! argument.
 #![allow(unsafe_code)]
 

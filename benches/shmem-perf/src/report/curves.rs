@@ -12,10 +12,10 @@ use crate::units;
 use charts::drawing::px;
 use charts::palette::{FLOOR, INK, RED, SERIES};
 
-/// One value.
+/// One value of a curve.
 #[derive(Clone, Copy)]
 pub struct Spot {
-    /// Bytes or members.
+    /// The size in bytes, or the number of members of the team.
     pub x: u64,
     /// The median.
     pub value: f64,
@@ -36,14 +36,14 @@ impl Spot {
     }
 }
 
-/// One operation of one run.
+/// The curve of one operation in one run.
 pub struct Trace {
     pub name: String,
     /// The index of its color; a floor is gray.
     pub color: Option<usize>,
     /// The index of its run.
     pub run: usize,
-    /// By size or team.
+    /// Its values, one for each size or team.
     pub spots: Vec<Spot>,
 }
 

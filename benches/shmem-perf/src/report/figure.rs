@@ -1,5 +1,5 @@
-//! The parts of a page: drawings with their titles and legends, which may also be SVG files of their
-//! own, tables, and the sections that have these.
+//! The parts of a page: drawings with their titles and legends, which may also be SVG files of
+//! their own, tables, and the sections that have these.
 
 use maud::{Markup, html};
 

@@ -275,15 +275,15 @@ fn block_at((x, y): (f64, f64), height: f64, color: &str) -> Markup {
     }
 }
 
-/// The nodes of a job, in the order of their first PEs. PEs that share memory are one node, which may
-/// be a part of a host.
+/// The nodes of a job, in the order of their first PEs. PEs that share memory are one node, which
+/// may be a part of a host.
 struct NodeNames {
     /// The node of each PE.
     of: Vec<usize>,
     /// The host's name, or `node 1 of` it where it has several.
     names: Vec<String>,
-    /// True if they divide PEs in a way that is worth a line: not where each PE of a host is a node
-    /// of its own.
+    /// True if the map has lines between the nodes: not where each PE of a host is a node of its
+    /// own.
     divide: bool,
 }
 

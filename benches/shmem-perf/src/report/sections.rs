@@ -122,8 +122,8 @@ fn maps(runs: &[NamedRun]) -> Vec<Part> {
 /// The maximum number of rows of a chart.
 const MOST_ROWS: usize = 14;
 
-/// Returns the charts of operations of one kind, with their floors: curves of what has several sizes,
-/// rows of what has one.
+/// Returns the charts of operations of one kind, with their floors: curves of what has several
+/// sizes, rows of what has one.
 fn by_size(
     measure: Measure,
     kind: &str,
@@ -184,8 +184,8 @@ fn by_size(
     charts
 }
 
-/// Returns the charts of collectives by the size of the team, at their smallest and at their largest
-/// number of bytes.
+/// Returns the charts of collectives by the size of the team, at their smallest and at their
+/// largest number of bytes.
 fn by_team(
     measure: Measure,
     operations: &[String],

@@ -405,14 +405,15 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
     Ok(if session.tier == Tier::Full { run.env(EVERY_SIZE, "1") } else { run })
 }
 
-/// The processor of the step `aarch64`, whose loads and stores are ordered less than those of x86-64.
+/// The processor of the step `aarch64`, whose loads and stores are ordered less than those of
+/// x86-64.
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const AARCH64_BINUTILS: &str = "aarch64-linux-gnu-";
 /// Runs programs of that processor.
 const EMULATOR: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 
-/// Builds the release for aarch64, and runs the programs of the C interface by an emulator, on 2 and
-/// 3 PEs.
+/// Builds the release for aarch64, and runs the programs of the C interface by an emulator, on 2
+/// and 3 PEs.
 pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     let compiler = |name: &str| format!("{AARCH64_BINUTILS}{name}");
     for (tool, package) in

@@ -44,7 +44,7 @@ pub enum Tier {
 /// The state that every step may use.
 pub struct TestSession {
     pub workspace: Workspace,
-    /// The prefix into which the step `install` puts the release.
+    /// The prefix into which the step `install` installs the library and its tools.
     pub prefix: PathBuf,
     /// The programs of tests.
     pub suites: Suites,

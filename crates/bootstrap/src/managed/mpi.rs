@@ -149,8 +149,8 @@ fn loaded_libraries() -> Vec<*mut c_void> {
     paths.into_iter().map(open).filter(|library| !library.is_null()).collect()
 }
 
-/// Adds the path of a loaded library to the `Vec<CString>` at `paths` if it is one of MPI. Returns 0,
-/// so that the next one follows.
+/// Adds the path of a loaded library to the `Vec<CString>` at `paths` if it is one of MPI. Returns
+/// 0, so that the next one follows.
 unsafe extern "C" fn note_library(
     library: *mut libc::dl_phdr_info,
     _: usize,

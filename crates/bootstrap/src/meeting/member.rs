@@ -34,8 +34,8 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 /// Pause between attempts to connect to an address at which no process listens yet.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The time after which a process that cannot reach the meeting says so, if the limit is longer than
-/// twice as long.
+/// The time after which a process that cannot reach the meeting says so, if the limit is longer
+/// than twice as long.
 const NOTICE: Duration = Duration::from_secs(10);
 
 /// Additional time for which a member waits, so that the meeting can report first which PEs are
@@ -382,8 +382,8 @@ fn waiting(
     )
 }
 
-/// Returns a socket with a name that only one process of this job on this machine can have, until it
-/// closes the socket; `None` if another one has it. So one process prints what all wait for.
+/// Returns a socket with a name that only one process of this job on this machine can have, until
+/// it closes the socket; `None` if another one has it. So one process prints what all wait for.
 fn claim_notice(secret: &JobSecret) -> Option<UnixDatagram> {
     let name = NodeKey::new(secret.bytes(), b"notice").name(0).ok()?;
     let name = UnixAddress::from_abstract_name(name.abstract_name()?).ok()?;

@@ -1,7 +1,8 @@
 //! The recipes of docs/unlaunched.md, as they stand on the page. `slurm` runs those of Slurm.
 //!
-//! They run in network namespaces, where their ports are free. A script is in the place of `torchrun`
-//! where that is not installed, and of Flux; without podman or pytest, a test is ignored.
+//! They run in network namespaces, where their ports are free. A script is in the place of
+//! `torchrun` where that is not installed, and of Flux; without podman or pytest, a test is
+//! ignored.
 
 use std::process::{Command, Output};
 
@@ -135,8 +136,8 @@ fn flux() {
 }
 
 /// Keeps images in the directory of the test, and the state of containers in `RUN`, whose path must
-/// be short. Containers have this machine's `/usr`, and limits that every user may set. crun does not
-/// run where both versions of control groups are mounted.
+/// be short. Containers have this machine's `/usr`, and limits that every user may set. crun does
+/// not run where both versions of control groups are mounted.
 const PODMAN: &str = "command=$1; shift
 case $command in
 build) options='--isolation chroot --volume /usr:/usr:ro' ;;

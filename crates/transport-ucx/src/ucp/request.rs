@@ -78,8 +78,8 @@ pub(crate) fn fine(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
     }
 }
 
-/// Returns the text that `print` writes to a stream of the C library. Returns an empty text if there
-/// is no memory for a stream. No safe crate has `open_memstream`.
+/// Returns the text that `print` writes to a stream of the C library. Returns an empty text if
+/// there is no memory for a stream. No safe crate has `open_memstream`.
 pub(super) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
     let (mut text, mut nbytes): (*mut c_char, usize) = (null_mut(), 0);
     // SAFETY: both live until the stream is closed.

@@ -269,8 +269,8 @@ fn groups() -> impl Iterator<Item = Finding> {
 }
 
 /// Returns a finding for each RoCE port below `class` (/sys/class/infiniband) whose first address
-/// (GID) is link-local. libfabric's provider verbs uses the first one, from which no route then leads
-/// to other networks; UCX chooses a better one.
+/// (GID) is link-local. libfabric's provider verbs uses the first one, from which no route then
+/// leads to other networks; UCX chooses a better one.
 fn gid_findings(class: &Path) -> Vec<Finding> {
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let mut findings = Vec::new();

@@ -12,8 +12,8 @@ pub struct MeasuredRow {
     pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
 }
 
-/// The factor within which an algorithm counts as being as fast as the fastest, so that the algorithm
-/// changes less often with the size.
+/// The factor within which an algorithm counts as being as fast as the fastest, so that the
+/// algorithm changes less often with the size.
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {

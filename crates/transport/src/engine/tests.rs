@@ -9,6 +9,7 @@ use super::wire::{
 use super::{Issuers, NetworkPe, Origin};
 use crate::peers::damaged;
 use crate::progress::backoff::WaitLimits;
+use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
 use crate::{
     AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Follows, Get, Host, LocalBuf, Open, Pe,
@@ -512,6 +513,17 @@ fn peers_are_not_served_once_what_is_awaited_is_over() {
     assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
     assert_eq!(network.0.state.polls(), 0, "the wire does not serve");
+}
+
+/// The first poll of a wait completes the operations that it waits for.
+#[test]
+fn operations_are_counted_before_the_wait_for_them_polls() {
+    count_operations_in_flight();
+    let (network, mut origin) = origin();
+    // SAFETY: a static source.
+    let done = unsafe { origin.put(&network, PEER, &put(100, Completion::Now)) };
+    assert_eq!(done, Ok(()));
+    assert_eq!(network.0.state.activity().most_in_flight, 2);
 }
 
 /// Returns an issuer of this origin, whose owner has left a write in flight.

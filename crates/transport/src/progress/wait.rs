@@ -51,6 +51,10 @@ pub fn wait<W: Waiter, T>(
     waiter: &mut W,
     mut attempt: impl FnMut(&mut W) -> Result<Attempt<T>, Error>,
 ) -> Result<T, Error> {
+    // The first attempt polls, and may already complete them.
+    if counts_in_flight() {
+        waiter.state().count_in_flight(waiter.in_flight());
+    }
     let mut wait = None;
     let result = loop {
         let worked = match attempt(waiter) {
@@ -59,12 +63,7 @@ pub fn wait<W: Waiter, T>(
             Ok(Attempt::Idle) => false,
             Err(error) => break Err(error),
         };
-        let backoff = wait.get_or_insert_with(|| {
-            if counts_in_flight() {
-                waiter.state().count_in_flight(waiter.in_flight());
-            }
-            waiter.state().begin_wait()
-        });
+        let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
         match waiter.poll(worked, backoff) {
             Ok(true) => backoff.renew(),
             Ok(false) => {

@@ -85,9 +85,7 @@ pub fn format(session: &TestSession) -> Result<StepOutcome> {
 
 pub fn clippy(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
-    // The sources of librushmem are those of rushmem-c.
-    let packages = ["--workspace", "--exclude", "librushmem", "--all-targets"];
-    passed(cargo.arg("clippy").args(packages).args(["--", "-D", "warnings"]))
+    passed(cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 pub fn docs(session: &TestSession) -> Result<StepOutcome> {
@@ -496,8 +494,7 @@ pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo_of(version);
     passed(
         cargo
-            // Its sources are those of rushmem-c, whose tests need what it does not depend on.
-            .args(["check", "--workspace", "--all-targets", "--exclude", "librushmem"])
+            .args(["check", "--workspace", "--all-targets"])
             .env("CARGO_TARGET_DIR", session.workspace.target.join("oldest-rust")),
     )
 }

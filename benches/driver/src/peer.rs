@@ -120,6 +120,5 @@ fn open_mpi() -> Result<PathBuf> {
             format!("{} is not Open MPI's; name its directory with --peer", oshcc.display())
         })?;
     println!("Theirs: {}", version.trim());
-    let dir = oshcc.parent().context("oshcc is in no directory")?;
-    Ok(dir.to_owned())
+    Ok(oshcc.parent().context("oshcc is in no directory")?.to_owned())
 }

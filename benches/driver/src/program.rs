@@ -46,8 +46,8 @@ pub fn values(printed: &str) -> Result<Vec<(&str, f64)>> {
         let (name, number) = str::split_once(line, ' ')?;
         Some((name, number.trim().parse().ok()?))
     };
-    let lines = printed.lines();
-    lines
+    printed
+        .lines()
         .map(|line| parse(line).with_context(|| format!("the benchmark printed `{line}`")))
         .collect()
 }

@@ -40,8 +40,10 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     };
     let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;
     if flags.show {
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        let words: Vec<_> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| word.to_string_lossy())
+            .collect();
         return print(&format!("{}\n", words.join(" "))).map(|()| 0);
     }
     match command.status() {

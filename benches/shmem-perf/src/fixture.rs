@@ -88,10 +88,8 @@ pub fn series(
             measure,
             Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
         );
-        let values =
-            (0..400).map(|_| if is_rate { median / noise(rng) } else { median * noise(rng) });
-        let values = values.collect();
-        point(nbytes, values)
+        let value = |_| if is_rate { median / noise(rng) } else { median * noise(rng) };
+        point(nbytes, (0..400).map(value).collect())
     };
     Series {
         measure,
@@ -104,8 +102,10 @@ pub fn series(
 
 /// Returns a point of 20 batches of these values.
 pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
-    let batches = values.chunks(values.len().div_ceil(20).max(1));
-    let batches: Vec<f64> = batches.map(|batch| quantile(&sorted(batch), 0.5)).collect();
+    let batches: Vec<f64> = values
+        .chunks(values.len().div_ceil(20).max(1))
+        .map(|batch| quantile(&sorted(batch), 0.5))
+        .collect();
     let sorted_values = sorted(&values);
     let mut histogram: Vec<(f64, u64)> = Vec::new();
     for value in &sorted_values {

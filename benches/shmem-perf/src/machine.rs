@@ -50,7 +50,7 @@ pub fn own(node: u32) -> PeFacts {
             kernel: read("/proc/sys/kernel/osrelease"),
             numa_nodes: listed("/sys/devices/system/node")
                 .iter()
-                .filter(|path| numbered(path, "node"))
+                .filter(|path| is_numbered(path, "node"))
                 .map(|path| read(&format!("{path}/cpulist")))
                 .collect(),
             nics: listed("/sys/class/infiniband").iter().map(|path| nic(path)).collect(),
@@ -69,7 +69,8 @@ fn listed(dir: &str) -> Vec<String> {
     paths
 }
 
-fn numbered(path: &str, name: &str) -> bool {
+/// Returns true if the last part of a path is a name and a number, as in `node0`.
+fn is_numbered(path: &str, name: &str) -> bool {
     let last = path.rsplit('/').next().and_then(|last| last.strip_prefix(name));
     last.is_some_and(|number| number.parse::<u32>().is_ok())
 }

@@ -36,8 +36,8 @@ pub fn matrices(
     let mut matrices = Vec::new();
     for (index, (name, measure, nbytes, window)) in each.into_iter().enumerate() {
         let named = |operation: &crate::library::Operation| operation.name == name;
-        let operation = world.library.operations().iter().position(named);
-        let operation = operation.expect("every library has it");
+        let operation =
+            world.library.operations().iter().position(named).expect("every library has it");
         let row = Row {
             world,
             task: Task {

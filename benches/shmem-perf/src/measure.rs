@@ -380,8 +380,8 @@ impl MemberTimes {
 
     /// Returns the minimum, the mean and the maximum over the members of each member's mean time.
     fn means(&self) -> Option<(f64, f64, f64)> {
-        let means = self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64);
-        let means: Vec<f64> = means.collect();
+        let means: Vec<f64> =
+            self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64).collect();
         let least = means.iter().copied().min_by(f64::total_cmp)?;
         let most = means.iter().copied().max_by(f64::total_cmp)?;
         Some((least, means.iter().sum::<f64>() / means.len() as f64, most))

@@ -29,7 +29,12 @@ impl RecordFile {
             false => serde_json::to_string(record).expect("it has a form in JSON") + "\n",
         };
         let is_other = self.path.metadata().is_ok_and(|metadata| !metadata.is_file());
-        let written = if is_other { self.written_into(&text) } else { self.replaced(&text) };
+        let written = if is_other {
+            let file = fs::OpenOptions::new().write(true).open(&self.path);
+            file.and_then(|mut file| file.write_all(text.as_bytes()))
+        } else {
+            self.replace(&text)
+        };
         written.map_err(|error| self.sentence(&error))
     }
 
@@ -49,17 +54,14 @@ impl RecordFile {
         format!("{} cannot be written: {error}", self.path.display())
     }
 
-    fn written_into(&self, text: &str) -> std::io::Result<()> {
-        fs::OpenOptions::new().write(true).open(&self.path)?.write_all(text.as_bytes())
-    }
-
-    fn replaced(&self, text: &str) -> std::io::Result<()> {
+    /// Writes a new file, which then takes the place of the one that was there.
+    fn replace(&self, text: &str) -> std::io::Result<()> {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".new");
         let new = PathBuf::from(name);
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path));
         if written.is_err() {
-            // Half a file is of no use, and takes room that is missing.
+            // An incomplete file is of no use, and the disk may be full.
             _ = fs::remove_file(&new);
         }
         written

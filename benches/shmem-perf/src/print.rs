@@ -22,8 +22,11 @@ pub fn print(text: &str) -> Result<(), String> {
 /// Returns a paragraph in lines, the first after `first`, the others indented as much.
 pub fn paragraph(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
-    let options = Options::new(WIDTH).initial_indent(first).subsequent_indent(&indent);
-    let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    let options = Options::new(WIDTH)
+        .initial_indent(first)
+        .subsequent_indent(&indent)
+        .break_words(false)
+        .word_splitter(WordSplitter::NoHyphenation);
     textwrap::fill(text, options) + "\n"
 }
 

@@ -96,8 +96,10 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
         return refuse(library, &sentence, MISUSED);
     }
     let n_blocks = if needs_blocks(options, library.operations()) { n } else { 1 };
-    let nbytes = options.most_bytes(u64::from(n_blocks)).max(LEAST_BYTES);
-    let nbytes = nbytes.max(options.off_cache.unwrap_or_default());
+    let nbytes = options
+        .most_bytes(u64::from(n_blocks))
+        .max(LEAST_BYTES)
+        .max(options.off_cache.unwrap_or_default());
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }
@@ -240,8 +242,10 @@ impl<'a> Measurement<'a> {
         let output = options.output.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
         // Better to know before anything is measured.
         let samples = options.samples.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
-        let first = output.as_ref().map_or(Ok(()), |output| output.write(&record));
-        let first = first.and(samples.as_ref().map_or(Ok(()), |file| file.begin(output::SAMPLES)));
+        let first = output
+            .as_ref()
+            .map_or(Ok(()), |output| output.write(&record))
+            .and(samples.as_ref().map_or(Ok(()), |file| file.begin(output::SAMPLES)));
         let first: Result<(), String> = job.share(0, Some(&first));
         first.map_err(|sentence| (sentence, FAILED))?;
         let bar = Bar::new(job.me == 0);
@@ -328,8 +332,8 @@ impl<'a> Measurement<'a> {
         self.print(&text::answers(&self.record));
         self.record.complete = true;
         self.write();
-        let unwritten = self.unwritten.take().or(self.unwritten_samples.take());
-        let unwritten = unwritten.or(self.unprinted.take());
+        let unwritten =
+            self.unwritten.take().or(self.unwritten_samples.take()).or(self.unprinted.take());
         let unwritten: Option<String> = self.job.share(0, Some(&unwritten));
         match unwritten {
             Some(sentence) => Err((sentence, FAILED)),

@@ -26,8 +26,8 @@ impl Socket {
     /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get
     /// nothing.
     pub fn connect(world: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
-        let listener = (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
-        let listener = listener.flatten();
+        let listener =
+            (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()).flatten();
         let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let port: Option<u16> = world.share(from, Some(&port.map(|address| address.port())));
         let port = port?;

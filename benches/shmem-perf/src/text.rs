@@ -143,8 +143,8 @@ fn by_size(
     cell: impl Fn(&Series, &Point) -> String,
     counts: bool,
 ) -> Vec<Vec<String>> {
-    let sizes = series.iter().flat_map(|of| of.points.iter().map(|point| point.nbytes));
-    let sizes: BTreeSet<u64> = sizes.collect();
+    let sizes: BTreeSet<u64> =
+        series.iter().flat_map(|of| of.points.iter().map(|point| point.nbytes)).collect();
     let head = std::iter::once("bytes".to_owned()).chain(series.iter().map(name));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for nbytes in sizes {
@@ -206,8 +206,11 @@ pub fn answers(record: &Record) -> String {
 
 fn name(series: &Series) -> String {
     let floor = if series.is_floor { "floor: " } else { "" };
-    let team = series.shape.team_size.filter(|&size| size != series.shape.n_pes);
-    let team = team.map_or(String::new(), |size| format!(" of {size}"));
+    let team = series
+        .shape
+        .team_size
+        .filter(|&size| size != series.shape.n_pes)
+        .map_or(String::new(), |size| format!(" of {size}"));
     format!("{floor}{}{team}", series.operation)
 }
 

@@ -153,8 +153,10 @@ pub fn open_beside(
     let key = unsafe { transport.register(Segment::Heap, base, nbytes) }.expect("memory");
     let keys = member.exchange(&key.0);
     let addresses = member.exchange(&transport.address());
-    let records = addresses.iter().zip(&keys);
-    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+    let records = addresses
+        .iter()
+        .zip(&keys)
+        .map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
     let directory = Directory::new(Directory::encode(records));
     transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();

@@ -43,8 +43,10 @@ fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut
     let (mut transport, heap, own_key) = open(member, HEAP);
     let (addresses, keys) =
         (member.exchange(&transport.address()), member.exchange(&key.unwrap_or(own_key)));
-    let records = addresses.iter().zip(&keys);
-    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+    let records = addresses
+        .iter()
+        .zip(&keys)
+        .map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
     let directory = Directory::new(Directory::encode(records));
     transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();

@@ -197,8 +197,7 @@ fn over_addresses(
             arrays.chain(scalars).chain([by_value]).collect()
         }
     };
-    let forms = declarations.into_iter().enumerate();
-    forms.filter_map(move |(form, declaration)| {
+    declarations.into_iter().enumerate().filter_map(move |(form, declaration)| {
         let name = if form == 0 { name.to_owned() } else { format!("a{form}_{name}") };
         interface(function, &name, rank, &declaration)
     })
@@ -214,8 +213,8 @@ fn shape(rank: usize) -> String {
 
 /// Returns the type of a parameter, and its name.
 fn split(parameter: &str) -> (&str, &str) {
-    let at = parameter.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-    let at = at.map_or(0, |at| at + 1);
+    let at =
+        parameter.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
     (parameter[..at].trim(), &parameter[at..])
 }
 

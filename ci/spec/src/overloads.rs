@@ -47,8 +47,8 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
         let example =
             EXAMPLES.into_iter().find(|c_type| of_name.iter().any(|f| f.c_type == *c_type));
         let examples = of_name.iter().filter(|function| Some(&*function.c_type) == example);
-        let definitions = examples.map(|example| of_any_type(name, example));
-        let definitions = definitions.collect::<Result<Vec<_>>>()?;
+        let definitions =
+            examples.map(|example| of_any_type(name, example)).collect::<Result<Vec<_>>>()?;
         let selector = named(&of_name.first().context("a name of nothing")?.type_rule)?;
         // A deprecated function of C may be the overload for a type already.
         let namesake = functions.iter().find(|function| function.symbol == *name);

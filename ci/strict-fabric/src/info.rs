@@ -35,13 +35,6 @@ unsafe fn part<'a, T>(of: *const T) -> Option<&'a T> {
     unsafe { of.as_ref() }
 }
 
-/// # Safety
-/// Null, or a C string that is valid for `'a`.
-unsafe fn text<'a>(string: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: a C string, by contract.
-    (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) })
-}
-
 /// Returns true if a profile matches hints.
 ///
 /// # Safety
@@ -60,8 +53,8 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
     }
     // SAFETY: null or valid, by contract.
     if let Some(domain) = unsafe { part(hints.domain_attr) } {
-        // SAFETY: null or a C string, by contract.
-        let name = unsafe { text(domain.name) };
+        // SAFETY: a C string if it is not null, by contract.
+        let name = (!domain.name.is_null()).then(|| unsafe { CStr::from_ptr(domain.name) });
         if name.is_some_and(|name| name != profile.name)
             || !is_subset(profile.mr_mode, u64::from(domain.mr_mode.cast_unsigned()))
             || domain.control_progress == fi::FI_PROGRESS_AUTO

@@ -65,8 +65,11 @@ impl Workspace {
         let mut ask = MetadataCommand::new();
         let metadata = ask.no_deps().other_options(["--offline".to_owned()]).exec()?;
         let root = metadata.workspace_root.into_std_path_buf();
-        let packages = metadata.packages.iter().map(|package| Package::read(package, &root));
-        let packages = packages.collect::<Result<_>>()?;
+        let packages = metadata
+            .packages
+            .iter()
+            .map(|package| Package::read(package, &root))
+            .collect::<Result<_>>()?;
         Ok(Self { target: metadata.target_directory.into_std_path_buf(), root, packages })
     }
 
@@ -107,8 +110,9 @@ impl Workspace {
     pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
         let artifacts = self.artifacts(&["test", "--workspace", "--no-run"])?;
         let tests = artifacts.into_iter().filter(|artifact| artifact.profile.test);
-        let programs = tests.filter_map(|test| TestProgram::read(test, &self.root).transpose());
-        let mut programs = programs.collect::<Result<Vec<_>>>()?;
+        let mut programs = tests
+            .filter_map(|test| TestProgram::read(test, &self.root).transpose())
+            .collect::<Result<Vec<_>>>()?;
         programs.sort();
         Ok(programs)
     }

@@ -47,8 +47,10 @@ impl Traces {
 }
 
 fn names_in(dir: &Path) -> Vec<String> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries
+    fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| is_ours(name))
         .map(|name| dir.join(name).display().to_string())

@@ -74,8 +74,8 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
 
 /// Returns the kernel itself.
 pub fn image(tree: &Path) -> Result<PathBuf> {
-    let here = fs::read_dir(tree.join("boot"))?.filter_map(|entry| Some(entry.ok()?.path()));
-    here.into_iter()
+    fs::read_dir(tree.join("boot"))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz")))
         .with_context(|| format!("{} has no boot/vmlinuz*", tree.display()))
 }
@@ -87,8 +87,8 @@ fn version(tree: &Path) -> Result<String> {
 
 /// Returns the package that Debian's own current kernel stands for.
 fn newest() -> Result<String> {
-    let text = process::capture(Command::new("apt-cache").args(["depends", "linux-image-amd64"]))?;
-    text.lines()
+    process::capture(Command::new("apt-cache").args(["depends", "linux-image-amd64"]))?
+        .lines()
         .find_map(|line| line.trim().strip_prefix("Depends: "))
         .map(str::to_owned)
         .context("the package manager knows no linux-image-amd64")

@@ -190,8 +190,9 @@ const LENGTHS: u64 = 2;
 /// Operations that take more instructions in Rust than they may beside C, one sentence each.
 fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
     let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
-    let pairs = ROUTINES.iter().filter_map(|(c, rust)| Some((count(c)?, count(rust)?)));
-    pairs
+    ROUTINES
+        .iter()
+        .filter_map(|(c, rust)| Some((count(c)?, count(rust)?)))
         .filter(|(c, rust)| rust.1 > c.1 + LENGTHS)
         .map(|(c, rust)| format!("{} takes {} instructions, {} only {}", rust.0, rust.1, c.0, c.1))
         .collect()
@@ -205,8 +206,8 @@ fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
             && arch == std::env::consts::ARCH
             && name == routine
         {
-            let number = number.parse();
-            return Ok(Some(number.with_context(|| format!("{PINNED}: {line}"))?));
+            let number = number.parse().with_context(|| format!("{PINNED}: {line}"))?;
+            return Ok(Some(number));
         }
     }
     Ok(None)

@@ -50,8 +50,11 @@ pub fn run() -> Result<()> {
 /// Returns the lines of code of all sources that people write. A line that is only a comment does
 /// not count, nor does an inline module of tests, which is the last item of its file.
 fn code_lines(tree: &Tree) -> usize {
-    let sources = tree.files.iter().filter(|file| file.source().is_some() && !file.is_generated());
-    let lines = sources
-        .flat_map(|file| file.text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")));
-    lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+    tree.files
+        .iter()
+        .filter(|file| file.source().is_some() && !file.is_generated())
+        .flat_map(|file| file.text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")))
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .count()
 }

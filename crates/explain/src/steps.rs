@@ -35,8 +35,9 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
             let Subject::Collective(collective) = &wait.subject else { continue };
             let last = last_step.entry((collective.number, pe)).or_default();
             *last = collective.nth.max(*last);
-            let step = steps.entry((collective.number, collective.nth));
-            let step = step.or_insert_with(|| Step::new(collective));
+            let step = steps
+                .entry((collective.number, collective.nth))
+                .or_insert_with(|| Step::new(collective));
             step.enter(pe, &wait.call);
             step.is_long &= of.is_long(wait);
             step.awaited.extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
@@ -63,8 +64,11 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
             before.is_mismatched |= before.is_out_of_step;
         } else {
             // Members that are not listed may be awaited.
-            let members = members(step.collective, job.n_pes()).into_iter().chain(awaited);
-            let members: BTreeSet<u32> = members.filter(|pe| last(pe).is_none()).collect();
+            let members: BTreeSet<u32> = members(step.collective, job.n_pes())
+                .into_iter()
+                .chain(awaited)
+                .filter(|pe| last(pe).is_none())
+                .collect();
             step.elsewhere = members.into_iter().collect();
             // The other members may have left the step already.
             let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();

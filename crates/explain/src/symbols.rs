@@ -138,8 +138,8 @@ impl Variables {
         if offset >= *nbytes {
             return None;
         }
-        let name = demangle(mangled).unwrap_or_else(|| mangled.clone());
-        let name: String = name.chars().take(MAX_NAME).collect();
+        let name: String =
+            demangle(mangled).unwrap_or_else(|| mangled.clone()).chars().take(MAX_NAME).collect();
         Some(match word {
             _ if offset == 0 && *nbytes == word => name,
             1.. if nbytes.is_multiple_of(word) && offset.is_multiple_of(word) => {

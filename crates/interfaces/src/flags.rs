@@ -12,11 +12,11 @@ pub(crate) fn names() -> Vec<String> {
 
 /// Returns the names of the interfaces that are down.
 pub fn down() -> Vec<String> {
-    flags().into_iter().filter(|(_, flags)| !is_up(*flags)).map(|(name, _)| name).collect()
-}
-
-fn is_up(flags: c_uint) -> bool {
-    flags & libc::IFF_UP as c_uint != 0
+    flags()
+        .into_iter()
+        .filter(|(_, flags)| flags & libc::IFF_UP as c_uint == 0)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// Returns the flags of each interface, also of those without addresses. Returns none if the kernel

@@ -268,8 +268,8 @@ impl DeviceNic {
             near: near.clone(),
         };
         if fabric.is_empty() {
-            let interfaces = interfaces.into_iter();
             return interfaces
+                .into_iter()
                 .map(|name| nic(name.clone(), NicKind::Ethernet, None, Some(name)))
                 .collect();
         }
@@ -311,8 +311,8 @@ fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
         // SAFETY: one of the `infos_count` entries, which the library has filled.
         unsafe { info.read() }
     };
-    let infos = (0..device.infos_count).map(info);
-    infos
+    (0..device.infos_count)
+        .map(info)
         .filter_map(|info| {
             let name = text(info.name);
             let number = name.strip_prefix("Port")?.strip_suffix("State")?.parse().ok()?;

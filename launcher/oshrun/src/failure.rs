@@ -69,8 +69,11 @@ pub fn reason(error: &std::io::Error) -> String {
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("an unknown error");
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or(payload.downcast_ref::<&str>().copied())
+            .unwrap_or("an unknown error");
         let place = panic
             .location()
             .map_or_else(String::new, |at| format!(" ({}:{})", at.file(), at.line()));
@@ -92,7 +95,7 @@ impl StartLimit {
         let (_started, over) = channel();
         let limit = START_LIMIT + Duration::from_secs(n.into());
         std::thread::Builder::new().spawn(move || {
-            if is_late(&over, limit) {
+            if !ends_within(limit, &over) {
                 let seconds = limit.as_secs();
                 complain(&format!(
                     "oshrun: cannot start the job: the kernel has not reported within {seconds} seconds that a new process \
@@ -105,8 +108,8 @@ impl StartLimit {
     }
 }
 
-/// Waits until the start is over. Returns true if the limit expired first.
-fn is_late(over: &Receiver<()>, limit: Duration) -> bool {
+/// Waits until the start is over. Returns false if the limit expired first.
+fn ends_within(limit: Duration, over: &Receiver<()>) -> bool {
     let n_ticks = limit.as_millis().div_ceil(TICK.as_millis());
-    (0..n_ticks).all(|_| over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout))
+    (0..n_ticks).any(|_| over.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout))
 }

@@ -132,7 +132,7 @@ fn distribute(
                 "{n_pes} PEs do not fit the {total} slots of the hosts; give the hosts more slots, or start fewer PEs"
             ));
         }
-        Some(n_pes) => even(n_pes, nodes.len() as u32),
+        Some(n_pes) => spread(n_pes, nodes.len() as u32),
     };
     let mut first = 0_u32;
     let mut parts = Vec::new();
@@ -156,7 +156,7 @@ fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
 }
 
 /// Returns the same number for every host, and one more for the first hosts.
-fn even(n_pes: u32, n_hosts: u32) -> Vec<u32> {
+fn spread(n_pes: u32, n_hosts: u32) -> Vec<u32> {
     (0..n_hosts).map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts)).collect()
 }
 

@@ -62,8 +62,8 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         false => JobInput::begin().map_err(|error| cannot("read the input", &error))?,
     };
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
-    let start_limit = StartLimit::of(plan.nodes.n_pes());
-    let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
+    let start_limit =
+        StartLimit::of(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
     let supervisor = Supervisor::new(!has_pe_0, options.silence)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {

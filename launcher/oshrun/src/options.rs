@@ -213,8 +213,10 @@ impl Options {
 
 /// Returns the command line for the man page and completions.
 pub fn command() -> clap::Command {
-    let program = Arg::new("PROGRAM").num_args(1..).trailing_var_arg(true);
-    let program = program.value_hint(ValueHint::CommandWithArguments);
+    let program = Arg::new("PROGRAM")
+        .num_args(1..)
+        .trailing_var_arg(true)
+        .value_hint(ValueHint::CommandWithArguments);
     Options::command().arg(program.help("The program and its arguments"))
 }
 
@@ -255,11 +257,17 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         options.foreign.ignored().iter().for_each(|line| eprintln!("oshrun: {line}"));
     }
     // PEs get the same limit as oshrun. Variables of -x have precedence.
-    let limit = options.host_limit.map(|limit| limit.as_secs_f64().to_string());
-    let limit = limit.map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
+    let limit = options
+        .host_limit
+        .map(|limit| limit.as_secs_f64().to_string())
+        .map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
     let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
-    let given = options.foreign.exported().into_iter().chain(options.export.iter().cloned());
-    let given = given.map(assignment);
+    let given = options
+        .foreign
+        .exported()
+        .into_iter()
+        .chain(options.export.iter().cloned())
+        .map(assignment);
     options.exported = limit.into_iter().chain(explained).chain(given).collect::<Result<_, _>>()?;
     options.silence = match options.host_limit {
         Some(limit) => limit,

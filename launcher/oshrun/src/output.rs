@@ -172,8 +172,8 @@ impl Output {
 
     /// Prints a message of oshrun or of a PE on stderr, wrapped at the width of the terminal.
     pub fn message(&mut self, text: &str) {
-        let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
-        let columns = columns.map_or(0, |size| size.ws_col.into());
+        let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
+            .map_or(0, |size| size.ws_col.into());
         let text = match columns {
             // An explanation has several lines, and has been wrapped already.
             _ if columns == 0 || text.contains('\n') => format!("{text}\n"),

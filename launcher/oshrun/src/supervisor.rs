@@ -298,8 +298,10 @@ impl Supervisor {
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
     limits::raise_descriptors()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| cannot("wait for events", &error))?;
     let output = runtime.block_on(future);
     // Dropping the runtime would wait for its tasks.
     std::mem::forget(runtime);

@@ -105,8 +105,12 @@ fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
         NicKind::Fabric => "fabric",
         NicKind::Ethernet => "Ethernet",
     };
-    let interface = nic.interface.as_ref().filter(|name| **name != nic.name);
-    let interface = interface.map(|name| format!(", {name}")).unwrap_or_default();
+    let interface = nic
+        .interface
+        .as_ref()
+        .filter(|name| **name != nic.name)
+        .map(|name| format!(", {name}"))
+        .unwrap_or_default();
     NicBox {
         name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
         about: format!("{kind}{interface}, {}", nic.pci),

@@ -253,8 +253,11 @@ fn timeline(job: &JobTrace) -> Drawing {
     // The oldest records are dropped, so that the row of the PE begins later.
     let first = |pe: &PeTrace| x(pe.records.first().map_or(end, |record| record.begin));
     let gaps: Vec<_> = (0..).zip(&pes).filter(|(_, pe)| pe.dropped > 0).collect();
-    let gaps = gaps.into_iter().map(|(i, pe)| (row(i), first(pe), *pe));
-    let gaps: Vec<_> = gaps.filter(|(_, until, _)| *until > LEFT).collect();
+    let gaps: Vec<_> = gaps
+        .into_iter()
+        .map(|(i, pe)| (row(i), first(pe), *pe))
+        .filter(|(_, until, _)| *until > LEFT)
+        .collect();
     let content = html! {
         (ticks_below(&ticks, (10.0, bottom)))
         @for (y, until, _) in &gaps {

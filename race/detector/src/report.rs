@@ -257,8 +257,8 @@ pub struct Side {
 impl Side {
     /// Returns the access of a record.
     pub fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
-        let site = sites::get(areas, record.site);
-        let site = site.unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
+        let site = sites::get(areas, record.site)
+            .unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
         let what = match (site.call.as_str(), record.kind) {
             ("", kind) => {
                 let access = match (kind.is_atomic(), kind.writes()) {

@@ -127,9 +127,10 @@ fn outside(addresses: &[usize]) -> Vec<usize> {
     };
     let is_run_time =
         |address: &usize| find(*address).is_some_and(|(module, _)| module.contains("/libgomp"));
-    let frames = addresses.iter().skip_while(|address| is_ours(address));
-    let frames = frames.take_while(|address| !is_of_system(address));
-    frames
+    addresses
+        .iter()
+        .skip_while(|address| is_ours(address))
+        .take_while(|address| !is_of_system(address))
         .filter(|address| !is_ours(address) && !is_run_time(address))
         .take(FRAMES)
         .copied()

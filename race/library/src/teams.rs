@@ -85,8 +85,9 @@ pub struct Dependence {
 impl Dependence {
     /// Begins the task that has this dependence, after the tasks on which it depends.
     pub fn begin(self) {
-        let others = [Tag::In, Tag::Out, Tag::Set].into_iter();
-        let others = others.filter(|tag| *tag != self.tag || self.tag == Tag::Out);
+        let others = [Tag::In, Tag::Out, Tag::Set]
+            .into_iter()
+            .filter(|tag| *tag != self.tag || self.tag == Tag::Out);
         others.for_each(|tag| acquire(object(tag, self.addr)));
     }
 

@@ -19,6 +19,7 @@ pub use bindings::*;
 pub use calls::*;
 
 use core::ffi::{c_char, c_int, c_void};
+use libloading::os::unix::Library;
 use std::mem::ManuallyDrop;
 
 /// The version of the interface that is requested: the oldest with everything that is used.
@@ -61,8 +62,7 @@ impl Libfabric {
     /// What is missing, in words.
     pub fn open() -> Result<Libfabric, String> {
         // SAFETY: libfabric's initializers are those that every program linked with it runs.
-        let library = unsafe { libloading::os::unix::Library::new("libfabric.so.1") };
-        let library = library.map_err(|error| {
+        let library = unsafe { Library::new("libfabric.so.1") }.map_err(|error| {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             let why = source.unwrap_or(error.to_string());
             format!(
@@ -77,8 +77,8 @@ impl Libfabric {
             fabric: symbol(handle, c"fi_fabric")?,
             strerror: symbol(handle, c"fi_strerror")?,
             version: symbol(handle, c"fi_version")?,
-            // SAFETY: the handle was opened above and is given away once.
-            _library: ManuallyDrop::new(unsafe { reopened(handle) }),
+            // SAFETY: the handle was opened above, and nothing else owns it.
+            _library: ManuallyDrop::new(unsafe { Library::from_raw(handle) }.into()),
         })
     }
 
@@ -144,13 +144,6 @@ impl Libfabric {
         // SAFETY: it returns a constant string.
         unsafe { core::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
-}
-
-/// # Safety
-/// The handle is one of `dlopen`'s that nobody else owns.
-unsafe fn reopened(handle: *mut c_void) -> libloading::Library {
-    // SAFETY: by contract.
-    unsafe { libloading::os::unix::Library::from_raw(handle) }.into()
 }
 
 /// Returns a function whose argument's layout has versions: that of the bindings, else the

@@ -57,8 +57,11 @@ impl Contender {
             let build = compile::command(&bin.join("oshcc"), parts, &dir.join(PERF));
             process::run(&mut build.map_err(Error::msg)?)?;
         }
-        let launched = suite.launches.iter().map(|launch| launch.program);
-        let launched = launched.filter(|program| !program.starts_with('/'));
+        let launched = suite
+            .launches
+            .iter()
+            .map(|launch| launch.program)
+            .filter(|program| !program.starts_with('/'));
         let sources: BTreeSet<&str> =
             suite.programs.iter().map(|(program, _)| *program).chain(launched).collect();
         let sources = sources.into_iter().map(|name| (benches.join(name), name));
@@ -174,8 +177,11 @@ fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
 
 fn nbytes_put(found: &Record) -> u64 {
     let is_put = |operation: &str| operation == "put" || operation == "put_nbi";
-    let puts = found.series.iter().filter(|one| one.measure == Measure::Latency);
-    let puts = puts.filter(|one| !one.is_floor && is_put(&one.operation));
+    let puts = found
+        .series
+        .iter()
+        .filter(|one| one.measure == Measure::Latency)
+        .filter(|one| !one.is_floor && is_put(&one.operation));
     puts.flat_map(|one| &one.points).map(|point| point.nbytes * point.summary.n).sum()
 }
 

@@ -85,8 +85,7 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     /// Returns true if something but a floor is slower.
     pub fn is_slower(&self) -> bool {
-        let mut compared = self.compared.iter();
-        compared.any(|one| one.verdict == Change::Slower && !one.series.is_floor)
+        self.compared.iter().any(|one| one.verdict == Change::Slower && !one.series.is_floor)
     }
 }
 
@@ -169,8 +168,12 @@ fn sizes(curves: &[&[Point]]) -> Vec<u64> {
 /// has its median.
 fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
     let points = curves.iter().copied().flatten().filter(|point| point.nbytes == nbytes);
-    let batches = points.clone().flat_map(|point| &point.summary.batches).copied();
-    let batches: Vec<f64> = batches.filter(|value| value.is_finite()).collect();
+    let batches: Vec<f64> = points
+        .clone()
+        .flat_map(|point| &point.summary.batches)
+        .copied()
+        .filter(|value| value.is_finite())
+        .collect();
     match basis {
         Basis::Batches if !batches.is_empty() => batches,
         Basis::Batches | Basis::Runs => points.map(|point| point.summary.p50).collect(),

@@ -87,10 +87,18 @@ impl Plot {
             XAxis::Bytes => ("bytes", units::size),
             XAxis::Team => ("PEs in the team", |n| n.to_string()),
         };
-        let ys = self.ys.ticks(LABEL_HEIGHT).into_iter();
-        let ys: Vec<_> = ys.map(|y| (self.ys.at(y), units::tick(measure, y))).collect();
-        let xs = self.xs.ticks_among(&self.places, LABEL_WIDTH).into_iter();
-        let xs: Vec<_> = xs.map(|x| (self.xs.at(x as f64), name(x))).collect();
+        let ys: Vec<_> = self
+            .ys
+            .ticks(LABEL_HEIGHT)
+            .into_iter()
+            .map(|y| (self.ys.at(y), units::tick(measure, y)))
+            .collect();
+        let xs: Vec<_> = self
+            .xs
+            .ticks_among(&self.places, LABEL_WIDTH)
+            .into_iter()
+            .map(|x| (self.xs.at(x as f64), name(x)))
+            .collect();
         html! {
             (ticks_beside(&ys, (LEFT, self.right)))
             (ticks_below(&xs, (TOP, BOTTOM)))
@@ -102,8 +110,7 @@ impl Plot {
 
     /// Returns runs of neighboring values on the axis; a missing value ends a run.
     fn pieces<'a>(&self, curve: &'a Trace) -> impl Iterator<Item = &'a [Spot]> {
-        let pieces = curve.spots.split(|spot| !self.ys.has(spot.value));
-        pieces.filter(|piece| !piece.is_empty())
+        curve.spots.split(|spot| !self.ys.has(spot.value)).filter(|piece| !piece.is_empty())
     }
 
     fn band(&self, curve: &Trace) -> Markup {

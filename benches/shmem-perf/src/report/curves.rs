@@ -93,11 +93,11 @@ pub struct NamedSeries<'a> {
 
 /// Returns the series of a measure, each with the index of its run.
 pub fn series_of(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
-    let of_run = |(i, run)| -> Vec<(usize, &Series)> {
-        let run: &NamedRun = run;
-        run.record.series.iter().filter(|s| s.measure == measure).map(|s| (i, s)).collect()
-    };
-    runs.iter().enumerate().flat_map(of_run).collect()
+    runs.iter()
+        .enumerate()
+        .flat_map(|(i, run)| run.record.series.iter().map(move |series| (i, series)))
+        .filter(|(_, series)| series.measure == measure)
+        .collect()
 }
 
 /// Names series by what differs between them. Returns also what all have in common.

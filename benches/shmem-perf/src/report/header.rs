@@ -154,8 +154,11 @@ fn facts(runs: &[NamedRun]) -> Markup {
 
 /// Returns the command with its launcher, and with the variables that were set.
 fn again(record: &Record) -> String {
-    let set = record.settings.iter().filter(|setting| setting.origin == "environment");
-    let set = set.map(|setting| format!("{}={}", setting.name, shell(&setting.value)));
+    let set = record
+        .settings
+        .iter()
+        .filter(|setting| setting.origin == "environment")
+        .map(|setting| format!("{}={}", setting.name, shell(&setting.value)));
     let words = record.launcher.iter().chain(&record.command).map(|word| shell(word));
     set.chain(words).collect::<Vec<_>>().join(" ")
 }
@@ -189,8 +192,12 @@ fn places(runs: &[NamedRun]) -> Markup {
     let mut rows = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for (pe, info) in run.record.job.pes.iter().enumerate() {
-            let host = run.record.job.hosts.get(info.host as usize);
-            let host = host.map_or(String::new(), |host| host.name.clone());
+            let host = run
+                .record
+                .job
+                .hosts
+                .get(info.host as usize)
+                .map_or(String::new(), |host| host.name.clone());
             rows.push(vec![short_run_name(runs, i), pe.to_string(), host, info.cpus.clone()]);
         }
     }

@@ -258,8 +258,8 @@ impl Map<'_> {
         let pes: Vec<String> = (0..self.n).map(|pe| format!("PE {pe} on {}", name(pe))).collect();
         let value = |i: usize| self.figure(i / self.n, i % self.n);
         let text = |value: f64| units::figure(self.matrix.measure, value);
-        let values = (0..self.n * self.n).map(|i| value(i).map_or(String::new(), text));
-        let values: Vec<String> = values.collect();
+        let values: Vec<String> =
+            (0..self.n * self.n).map(|i| value(i).map_or(String::new(), text)).collect();
         html! {
             rect .cursor width=(px(self.cell)) height=(px(self.cell)) visibility="hidden" {}
             rect .hit.map x=(LEFT) y=(TOP) width=(px(self.side)) height=(px(self.side))

@@ -34,10 +34,10 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
     // The bar of the smallest share has a height, too.
     let all = shares.iter().flat_map(|(_, shares)| shares.values());
     let ys = Axis::log(all.map(|share| share / 1.6).chain([100.0]), (BOTTOM, TOP));
-    let beside = ys.ticks(LABEL_HEIGHT).into_iter();
-    let beside: Vec<_> = beside.map(|y| (ys.at(y), format!("{y} %"))).collect();
-    let below = xs.ticks(50.0).into_iter();
-    let below: Vec<_> = below.map(|x| (xs.at(x), units::tick(measure, x))).collect();
+    let beside: Vec<_> =
+        ys.ticks(LABEL_HEIGHT).into_iter().map(|y| (ys.at(y), format!("{y} %"))).collect();
+    let below: Vec<_> =
+        xs.ticks(50.0).into_iter().map(|x| (xs.at(x), units::tick(measure, x))).collect();
     let content = html! {
         (ticks_beside(&beside, (LEFT, RIGHT)))
         (ticks_below(&below, (TOP, BOTTOM)))

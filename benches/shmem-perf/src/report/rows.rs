@@ -26,8 +26,8 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
     let values = spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
     let axis = Axis::log(values, (LEFT, RIGHT));
-    let ticks = axis.ticks(48.0).into_iter();
-    let ticks: Vec<_> = ticks.map(|x| (axis.at(x), units::tick(measure, x))).collect();
+    let ticks: Vec<_> =
+        axis.ticks(48.0).into_iter().map(|x| (axis.at(x), units::tick(measure, x))).collect();
     let (mut names, mut rows) = (Vec::new(), Vec::new());
     let mut y = TOP + GAP / 2.0;
     for group in groups {

@@ -120,8 +120,9 @@ impl<'a> CrateBox<'a> {
 
 fn imports(packages: &[Package]) -> Imports<'_> {
     let is_drawn = |dir: &str| !OMITTED.iter().any(|start| dir.starts_with(start));
-    let drawn = packages.iter().filter(|package| is_drawn(&package.dir));
-    drawn
+    packages
+        .iter()
+        .filter(|package| is_drawn(&package.dir))
         .map(|package| {
             let dependencies = package.dependencies.iter().filter(|dependency| !dependency.dev);
             let dirs = dependencies.filter_map(|dependency| dependency.dir.as_deref());

@@ -131,8 +131,9 @@ fn write(
     }
     for name in named {
         let here = page.labeled(&format!("Argument {name}:")).next();
-        let meaning = here.or(arguments.get(name.as_str()).copied());
-        let meaning = meaning.unwrap_or_else(|| panic!("no words for the argument {name}"));
+        let meaning = here
+            .or(arguments.get(name.as_str()).copied())
+            .unwrap_or_else(|| panic!("no words for the argument {name}"));
         roff.control("TP", []).text([italic(name)]).text([roman(meaning)]);
     }
     for (label, heading) in [("Returns:", "RETURN VALUE"), ("Note:", "NOTES")] {
@@ -173,8 +174,8 @@ fn write(
 /// Writes the first comment of the example, then its program.
 fn example(roff: &mut Roff, name: &str) {
     let file = format!("../spec/examples/{name}.c");
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file));
-    let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file))
+        .unwrap_or_else(|error| panic!("{file}: {error}"));
     let (about, program) = text.split_once(" */\n").expect("a comment that says what it does");
     let about = about.trim_start_matches("/* ").replace("\n * ", " ");
     roff.control("SH", ["EXAMPLES"]).text([roman(about)]);

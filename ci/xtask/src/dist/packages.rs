@@ -47,8 +47,7 @@ impl Packages<'_> {
     pub fn deb(&self) -> Result<Vec<PathBuf>> {
         let arch = if self.arch == "aarch64" { "arm64" } else { "amd64" };
         let texts = self.workspace.root.join("ci/packaging/debian");
-        let trees = self.trees("deb")?;
-        trees
+        self.trees("deb")?
             .iter()
             .zip(PACKAGES)
             .map(|(tree, name)| {
@@ -143,8 +142,9 @@ impl Packages<'_> {
     /// pages of routines has a name of its own, since Open MPI has pages of the same routines.
     fn where_others_look(&self, trees: &[PathBuf]) -> Result<()> {
         let development = &trees[package(Path::new("lib/pkgconfig"))];
-        let described = self.text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?;
-        let described = described.replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
+        let described = self
+            .text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
+            .replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
         self.write(&development.join("usr/share/pkgconfig/rushmem.pc"), &described)?;
         let cmake = development.join("usr/lib/cmake/Rushmem");
         done(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
@@ -161,8 +161,8 @@ impl Packages<'_> {
             let to = dir.join(format!("{name}.{section}"));
             done(std::fs::create_dir_all(&dir), &dir)?;
             if page.is_symlink() {
-                let described = done(std::fs::read_link(&page), &page)?;
-                let described = described.with_extension(format!("{section}.gz"));
+                let described =
+                    done(std::fs::read_link(&page), &page)?.with_extension(format!("{section}.gz"));
                 let to = dir.join(format!("{name}.{section}.gz"));
                 done(symlink(described, &to), &to)?;
             } else {

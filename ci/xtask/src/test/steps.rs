@@ -260,8 +260,9 @@ pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     }
     let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
     for dir in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
-        let run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?;
-        let mut run = run.args(["--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
+        let mut run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?
+            .args(["--test-threads=2"])
+            .env("RUSHMEM_PROVIDERS", "all");
         if let Some(dir) = dir {
             run = run.env("FI_PROVIDER_PATH", dir.join("libfabric"));
             run = run.env("LD_LIBRARY_PATH", dir);
@@ -302,8 +303,7 @@ pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
 /// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
 pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
     let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
-    let library = suites(session, |program| program.is(SHMEM_C, "sites"))?;
-    let library = library.args(["launchers::"]);
+    let library = suites(session, |program| program.is(SHMEM_C, "sites"))?.args(["launchers::"]);
     let perf = suites(session, |program| program.is(SHMEM_PERF, "installed"))?;
     launched(needs, library.and(perf.args(["open_mpi::"])))
 }
@@ -345,8 +345,10 @@ fn sshd(dir: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     if !dir.is_dir() {
         unpack_sshd(dir)?;
     }
-    let library = fs::read_dir(dir.join("usr/lib"))?.filter_map(|entry| Some(entry.ok()?.path()));
-    let library = library.into_iter().find(|path| path.join("libwrap.so.0").exists());
+    let library = fs::read_dir(dir.join("usr/lib"))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .into_iter()
+        .find(|path| path.join("libwrap.so.0").exists());
     Ok((dir.join("usr/sbin/sshd"), library))
 }
 
@@ -398,8 +400,11 @@ fn programs(session: &TestSession) -> Result<Run> {
 /// Programs of tests, which find the installed prefix, and those of the Rust interface its
 /// launcher.
 fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
-    let run = session.suites.choose(&session.workspace, wanted)?;
-    let run = run.env("RUSHMEM_PREFIX", &session.prefix).env("OSHRUN", oshrun(session));
+    let run = session
+        .suites
+        .choose(&session.workspace, wanted)?
+        .env("RUSHMEM_PREFIX", &session.prefix)
+        .env("OSHRUN", oshrun(session));
     Ok(if session.tier == Tier::Full { run.env(EVERY_SIZE, "1") } else { run })
 }
 

@@ -120,8 +120,11 @@ impl<'a> Modules<'a> {
     /// Returns the files that each file imports.
     fn imports(&self) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
         let of = |module: &NamePath, (path, content): &(&'a str, Module)| {
-            let targets = content.paths.iter().filter_map(|used| self.find(module, used, 0));
-            let targets = targets.filter_map(|names| Some(self.files.get(&names)?.0));
+            let targets = content
+                .paths
+                .iter()
+                .filter_map(|used| self.find(module, used, 0))
+                .filter_map(|names| Some(self.files.get(&names)?.0));
             (*path, targets.filter(|target| target != path).collect())
         };
         self.files.iter().map(|(module, file)| of(module, file)).collect()

@@ -30,8 +30,8 @@ fn mentions(tree: &Tree, file: &File) -> Vec<String> {
     for (number, line) in (1..).zip(file.text.lines()) {
         for (at, _) in line.match_indices("docs/") {
             let is_part = |c: char| c.is_ascii_alphanumeric() || "_-/.".contains(c);
-            let path = line[at..].split(|c| !is_part(c)).next().unwrap_or_default();
-            let path = path.trim_end_matches('.');
+            let path =
+                line[at..].split(|c| !is_part(c)).next().unwrap_or_default().trim_end_matches('.');
             let begins_here = !line[..at].ends_with(is_part);
             if begins_here && path.ends_with(".md") && !is_file(tree, path) {
                 complaints.push(format!("{}:{number}: there is no {path}", file.path));

@@ -48,10 +48,11 @@ pub fn check(tree: &Tree) -> Vec<String> {
 /// Returns the packages that are published without the licenses at the top.
 fn without_licenses(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
-    let published = tree.files.iter().filter(|file| file.text.contains("\npublish = true\n"));
-    let dirs = published.filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
-    let files = dirs.flat_map(|dir| LICENSES.map(|name| (format!("{dir}/{name}"), name)));
-    files
+    tree.files
+        .iter()
+        .filter(|file| file.text.contains("\npublish = true\n"))
+        .filter_map(|file| file.path.strip_suffix("/Cargo.toml"))
+        .flat_map(|dir| LICENSES.map(|name| (format!("{dir}/{name}"), name)))
         .filter(|(path, name)| text(path).is_none_or(|found| text(name) != Some(found)))
         .map(|(path, name)| {
             format!("{path}: it is published, but is not a link to {name} at the top")

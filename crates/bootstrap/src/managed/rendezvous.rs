@@ -143,8 +143,9 @@ impl Rendezvous {
         rendezvous.accept_hellos(rendezvous.awaited(n_pes)?, &mut joined)?;
         let failed = |cause| Error::Memory { pe: me, cause };
         let own = file.map(|file| file.try_clone_to_owned()).transpose().map_err(failed)?;
-        let files = std::iter::once(own).chain(joined.values_mut().map(|other| other.file.take()));
-        let files: Vec<Option<OwnedFd>> = files.collect();
+        let files: Vec<Option<OwnedFd>> = std::iter::once(own)
+            .chain(joined.values_mut().map(|other| other.file.take()))
+            .collect();
         let memory = (!joined.is_empty()).then(new_memory).transpose().map_err(failed)?;
         let all: Vec<_> = files.iter().map(|file| file.as_ref().map(AsFd::as_fd)).collect();
         let mut liveness = ManuallyDrop::new(Vec::new());
@@ -184,8 +185,9 @@ impl Rendezvous {
         let mut limit = TimeLeft::new(self.limit);
         let mut looked = Instant::now();
         while let Some(&pe) = awaited.first() {
-            let hello = limit.spend(|slice| self.next_hello(slice));
-            let hello = hello.ok_or_else(|| self.silence_error(self.limit, pe, "to connect"))?;
+            let hello = limit
+                .spend(|slice| self.next_hello(slice))
+                .ok_or_else(|| self.silence_error(self.limit, pe, "to connect"))?;
             match hello.map_err(|cause| Error::Listening { pe: self.pe, cause })? {
                 Some((pe, other)) if awaited.remove(&pe) => drop(joined.insert(pe, other)),
                 _ => {}

@@ -205,8 +205,8 @@ impl MeetingServer {
 
     /// Returns true while a time limit runs: that of all PEs, or that of a connection.
     fn is_timed(&self) -> bool {
-        let awaits = self.job.is_none() && self.over.is_none() && !self.members.is_empty();
-        awaits
+        let awaits_pes = self.job.is_none() && self.over.is_none() && !self.members.is_empty();
+        awaits_pes
             || self.connections.iter().any(|one| !matches!(one.stage, ConnectionStage::Member(_)))
     }
 

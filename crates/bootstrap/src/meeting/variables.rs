@@ -84,8 +84,11 @@ pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
     if !is_own(&given.rank) && !is_own(&given.size) && !of_several {
         return None;
     }
-    let set = [given.rank, given.size].into_iter().flatten();
-    let set: Vec<String> = set.map(|one| format!("{}={}", one.name, one.value)).collect();
+    let set: Vec<String> = [given.rank, given.size]
+        .into_iter()
+        .flatten()
+        .map(|one| format!("{}={}", one.name, one.value))
+        .collect();
     Some(format!(
         "{} but not {}: this process is a job of one PE; set {} to the host and a free port of the process \
          with rank 0, the same on all, to form one job",

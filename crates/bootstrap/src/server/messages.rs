@@ -48,8 +48,11 @@ impl Messages {
     /// Records a warning of a PE. Returns the text to print if now all PEs have sent the same one,
     /// or if too many warnings are kept.
     pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
-        let known = self.warnings.iter_mut().position(|joined| joined.joins(pe, message));
-        let known = known.unwrap_or(self.warnings.len());
+        let known = self
+            .warnings
+            .iter_mut()
+            .position(|joined| joined.joins(pe, message))
+            .unwrap_or(self.warnings.len());
         if known == MAX_WARNINGS {
             return Some(JoinedMessage::new(pe, message).warning(self.n_pes));
         }

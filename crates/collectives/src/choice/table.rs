@@ -112,8 +112,7 @@ macro_rules! table {
             pub fn described(&self, facts: &ChoiceFacts) -> Vec<(&'static str, String)> {
                 let listed = self.listed(facts);
                 let of = |&operation: &&'static str| {
-                    let rows = listed.iter().filter(|row| row.operation == operation);
-                    let rows = rows
+                    let rows = listed.iter().filter(|row| row.operation == operation)
                         .map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin));
                     (operation, rows.collect::<Vec<_>>().join(", "))
                 };

@@ -131,8 +131,7 @@ fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
 fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };
-    let blocks = (first..end).step_by(BLOCK_PARTS as usize);
-    let combine = blocks.flat_map(move |first| {
+    let combine = (first..end).step_by(BLOCK_PARTS as usize).flat_map(move |first| {
         let count = BLOCK_PARTS.min(end - first);
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         let alone = (members == 1).then_some(Step::Copy { from, to, count });

@@ -115,8 +115,8 @@ fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Su
 /// Describes PEs that wait for words that no PE is left to write.
 fn of_words(graph: &Graph, pes: &[u32]) -> Description {
     let word = if pes.len() == 1 { "this word" } else { "these words" };
-    let others = graph.job.all(|_| true);
-    let others: Vec<u32> = others.into_iter().filter(|pe| pes.binary_search(pe).is_err()).collect();
+    let others: Vec<u32> =
+        graph.job.all(|_| true).into_iter().filter(|pe| pes.binary_search(pe).is_err()).collect();
     let is_waiting = |pe: &u32| graph.job.pes[*pe as usize].is_waiting();
     let groups = ranges::fold(&others, |pe| {
         [1, 2].map(|n| graph.job.pes[pe as usize].situation.predicate(n))

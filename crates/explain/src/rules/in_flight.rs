@@ -53,11 +53,13 @@ fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
         End::Word => {
             let word = either("this word", "these words");
             let (elsewhere, here) = writers(graph);
-            let can = [(here, "can still write"), (elsewhere, "may, on other hosts, write")];
-            let can = can.iter().filter(|(pes, _)| !pes.is_empty());
-            let can = can.map(|(pes, verb)| format!("{} {verb} {word}.", ranges::pes(pes)));
-            let can = can.chain(self::sentences(graph.job, pes));
-            can.chain(writer::sentences(graph.job, pes)).collect()
+            [(here, "can still write"), (elsewhere, "may, on other hosts, write")]
+                .into_iter()
+                .filter(|(pes, _)| !pes.is_empty())
+                .map(|(pes, verb)| format!("{} {verb} {word}.", ranges::pes(&pes)))
+                .chain(self::sentences(graph.job, pes))
+                .chain(writer::sentences(graph.job, pes))
+                .collect()
         }
         End::YoungWord => vec!["This is too short for a conclusion.".to_owned()],
         End::SatisfiedWord => {

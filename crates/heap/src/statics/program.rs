@@ -102,8 +102,9 @@ impl Statics {
         for part in &mut parts {
             part.pages = part.pages.start - first..part.pages.end - first;
         }
-        let loads = headers.iter().filter(|header| header.kind == libc::PT_LOAD);
-        let fingerprint = loads
+        let fingerprint = headers
+            .iter()
+            .filter(|header| header.kind == libc::PT_LOAD)
             .flat_map(|h| [h.flags as usize, h.address, h.file_bytes, h.nbytes])
             .map(|word| word as u64)
             .collect();

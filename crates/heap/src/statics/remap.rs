@@ -256,8 +256,8 @@ impl Statics {
 fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let refused = |e| NotRemapped::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
-    let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
-    let own = own.map_err(refused)?;
+    let own =
+        rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
     let own = rustix::io::fcntl_dupfd_cloexec(own, DESCRIPTORS_FROM).map_err(refused)?;
     // SAFETY: a structure of numbers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

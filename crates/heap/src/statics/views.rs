@@ -40,8 +40,10 @@ impl Views {
     ) -> Result<Views, Error> {
         let mut views = Views { _mappings: Vec::new(), deltas: vec![None; peers.len()] };
         let (start, nbytes) = (statics.start(), statics.nbytes() as u64);
-        let others = (0..).zip(peers).filter(|&(local, _)| local != own && nbytes > 0);
-        let others = others.filter_map(|(local, peer)| Some((local, peer.as_ref()?)));
+        let others = (0..)
+            .zip(peers)
+            .filter(|&(local, _)| local != own && nbytes > 0)
+            .filter_map(|(local, peer)| Some((local, peer.as_ref()?)));
         let mut slots: Option<(StaticSlots, *mut std::ffi::c_void)> = None;
         for (local, peer) in others {
             // An access to bytes beyond the end of the file would end this process by SIGBUS.

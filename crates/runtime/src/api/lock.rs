@@ -108,10 +108,6 @@ impl<T: LockWord> LockHandle<T> {
         }
     }
 
-    fn is_granted(&self) -> bool {
-        self.node() & T::GRANTED != 0
-    }
-
     /// Returns the next PE of the queue, once it is known.
     fn next(&self) -> Option<Pe> {
         self.other(self.node() & !T::GRANTED, self.job.me)
@@ -242,7 +238,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     if let Some(last) = lock.enqueue() {
         turns::hold(lock.address(), false);
         lock.add_to_node(last, lock.name());
-        lock.wait(Some(last), || lock.is_granted());
+        lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
         turns::hold(lock.address(), true);
     }
     lock.report_held(true);

@@ -120,8 +120,8 @@ impl Executor<'_> {
             let own = memory.part(at, at_once.min(memory.nbytes() - at));
             let mut words = [0; LARGEST / WORD];
             own.copy_here(of_words(&mut words));
-            let shown = words[..at_once / WORD].iter().map(|&word| self.gather(word));
-            let shown: Vec<Vec<u64>> = shown.collect();
+            let shown: Vec<Vec<u64>> =
+                words[..at_once / WORD].iter().map(|&word| self.gather(word)).collect();
             for (turn, member) in members.clone().enumerate() {
                 shown.iter().zip(&mut words).for_each(|(shown, word)| *word = shown[member]);
                 let theirs = of_words(&mut words).part(0, own.nbytes());

@@ -55,9 +55,11 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     if job.me != Pe(0) {
         return;
     }
-    let pes = pes.iter().map(|bytes| rushmem_wire::decode(STATISTICS, bytes));
-    let pes = pes.collect::<Result<Vec<PeStatistics>, _>>();
-    let pes = pes.unwrap_or_else(|error| fail!(call, "{error}"));
+    let pes = pes
+        .iter()
+        .map(|bytes| rushmem_wire::decode(STATISTICS, bytes))
+        .collect::<Result<Vec<PeStatistics>, _>>()
+        .unwrap_or_else(|error| fail!(call, "{error}"));
     // The program has produced its result, so a failure is only a warning.
     let written = match &job.settings.statistics {
         Statistics::Json(file) => {
@@ -185,8 +187,9 @@ impl PeStatistics {
 impl ContextStatistics {
     fn new(context: usize, counters: &ContextCounters) -> ContextStatistics {
         let by_kind = |place: usize| {
-            let kinds = AccessKind::NAMES.iter().zip(&counters.accesses);
-            kinds
+            AccessKind::NAMES
+                .iter()
+                .zip(&counters.accesses)
                 .map(|(name, tallies)| ((*name).to_owned(), Traffic::of(&tallies[place])))
                 .filter(|(_, traffic)| traffic.operations > 0)
                 .collect()
@@ -230,8 +233,9 @@ fn table(pes: &[PeStatistics]) -> String {
     for (title, side) in sides {
         let rows = AccessKind::NAMES.iter().map(|kind| {
             let of_pe = |pe: &PeStatistics| {
-                let by_context = pe.contexts.iter().filter_map(|context| side(context).get(*kind));
-                by_context
+                pe.contexts
+                    .iter()
+                    .filter_map(|context| side(context).get(*kind))
                     .fold((0, 0), |(n, sum), traffic| (n + traffic.operations, sum + traffic.bytes))
             };
             (*kind, pes.iter().map(of_pe).collect())

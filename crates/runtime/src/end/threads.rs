@@ -128,8 +128,10 @@ fn state_and_start(stat: &str) -> Option<(char, u64)> {
 fn blocks_all_signals(number: u32) -> bool {
     let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
     let mut lines = status.lines();
-    let blocked = lines.find_map(|line| line.strip_prefix("SigBlk:")).map(str::trim);
-    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    let blocked = lines
+        .find_map(|line| line.strip_prefix("SigBlk:"))
+        .map(str::trim)
+        .and_then(|mask| u64::from_str_radix(mask, 16).ok());
     blocked.is_some_and(|mask| mask | NEVER_BLOCKED == u64::MAX)
 }
 

@@ -43,8 +43,7 @@ pub fn init_by_id(
 ) -> Option<c_int> {
     let by_id = ById::new(call, rank, n_ranks, id);
     by_id.require_same(call);
-    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
-    levels
+    (SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE)
         .contains(&requested)
         .then(|| enter(call, providers, requested, Some(&by_id)).thread_level)
 }

@@ -131,8 +131,8 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
     }
-    let likely = likely(named, there.iter().map(String::as_str), Some);
-    let likely = likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"));
+    let likely = likely(named, there.iter().map(String::as_str), Some)
+        .map_or(String::new(), |likely| format!("; did you mean {likely}?"));
     let there = there.join(", ");
     Some(format!(
         "{variable} names {named}, which the host of PE 0 does not have: it has {there}{likely}"

@@ -72,8 +72,10 @@ impl Proposal {
     }
 
     fn message(self, receive_buffer: u64) -> MailboxMessage {
-        let flags = [self.able, self.alike, self.offered, self.keeps];
-        let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u64::from(flag));
+        let flags = [self.able, self.alike, self.offered, self.keeps]
+            .iter()
+            .rev()
+            .fold(0, |bits, &flag| bits << 1 | u64::from(flag));
         [receive_buffer, self.free, self.generation, self.arguments, flags, self.receive_buffers]
     }
 

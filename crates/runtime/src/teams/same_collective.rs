@@ -137,8 +137,9 @@ fn in_request_of(
     tag: u64,
     request_tag: u64,
 ) -> Option<(Pe, MailboxMessage)> {
-    let silent = others.iter().filter(|other| other.said.is_none());
-    let (pe, message) = silent
+    let (pe, message) = others
+        .iter()
+        .filter(|other| other.said.is_none())
         .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, request_tag)?)))
         .next()?;
     // The member may have left this call and then begun the non-blocking one.

@@ -89,11 +89,12 @@ impl Survey {
         let mut snapshots = self.collector.snapshots(&self.pes, pause);
         if inquiry.with_stacks {
             let pairs = snapshots.iter_mut().zip(&self.pes);
-            let outside = pairs.filter(|(snapshot, _)| is_outside(snapshot));
-            let outside = outside.filter_map(|(snapshot, pe)| {
-                let pid = pe.process(snapshot.status.as_ref()).filter(|pid| !is_traced(*pid))?;
-                Some((pid, &mut snapshot.stacks))
-            });
+            let outside =
+                pairs.filter(|(snapshot, _)| is_outside(snapshot)).filter_map(|(snapshot, pe)| {
+                    let pid =
+                        pe.process(snapshot.status.as_ref()).filter(|pid| !is_traced(*pid))?;
+                    Some((pid, &mut snapshot.stacks))
+                });
             stacks::add(outside.take(stacks::MAX_PES).collect(), &self.mark);
         }
         let number = inquiry.number;

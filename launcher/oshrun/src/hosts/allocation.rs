@@ -16,8 +16,12 @@ pub fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     let (Some(_), Some(nodes)) = (variable("SLURM_JOB_ID"), nodes) else {
         return Ok(None);
     };
-    let tasks = variable("SLURM_TASKS_PER_NODE").map(|text| per_node(&text)).unwrap_or_default();
-    let tasks = tasks.into_iter().map(Some).chain(std::iter::repeat(None));
+    let tasks = variable("SLURM_TASKS_PER_NODE")
+        .map(|text| per_node(&text))
+        .unwrap_or_default()
+        .into_iter()
+        .map(Some)
+        .chain(std::iter::repeat(None));
     let names = names(&nodes)?;
     Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| HostSlots { name, slots }).collect()))
 }
@@ -52,8 +56,8 @@ fn per_node(text: &str) -> Vec<u32> {
 
 /// Returns srun as the launch agent, with those options that this version of srun supports.
 pub fn srun() -> Agent {
-    let help = Command::new("srun").arg("--help").output();
-    let help = help.map(|output| output.stdout).unwrap_or_default();
+    let help =
+        Command::new("srun").arg("--help").output().map(|output| output.stdout).unwrap_or_default();
     let help = String::from_utf8_lossy(&help);
     let wanted = ["--overlap", "--cpu-bind=none", "--kill-on-bad-exit=0", "--mem=0"];
     let is_known = |option: &&str| help.contains(option.split('=').next().unwrap_or_default());

@@ -44,8 +44,8 @@ impl JobPlan {
         let (dir, forwarded) = match n_daemons {
             0 => (None, Vec::new()),
             _ => {
-                let dir = program::working_dir();
-                let dir = dir.map_err(|error| cannot("find the working directory", &error))?;
+                let dir = program::working_dir()
+                    .map_err(|error| cannot("find the working directory", &error))?;
                 (Some(dir), program::forwarded_variables())
             }
         };

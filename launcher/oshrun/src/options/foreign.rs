@@ -87,8 +87,10 @@ const REFUSED: [(&str, &str); 1] = [("c", "-n N is the number of PEs, --ppn N th
 /// Adds the options that are refused to a command line.
 pub fn add_refused(command: Command) -> Command {
     let arg = |(name, hint): (&'static str, &'static str)| {
-        let arg = Arg::new(name).hide(true).action(ArgAction::SetTrue);
-        let arg = arg.value_parser(UnknownArgumentValueParser::suggest(hint));
+        let arg = Arg::new(name)
+            .hide(true)
+            .action(ArgAction::SetTrue)
+            .value_parser(UnknownArgumentValueParser::suggest(hint));
         match name.as_bytes() {
             &[letter] => arg.short(char::from(letter)),
             _ => arg.long(name),

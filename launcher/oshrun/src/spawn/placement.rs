@@ -111,8 +111,10 @@ fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>)
         Some(cpus) => format!("bound to CPUs {cpus}"),
         None => "not bound".to_owned(),
     };
-    let numa = machine.numa_of(place.binding.as_ref().unwrap_or(&machine.usable));
-    let numa = numa.map(|numa| format!(", NUMA node {}", numa.index)).unwrap_or_default();
+    let numa = machine
+        .numa_of(place.binding.as_ref().unwrap_or(&machine.usable))
+        .map(|numa| format!(", NUMA node {}", numa.index))
+        .unwrap_or_default();
     let nic = nic.map(|nic| format!(", NIC {}", nic.hint())).unwrap_or_default();
     format!("PE {pe}: {binding}{numa}{nic}")
 }

@@ -41,8 +41,10 @@ pub struct ExaminedPart {
 pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
     prepare();
     let settings = settings::of_this_process()?;
-    let provider = rushmem_providers::ALL.iter().find(|provider| provider.name == transport);
-    let provider = provider.ok_or_else(|| format!("there is no transport {transport}"))?;
+    let provider = rushmem_providers::ALL
+        .iter()
+        .find(|provider| provider.name == transport)
+        .ok_or_else(|| format!("there is no transport {transport}"))?;
     let found = match on_this_machine(&settings, provider) {
         Ok(found) => found.found.to_string(),
         Err(why) => why.to_string(),

@@ -105,8 +105,10 @@ fn load() -> Option<Finding> {
 /// Reports the NICs of a fabric, with the CPUs near them.
 fn nics(topology: &Topology) -> Vec<Finding> {
     let active = devices::active();
-    let fabric = topology.nics.iter().filter(|nic| nic.kind == NicKind::Fabric);
-    fabric
+    topology
+        .nics
+        .iter()
+        .filter(|nic| nic.kind == NicKind::Fabric)
         .map(|nic| {
             let numa = topology.numa_of(&nic.near);
             let near = match numa {
@@ -291,8 +293,10 @@ fn gid_findings(class: &Path) -> Vec<Finding> {
 
 /// Returns the addresses that are set, by their indices.
 fn gids(dir: &Path) -> Vec<(u32, Ipv6Addr)> {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut gids: Vec<(u32, Ipv6Addr)> = files
+    let mut gids: Vec<(u32, Ipv6Addr)> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
         .filter_map(|file| {
             let index = file.file_name().to_str()?.parse().ok()?;
             let gid: Ipv6Addr = fs::read_to_string(file.path()).ok()?.trim().parse().ok()?;

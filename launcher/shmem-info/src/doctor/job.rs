@@ -46,7 +46,8 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     };
     let one_host = hosts.len() == 1;
     let mut layout = examined.layout.clone();
-    if layout.is_empty() && one_host && !names_hosts(examined) {
+    let names_hosts = examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list));
+    if layout.is_empty() && one_host && !names_hosts {
         layout = vec!["-n".to_owned(), hosts[0].1.cpus.max(2).to_string()];
     }
     // The PEs of the jobs that measure, of which there is one on each host.
@@ -54,8 +55,8 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
         [_] => ["PE 0", "PE 1"].map(str::to_owned).into(),
         hosts => hosts.iter().map(|(name, _)| name.clone()).collect(),
     };
-    let few = ["--ppn", if one_host { "2" } else { "1" }, "--host-limit", OTHER_HOST_LIMIT];
-    let few = few.map(str::to_owned);
+    let few = ["--ppn", if one_host { "2" } else { "1" }, "--host-limit", OTHER_HOST_LIMIT]
+        .map(str::to_owned);
     text += "\nthe job\n";
     text += &shared_cpus(&hosts);
     progress("running the job");
@@ -82,8 +83,11 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
         working = working.or(other.succeeded.then_some(name));
     }
     progress("");
-    let first = outcome.complaints().into_iter().next();
-    let first = first.unwrap_or_else(|| "the job failed without a message".to_owned());
+    let first = outcome
+        .complaints()
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| "the job failed without a message".to_owned());
     let rest = match (outcome.succeeded, working) {
         (true, _) => "; use:".to_owned(),
         (false, None) => {
@@ -105,10 +109,6 @@ fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
     let sections = hosts.iter().flat_map(|(_, host)| &host.sections);
     let loads = sections.flat_map(|section| &section.findings).filter(|one| one.name == LOAD);
     loads.map(Finding::lines).collect()
-}
-
-fn names_hosts(examined: &Examined) -> bool {
-    examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list))
 }
 
 /// The summary, and the name and report of every host of the job; or the summary and the first repair, if a
@@ -159,8 +159,10 @@ fn different(
         let mut known = first.sections.iter().flat_map(|section| &section.findings);
         known.any(|known| (&known.name, known.grade) == (&finding.name, finding.grade))
     };
-    let findings = host.sections.iter().flat_map(|section| &section.findings);
-    let mut findings: Vec<Finding> = findings
+    let mut findings: Vec<Finding> = host
+        .sections
+        .iter()
+        .flat_map(|section| &section.findings)
         .filter(|finding| finding.grade >= Grade::Warning || !is_same(finding))
         .cloned()
         .collect();

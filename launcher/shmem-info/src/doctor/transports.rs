@@ -67,8 +67,11 @@ fn examined(provider: &Provider) -> Examination {
 /// Returns the section of a transport. `requested` is the one that SHMEM_TRANSPORT names, if any:
 /// without it no job starts.
 fn section(transport: &str, examined: Examination, requested: Option<&str>) -> Section {
-    let of_many = examined.parts.iter().find(|part| part.is_for_many_pairs);
-    let of_many = of_many.map(|part| part.finding.name.clone());
+    let of_many = examined
+        .parts
+        .iter()
+        .find(|part| part.is_for_many_pairs)
+        .map(|part| part.finding.name.clone());
     let mut findings: Vec<Finding> = examined.parts.into_iter().map(|part| part.finding).collect();
     let is_usable = findings.iter().any(|finding| finding.grade == Grade::Ok);
     if transport == OFI && is_usable {

@@ -113,8 +113,8 @@ impl ProcessDetector {
                     self.record_blocks(access.local, None, writes, view);
                     let flight = context.puts(&self.areas, self.me, access.pe, 0);
                     let Some(flight) = flight else { return };
-                    let record = site_of(atomic(access, nbytes));
-                    let record = record.record(flight.actor, flight.issue());
+                    let record =
+                        site_of(atomic(access, nbytes)).record(flight.actor, flight.issue());
                     let fenced = context.fenced(access.pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
                     self.record_blocks(access.remote, Some(access.pe), record, view);

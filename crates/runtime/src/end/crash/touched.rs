@@ -92,8 +92,9 @@ fn overflow(is_first_thread: bool) -> Touched {
             ),
         };
     }
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
-    let limit = limit.map_or_else(String::new, |bytes| format!(", now {} KiB", bytes >> 10));
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack)
+        .current
+        .map_or_else(String::new, |bytes| format!(", now {} KiB", bytes >> 10));
     Touched {
         what: "its stack overflowed".into(),
         remedy: Some(format!(

@@ -1,5 +1,5 @@
-//! The causes of waits, and the rules that find those of a single PE: its process has ended, is
-//! stopped, or is outside the library.
+//! The causes for which PEs wait, and the rules for those that show in a single PE: its process has
+//! ended, is stopped, or is outside the library.
 
 use crate::graph::Graph;
 use crate::job::{Description, Pe, Situation};
@@ -89,11 +89,16 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
     kinds.into_iter().filter_map(of_kind).collect()
 }
 
-/// Returns the PEs for which `is` holds as a cause, if there are any; with `awaited` only those for
-/// which others wait.
-fn states(graph: &Graph, kind: Kind, awaited: bool, is: impl Fn(&Pe) -> bool) -> Option<Cause> {
-    let mut pes = graph.job.all(is);
-    pes.retain(|pe| !awaited || !graph.backward[*pe as usize].is_empty());
+/// Returns the PEs that `matches` accepts as one cause; `None` if there are none. With
+/// `only_awaited`, PEs for which no other PE waits are left out.
+fn states(
+    graph: &Graph,
+    kind: Kind,
+    only_awaited: bool,
+    matches: impl Fn(&Pe) -> bool,
+) -> Option<Cause> {
+    let mut pes = graph.job.all(matches);
+    pes.retain(|pe| !only_awaited || !graph.backward[*pe as usize].is_empty());
     let description = graph.job.describe(&pes);
     (!pes.is_empty()).then(|| Cause { kind, nodes: pes.clone(), pes, description })
 }

@@ -43,7 +43,7 @@ pub struct Collector<M> {
     pub at: u64,
     /// Distance between the statuses of two PEs.
     pub stride: u64,
-    /// Returns the name of a variable as the program has it, if the compiler has mangled it.
+    /// Returns the name that a variable has in the source code, if the compiler has mangled it.
     pub demangle: fn(&str) -> Option<String>,
 }
 

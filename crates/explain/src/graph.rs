@@ -45,7 +45,7 @@ pub enum End {
     Word,
     /// A wait on a word that began less than a second ago.
     YoungWord,
-    /// A wait on a word that compares by now.
+    /// A wait on a word whose value satisfies the comparison by now.
     SatisfiedWord,
     /// A wait for operations over the network on PEs that can continue.
     Network,
@@ -214,7 +214,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Marks these nodes, and all nodes that can continue if these can.
+    /// Marks these nodes, and all nodes that can continue if these can. `missing` has for each node
+    /// the number of its successors that are not marked.
     fn spread(&mut self, mut nodes: Vec<u32>, missing: &mut [usize]) {
         while let Some(node) = nodes.pop() {
             if std::mem::replace(&mut self.can_continue[node as usize], true) {

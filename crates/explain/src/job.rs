@@ -54,7 +54,7 @@ pub enum Situation<'a> {
     Ended(&'a str),
     /// It has called finalize for the last time.
     Finalized,
-    /// It has reached its exit without finalize.
+    /// It has reached the exit of its program without finalize.
     Leaving,
     /// A signal has stopped it.
     Stopped,
@@ -94,9 +94,9 @@ impl<'a> Job<'a> {
         self.pes.len() as u32
     }
 
-    /// Returns the PEs for which `is` holds, in ascending order.
-    pub fn all(&self, is: impl Fn(&Pe<'a>) -> bool) -> Vec<u32> {
-        (0..self.n_pes()).filter(|pe| is(&self.pes[*pe as usize])).collect()
+    /// Returns the PEs that `matches` accepts, in ascending order.
+    pub fn all(&self, matches: impl Fn(&Pe<'a>) -> bool) -> Vec<u32> {
+        (0..self.n_pes()).filter(|pe| matches(&self.pes[*pe as usize])).collect()
     }
 
     /// Returns the PE that holds a lock, if it is known.
@@ -132,7 +132,11 @@ impl<'a> Job<'a> {
         let told = groups.into_iter().flat_map(|(_, pes)| pes).collect();
         if !rest.is_empty() {
             let rest: Vec<u32> = rest.into_iter().flat_map(|(_, pes)| pes).collect();
-            sentences.push(format!("So on for {}.", ranges::pes(&ranges::sorted(&rest))));
+            let (rest, verb) = match &ranges::sorted(&rest)[..] {
+                [pe] => (ranges::pes(&[*pe]), "is in another situation"),
+                rest => (ranges::pes(rest), "are in other situations"),
+            };
+            sentences.push(format!("{rest} {verb}."));
         }
         Description { sentences, told }
     }
@@ -251,7 +255,7 @@ impl<'a> Situation<'a> {
             Situation::HostSilent(host) => format!("{is} on host {host}, which does not answer"),
             Situation::Ended(how) => format!("{has} ended ({how})"),
             Situation::Finalized => format!("{has} finalized"),
-            Situation::Leaving => format!("{has} come to the exit without shmem_finalize"),
+            Situation::Leaving => format!("{has} reached the exit without shmem_finalize"),
             Situation::Stopped => format!("{is} stopped by a signal"),
             Situation::Traced => format!("{is} stopped by a debugger"),
             Situation::WaitsForDisk => verb("waits", "wait") + " for a disk or for swapped memory",

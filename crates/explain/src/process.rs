@@ -1,7 +1,7 @@
 //! The state of a PE's process as the kernel shows it, for explanations of a job that hangs.
 //!
-//! Two reads some time apart show whether it computes: at one of them a process that sleeps most of
-//! the time may run, and one that computes may sleep.
+//! One read does not tell whether a process computes: one that sleeps most of the time may run at
+//! that moment, and one that computes may sleep. Two reads show the CPU time used between them.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -10,8 +10,9 @@ use std::time::Instant;
 use crate::snapshot::{OtherThreads, ProcessState};
 use crate::status::Status;
 
-/// System calls in which threads wait for other threads, or serve libraries. Those that sleep in
-/// other calls may write a word that is waited for.
+/// System calls in which a thread waits for other threads, or a helper thread of a library waits for
+/// work. A thread that sleeps in another call continues by itself, and may then write a word for
+/// which a PE waits.
 const SERVING: &[libc::c_long] = &[
     libc::SYS_futex,
     libc::SYS_ppoll,
@@ -25,16 +26,16 @@ const SERVING: &[libc::c_long] = &[
 /// Maximum number of threads whose CPU time is read.
 const MAX_THREADS: usize = 64;
 
-/// The content of /proc on a process at one time.
+/// What /proc shows of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
     at: Instant,
     state: char,
-    /// When the process was started: another process with the same number has another time.
+    /// When the process was started. A later process with the same number has another time.
     start: u64,
     /// CPU time of all its threads, in clock ticks.
     ticks: u64,
-    /// Threads that do not wait by the status: their numbers, and the CPU time of each.
+    /// The threads that do not wait according to the status: the number and the CPU time of each.
     threads: Vec<(u32, u64)>,
 }
 
@@ -140,8 +141,9 @@ pub fn other_threads(
     others
 }
 
-/// Returns true if a thread is in a system call that is not one of [`SERVING`], as far as the
-/// kernel says, or in none: one that sleeps now and then is also seen while it waits for a CPU.
+/// Returns true if a thread is in a system call other than those of [`SERVING`], or in none, as a
+/// thread is that sleeps now and then and waits for a CPU at the moment. Returns false if the kernel
+/// does not tell.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
     call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
@@ -150,8 +152,8 @@ fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     })
 }
 
-/// Returns true if a thread is one of the library or of UCX, by its name. A thread without a name
-/// of its own, as those of libfabric, has the name of the program.
+/// Returns true if the name of a thread is one that the library or UCX gives to its threads. Threads
+/// of libfabric have the name of the program, as those of the program have.
 fn is_of_library(pid: u32, number: u32) -> bool {
     let name = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).unwrap_or_default();
     let (program, thread) = (name(&pid.to_string()), name(&format!("{pid}/task/{number}")));

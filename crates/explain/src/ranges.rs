@@ -108,12 +108,12 @@ fn range((first, last): &(u32, u32)) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// Returns `0, 2, 4, ..., 62` if all PEs that follow each other have the same distance above 1.
+/// Returns `0, 2, 4, ..., 62` if the distance from each PE to the next is the same, and above 1.
 fn progression(sorted: &[u32]) -> Option<String> {
     let [first, second, third, .., last] = sorted else { return None };
     let distance = second - first;
-    let is_one = sorted.windows(2).all(|pair| pair[1] - pair[0] == distance);
-    (is_one && distance > 1 && sorted.len() >= PROGRESSION)
+    let is_even = sorted.windows(2).all(|pair| pair[1] - pair[0] == distance);
+    (is_even && distance > 1 && sorted.len() >= PROGRESSION)
         .then(|| format!("{first}, {second}, {third}, ..., {last}"))
 }
 

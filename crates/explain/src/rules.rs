@@ -82,7 +82,8 @@ fn without_cause(job: &Job) -> Description {
     }
 }
 
-/// Describes which PEs wait for the cause, and in which calls, unless they are `told` already.
+/// Describes which PEs wait for a cause, and in which calls. For PEs in `told`, whose calls earlier
+/// sentences name, the calls are not repeated.
 fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
     let mut is_seen = vec![false; graph.backward.len()];
     let start = [&cause.nodes[..], &cause.pes].concat();
@@ -127,7 +128,8 @@ fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
     Description { sentences, told }
 }
 
-/// Returns the PEs that wait directly for these nodes, in ascending order.
+/// Returns the PEs that wait directly for these nodes, in ascending order, and marks them and the
+/// nodes as seen. PEs that are marked already are left out.
 fn next_pes(graph: &Graph, of: &[u32], is_seen: &mut [bool]) -> Vec<u32> {
     let mut pes = Vec::new();
     let mut nodes = of.to_vec();

@@ -10,7 +10,7 @@ pub const STATUS_BYTES: usize = 4096;
 /// Maximum number of words, members, peers or locks in a status, so that it fits its slot.
 pub const MAX_LISTED: usize = 64;
 
-/// Maximum number of threads in a status whose waits have no room.
+/// Maximum number of threads in [`Status::further_waits`].
 pub const MAX_THREADS: usize = 512;
 
 /// The activity of a PE in the library.
@@ -62,7 +62,7 @@ pub enum Stage {
     Initialized,
     /// After its last finalize.
     Finalized,
-    /// Before `shmem_init`, which the launcher knows. No PE writes it.
+    /// Before `shmem_init`. The launcher knows it; no PE writes this stage.
     Uninitialized,
 }
 
@@ -132,7 +132,7 @@ pub struct Words {
     pub words: Vec<Word>,
     /// The number of further words.
     pub more: u64,
-    /// True if all words must compare; otherwise one is enough.
+    /// True if all words must satisfy the comparison; otherwise one is enough.
     pub all: bool,
     /// The comparison: one of `==`, `!=`, `>`, `>=`, `<`, `<=`.
     pub comparison: String,
@@ -265,8 +265,9 @@ pub(crate) fn words_of(wait: &Wait) -> Option<&Words> {
     }
 }
 
-/// Returns whether the value of a word compares as awaited; `None` if the comparison is not known.
-fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
+/// Returns true if the value of a word satisfies the comparison; `None` if the comparison is not
+/// known.
+fn satisfies(word: &Word, comparison: &str, value: u64) -> Option<bool> {
     let ordering = if word.signed {
         signed(word, value).cmp(&signed(word, word.wanted))
     } else {
@@ -284,12 +285,13 @@ fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
 }
 
 impl Words {
-    /// Returns the indices of the words that do not compare, or whose value is not known.
+    /// Returns the indices of the words that do not satisfy the comparison, or whose value is not
+    /// known.
     pub(crate) fn unmet(&self, values: &[Option<u64>]) -> Vec<usize> {
         let is_met = |index: &usize| {
             let value = values.get(*index).copied().flatten();
-            let compares = |value| compares(&self.words[*index], &self.comparison, value);
-            value.and_then(compares) == Some(true)
+            let satisfies = |value| satisfies(&self.words[*index], &self.comparison, value);
+            value.and_then(satisfies) == Some(true)
         };
         (0..self.words.len()).filter(|index| !is_met(index)).collect()
     }
@@ -333,11 +335,11 @@ mod tests {
     #[test]
     fn words_compare_by_size_and_sign() {
         let minus_one = word(4, true, u64::from(u32::MAX));
-        assert_eq!(compares(&minus_one, ">", 0), Some(true));
+        assert_eq!(satisfies(&minus_one, ">", 0), Some(true));
         assert_eq!(number(&minus_one, minus_one.wanted), "-1");
         let unsigned = word(4, false, u64::from(u32::MAX));
-        assert_eq!(compares(&unsigned, ">", 0), Some(false));
-        assert_eq!(compares(&word(1, false, 1), "==", 0x101), Some(true));
-        assert_eq!(compares(&word(8, true, 1), "~", 1), None);
+        assert_eq!(satisfies(&unsigned, ">", 0), Some(false));
+        assert_eq!(satisfies(&word(1, false, 1), "==", 0x101), Some(true));
+        assert_eq!(satisfies(&word(8, true, 1), "~", 1), None);
     }
 }

@@ -34,7 +34,8 @@ pub fn fits(status: &Status) -> bool {
     status.encode().len() <= ROOM
 }
 
-/// Returns the words of the slot from word 1 on. A status that is too large loses ends of lists.
+/// Returns the words of the slot from word 1 on. If the status is too large, the ends of its lists
+/// are left out.
 pub fn encode(status: &Status) -> Vec<u64> {
     let mut bytes = status.encode();
     let mut shorter = status.clone();
@@ -59,8 +60,9 @@ fn parse(page: &[u8]) -> Option<Status> {
     Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
-/// Returns the status in a slot that its PE may be writing, of which `copy` makes a copy of as many
-/// bytes.
+/// Reads the status in a slot that its PE may be writing. `copy` copies as many bytes from the start
+/// of the slot as its argument says. Returns `None` if there is no status, if the slot cannot be
+/// copied, or if the PE writes it during all attempts.
 pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
     // No load of a copy may move behind those of the next one.
     let mut copy = |nbytes| {

@@ -5,7 +5,7 @@ use crate::job::Job;
 use crate::status::{Collective, Members, Subject};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A step.
+/// A collective on a team, and the PEs that wait in it.
 pub struct Step<'a> {
     /// One of the calls.
     pub collective: &'a Collective,
@@ -13,8 +13,8 @@ pub struct Step<'a> {
     pub calls: Vec<(&'a str, Vec<u32>)>,
     /// The PEs that have not entered the step and for which PEs in it wait.
     pub awaited: Vec<u32>,
-    /// In the first step of a team: the members that are in no step of the team; only the awaited
-    /// ones, if PEs in the step name those.
+    /// In the first step of a team: the members that are in no step of the team. If the PEs in the
+    /// step say for which members they wait, only those of them.
     pub elsewhere: Vec<u32>,
     /// True if the step before it in the list is on the same team.
     pub is_later: bool,
@@ -50,8 +50,8 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         let Collective { number, nth, .. } = step.collective;
         let last = |pe: &u32| last_step.get(&(*number, *pe));
         let awaited: BTreeSet<u32> = std::mem::take(&mut step.awaited).into_iter().collect();
-        let has_come = |pe: &&u32| last(pe).is_some_and(|last| last >= nth);
-        step.awaited = awaited.iter().filter(|pe| !has_come(pe)).copied().collect();
+        let has_entered = |pe: &&u32| last(pe).is_some_and(|last| last >= nth);
+        step.awaited = awaited.iter().filter(|pe| !has_entered(pe)).copied().collect();
         step.is_mismatched = step.is_long && differ(&step.calls);
         let before = before.last_mut().filter(|before| before.collective.number == *number);
         step.is_later = before.is_some();

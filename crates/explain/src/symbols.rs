@@ -19,7 +19,7 @@ const MAX_NAME: usize = 100;
 
 /// The static variables of a program.
 pub struct Variables {
-    /// By its address in the file, the size and name of each.
+    /// The size and the name of each variable, by its address in the file.
     by_address: BTreeMap<u64, (u64, String)>,
     entry: u64,
 }
@@ -82,7 +82,7 @@ fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
 }
 
 impl Variables {
-    /// Reads those of an executable. A file without a symbol table has none.
+    /// Reads the variables of an executable; none if it has no symbol table.
     pub fn of(program: File) -> Variables {
         let (mut by_address, mut entry) = (BTreeMap::<u64, (u64, String)>::new(), 0);
         let cache = ReadCache::new(program);
@@ -92,8 +92,8 @@ impl Variables {
                 if symbol.kind() == SymbolKind::Data
                     && let Ok(name) = symbol.name()
                 {
-                    // Of names for the same address, such as an alias for the first element, that
-                    // of the largest variable.
+                    // An address may have several names, such as that of an array and an alias
+                    // for its first element. The name of the largest variable counts.
                     let (nbytes, known) = by_address.entry(symbol.address()).or_default();
                     if symbol.size() > *nbytes || known.is_empty() {
                         (*nbytes, *known) = (symbol.size(), name.to_owned());

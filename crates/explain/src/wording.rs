@@ -55,8 +55,8 @@ impl Job<'_> {
         }
     }
 
-    /// Returns the clause that says how long PEs have waited: `, for 12 s`; nothing in
-    /// `shmem_init`, of which that is not known.
+    /// Returns the clause that says how long PEs have waited: `, for 12 s`. It is empty for PEs in
+    /// `shmem_init`, since it is not known when their waits began.
     pub fn lasting(&self, pes: &[u32]) -> String {
         match self.pes[pes[0] as usize].is_waiting() {
             true => format!(", for {}", self.durations(pes)),
@@ -76,12 +76,12 @@ impl Job<'_> {
     }
 }
 
-/// `shmem_quiet (ring.c:12 in exchange)`.
+/// Returns the call of a wait and its place: `shmem_quiet (ring.c:12 in exchange)`.
 pub fn call(Wait { call, called_at, .. }: &Wait) -> String {
     called_at.as_ref().map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
 }
 
-/// `the 41st collective on SHMEM_TEAM_WORLD`.
+/// Returns `the 41st collective on SHMEM_TEAM_WORLD`.
 fn collective(of: &Collective) -> String {
     format!("the {} collective on {}", ordinal(of.nth), of.team)
 }
@@ -103,7 +103,7 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
         1 if total == 1 => text(),
         _ if words.all => {
             let n = words.more.saturating_add(unmet.len() as u64);
-            format!("all of {total} words, {n} of which do not compare: {}", text())
+            format!("all of {total} words, of which {n} do not satisfy the comparison: {}", text())
         }
         _ => format!("any of {total} words, such as {}", text()),
     }
@@ -142,7 +142,7 @@ pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
     }
 }
 
-/// Returns the lines, wrapped at this number of columns. What is continued is indented further.
+/// Returns the lines, wrapped at this number of columns. Continuation lines are indented by 4 more.
 pub fn wrapped<'a>(lines: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
     let mut text = Vec::new();
     for line in lines {
@@ -159,7 +159,7 @@ pub fn wrapped<'a>(lines: impl IntoIterator<Item = &'a str>, columns: usize) -> 
     text.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-/// `1st`, `2nd`, `11th`.
+/// Returns `1st`, `2nd`, `11th`.
 pub fn ordinal(n: u64) -> String {
     let suffix = match (n % 10, n % 100) {
         (_, 11..=13) => "th",
@@ -177,7 +177,7 @@ pub fn durations((min, max): (u64, u64)) -> String {
     if min == max { min } else { format!("{min} to {max}") }
 }
 
-/// Returns a duration, as exactly as it matters.
+/// Returns a duration: with decimals below 1 s, else in whole seconds, minutes or hours.
 fn duration(ns: u64) -> String {
     match ns / SECOND {
         0 => format!("{:.2} s", ns as f64 / SECOND as f64),

@@ -8,7 +8,7 @@
 //!
 //! A writer exchanges the older number of the entry for [`BUSY`], with acquire order, stores the
 //! other words after a release fence, and then the new number by a release store. If the entry is
-//! busy or has a later number, since other threads have gone once round the ring, the write is not
+//! busy, or has a later number because other threads have filled the ring since, the write is not
 //! recorded. So one thread at a time writes an entry, after all earlier stores to it. A reader
 //! copies the ring three times and accepts an entry of the second copy if its number is the same in
 //! all of them: numbers are never reused (see [`status_slot`](crate::status_slot)).

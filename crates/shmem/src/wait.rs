@@ -73,7 +73,7 @@ impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Waits until this PE's element compares so with `value` (`shmem_wait_until`, §9.11.1). What
+    /// Waits until this PE's element satisfies the comparison (`shmem_wait_until`, §9.11.1). What
     /// its writer ordered before is visible then.
     pub fn wait_until<'a, T: Awaited>(
         &self,
@@ -86,7 +86,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { wait::wait_until(call!("wait_until"), at, cmp.constant(), value) }
     }
 
-    /// Returns true if this PE's element compares so with `value` now (`shmem_test`, §9.11.8).
+    /// Returns true if this PE's element satisfies the comparison now (`shmem_test`, §9.11.8).
     pub fn test<'a, T: Awaited>(
         &self,
         element: impl AsElement<'a, T>,

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 /// Maximum number of PEs of a cycle that are named.
 const NAMED: usize = 6;
 
+/// Finds cycles of waits, and PEs that wait for words that no PE is left to write.
 pub fn find(graph: &Graph) -> Vec<Cause> {
     let is_dead = |pe: &u32| !graph.can_continue[*pe as usize];
     let words = graph.ends.iter().filter(|(_, end)| *end == End::Word).map(|(pe, _)| *pe);
@@ -23,7 +24,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
         let mut pes: Vec<u32> = nodes.iter().copied().filter(|node| graph.is_pe(*node)).collect();
         let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
         pes.rotate_left(lowest);
-        // Only the first ones are shown.
+        // The other descriptions are not shown.
         let description =
             if causes.len() > OF_A_KIND { Description::default() } else { of_cycle(graph, &pes) };
         causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), description });
@@ -37,8 +38,8 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     causes
 }
 
-/// Returns the cycles among nodes that cannot continue, except of nodes that wait for another
-/// cause.
+/// Returns the cycles among the nodes that cannot continue. Left out are nodes with another cause:
+/// those that wait, also indirectly, for a mismatch, for a PE that has left the job, or for `words`.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());
@@ -57,15 +58,15 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mut met_from: Vec<Option<u32>> = vec![None; graph.forward.len()];
     let mut cycles = Vec::new();
     for start in (0..graph.forward.len() as u32).filter(|node| is_left[*node as usize]) {
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         let mut node = Some(start);
         while let Some(at) = node.filter(|at| met_from[*at as usize].is_none()) {
             met_from[at as usize] = Some(start);
-            way.push(at);
+            path.push(at);
             node = next(at);
         }
-        if let Some(first) = way.iter().position(|met| Some(*met) == node) {
-            cycles.push(way.split_off(first));
+        if let Some(first) = path.iter().position(|met| Some(*met) == node) {
+            cycles.push(path.split_off(first));
         }
     }
     cycles

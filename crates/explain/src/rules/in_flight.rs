@@ -11,9 +11,10 @@ use crate::status::{InFlight, Stage};
 /// Maximum number of PEs with operations in flight that are named.
 const NAMED: usize = 3;
 
+/// Finds PEs whose waits can still end, and PEs in collectives that no member is missing in.
 pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut causes = Vec::new();
-    // A PE that also computes is a cause of its own if others wait for it.
+    // A PE that also computes is described by `cause::outside` if others wait for it.
     let is_busy = |(pe, of): (usize, &Pe)| of.is_busy() && !graph.backward[pe].is_empty();
     let mut is_described: Vec<bool> = graph.job.pes.iter().enumerate().map(is_busy).collect();
     for end in [End::Word, End::YoungWord, End::SatisfiedWord, End::Network, End::Lock] {
@@ -47,6 +48,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     causes
 }
 
+/// Returns sentences on how the waits of these PEs may end.
 fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
     let either = |one: &str, many: &str| if pes.len() == 1 { one } else { many }.to_owned();
     match end {
@@ -73,7 +75,8 @@ fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
 }
 
 /// Returns the PEs that can continue even if no PE writes an awaited word: those that do not wait,
-/// or if there are none, those whose waits will end. PEs of which nothing is known come first.
+/// or if there are none, those whose waits will end. The first list has the PEs on other hosts, of
+/// which nothing is known, the second one the others.
 fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
     let of = |pe: &u32| &graph.job.pes[*pe as usize];
     let is_free = |pe: &u32| of(pe).is_busy() || !of(pe).is_waiting();
@@ -111,7 +114,7 @@ fn of_pe(of: &Pe) -> Option<InFlight> {
     }
 }
 
-/// Returns the operations of a PE in flight, if they target or may target one of these PEs.
+/// Returns a sentence on the operations of a PE in flight, if they target one of these PEs, or may.
 fn sentence(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
     let InFlight { n, targets, more } = operations;
     let mut targets = ranges::sorted(targets);

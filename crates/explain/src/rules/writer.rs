@@ -14,12 +14,12 @@ const NAMED: usize = 4;
 pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
     let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);
-    (!job.pes.iter().any(is_recorded) && causes.iter().any(is_of_words)).then(|| {
+    (!job.pes.iter().any(records_writes) && causes.iter().any(is_of_words)).then(|| {
         "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.".to_owned()
     })
 }
 
-fn is_recorded(of: &Pe) -> bool {
+fn records_writes(of: &Pe) -> bool {
     of.snapshot.is_some_and(|snapshot| snapshot.writes.is_some())
 }
 
@@ -51,12 +51,12 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
         }
     }
     // The writes of PEs on other hosts may be unknown.
-    if !unwritten.is_empty() && job.pes.iter().all(is_recorded) {
+    if !unwritten.is_empty() && job.pes.iter().all(records_writes) {
         let names = enumerate(unwritten);
         sentences.push(format!("No PE has written {names} in its last {ENTRIES} writes."));
     }
     if writers.is_empty() {
-        writers = job.all(|of| is_recorded(of));
+        writers = job.all(|of| records_writes(of));
         writers.retain(|pe| pes.binary_search(pe).is_err());
     }
     for writer in sorted(&writers).into_iter().take(NAMED) {
@@ -73,19 +73,19 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     sentences
 }
 
-/// Returns the newest of these writes, with its age and the PE that has made it.
+/// Returns the newest write that `matches` accepts, with its age and the PE that has made it.
 fn newest<'a>(
     job: &Job<'a>,
-    is: impl Fn(u32, &LastWrite) -> bool,
+    matches: impl Fn(u32, &LastWrite) -> bool,
 ) -> Option<(u64, u32, &'a LastWrite)> {
     let all = job.pes.iter().filter_map(|of| of.snapshot).flat_map(|of| {
         let age = |write: &'a LastWrite| (of.read_at.saturating_sub(write.at), of.pe, write);
         of.writes.iter().flatten().map(age)
     });
-    all.filter(|(_, pe, write)| is(*pe, write)).min_by_key(|(age, pe, _)| (*age, *pe))
+    all.filter(|(_, pe, write)| matches(*pe, write)).min_by_key(|(age, pe, _)| (*age, *pe))
 }
 
-/// Returns the awaited words of a PE that do not compare.
+/// Returns the awaited words of a PE whose values do not satisfy the comparison.
 fn awaited<'a>(job: &Job<'a>, pe: u32) -> impl Iterator<Item = &'a Word> {
     job.pes[pe as usize].waits().flat_map(|(wait, values)| {
         let words = status::words_of(wait);

@@ -157,7 +157,7 @@ fn a_pe_exits_without_finalize() {
     let hang = |n| {
         TestJob::new(n).barrier_all(others(n, &[3])).wait([3], "exit", 5.0, |_| Subject::Leaving)
     };
-    check(hang, &["PE 3 has come to the exit without shmem_finalize.", REST_WAITS]);
+    check(hang, &["PE 3 has reached the exit without shmem_finalize.", REST_WAITS]);
 }
 
 #[test]

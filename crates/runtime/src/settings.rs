@@ -4,7 +4,8 @@
 //! A new setting is a row here. It reads the environment only through the function that it is
 //! given.
 
-use rushmem_bootstrap::config::FileValue;
+pub mod names;
+
 use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits, UniqueId};
 use rushmem_bootstrap::{Protocol, config, env, time_limit};
 use rushmem_collectives::choice::{
@@ -304,17 +305,6 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
         }
     });
     mistakes
-}
-
-/// Returns the names in files that are no settings, each with a warning that names its place.
-pub fn unknown_in_files(is_known: impl Fn(&str) -> bool) -> Vec<(String, String)> {
-    let unknown =
-        config::in_environment(environment).into_iter().filter(|one| !is_known(&one.name));
-    let warning = |one: FileValue| {
-        let warning = format!("{}: there is no setting {}", one.place, one.name);
-        (one.name, warning)
-    };
-    unknown.map(warning).collect()
 }
 
 /// Reads the settings of this process.

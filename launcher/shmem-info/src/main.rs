@@ -29,75 +29,92 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let flags = InfoFlags::parse();
-    // The library beside this program reads the settings of the same prefix.
-    let prefix = || Some(std::env::current_exe().ok()?.parent()?.parent()?.to_owned());
-    let mut mistakes = rushmem_settings::apply_files(prefix);
-    // A doctor's child leaves these warnings to its parent.
-    if flags.doctor_pe.is_none() && flags.doctor_transport.is_empty() {
-        let names = || {
-            settings::all()
-                .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
-        };
-        let unknown = rushmem_settings::unknown_in_files(|name| names().any(|known| known == name));
-        mistakes.extend(unknown.into_iter().map(|(_, warning)| warning));
-    }
-    for mistake in mistakes {
-        eprintln!("shmem-info: warning: {mistake}");
-    }
-    let mut status = ExitCode::SUCCESS;
-    let shown = if let Some(command) = &flags.command {
-        match command {
-            InfoCommand::Trace { directory } => trace::show(directory),
-            InfoCommand::Tune(flags) => {
-                tune::run(flags);
-                Ok(String::new())
-            }
-        }
-    } else if flags.topology {
-        topology(&flags)
-    } else if flags.doctor {
-        doctor::this_machine(flags.why).map(|(text, is_ok)| {
-            status = ExitCode::from(u8::from(!is_ok));
-            text
-        })
-    } else if let [transport, part @ ..] = &flags.doctor_transport[..] {
-        doctor::report(transport, part.first().map(String::as_str))
-    } else if let Some(role) = flags.doctor_pe {
-        doctor::run(role)
-    } else if !flags.doctor_job.is_empty() {
-        let layout = flags.doctor_layout.split_whitespace().map(str::to_owned).collect();
-        let examined = doctor::Examined { oshrun: flags.doctor_job, layout };
-        doctor::examine(&examined).map(|(text, is_ok)| {
-            status = ExitCode::from(u8::from(!is_ok));
-            text
-        })
-    } else if flags.transports {
-        transports()
-    } else if flags.json {
-        Ok(settings::as_json())
-    } else if flags.markdown {
-        Ok(settings::page())
-    } else if let Some(part) = &flags.describe {
-        settings::descriptions(part)
-    } else {
-        Ok(settings::values())
-    };
-    let printed = shown.and_then(|text| {
-        let mut stdout = anstream::stdout();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            // A reader that closes the pipe early is no failure.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(format!("the output cannot be written: {error}"))
-            }
-            _ => Ok(()),
-        }
-    });
-    match printed {
-        Ok(()) => status,
+    apply_files(&flags);
+    match answer(flags).and_then(|answer| print(&answer.text).map(|()| answer.is_ok)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(sentence) => {
             eprintln!("shmem-info: {sentence}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Applies the files of settings that count for this prefix, as the library beside this program
+/// does, and prints warnings about them and about variables without effect.
+fn apply_files(flags: &InfoFlags) {
+    let prefix = || Some(std::env::current_exe().ok()?.parent()?.parent()?.to_owned());
+    let mut warnings = rushmem_settings::apply_files(prefix);
+    // A doctor's child leaves warnings about names to its parent.
+    if flags.doctor_pe.is_none() && flags.doctor_transport.is_empty() {
+        warnings.extend(rushmem_settings::names::warnings(settings::all()));
+    }
+    for warning in warnings {
+        eprintln!("shmem-info: warning: {warning}");
+    }
+}
+
+/// The text that a command line asks for.
+struct Answer {
+    text: String,
+    /// False if a doctor has found that no job can run.
+    is_ok: bool,
+}
+
+/// Does what the command line asks for.
+fn answer(flags: InfoFlags) -> Result<Answer, String> {
+    let of_doctor = |(text, is_ok)| Answer { text, is_ok };
+    if flags.doctor {
+        return doctor::this_machine(flags.why).map(of_doctor);
+    }
+    if !flags.doctor_job.is_empty() {
+        let layout = flags.doctor_layout.split_whitespace().map(str::to_owned).collect();
+        let examined = doctor::Examined { oshrun: flags.doctor_job, layout };
+        return doctor::examine(&examined).map(of_doctor);
+    }
+    let text = match flags.command {
+        Some(InfoCommand::Trace { directory }) => trace::show(&directory)?,
+        Some(InfoCommand::Tune(flags)) => {
+            tune::run(&flags);
+            String::new()
+        }
+        None => text(&flags)?,
+    };
+    Ok(Answer { text, is_ok: true })
+}
+
+/// Returns the text that an option asks for; without one, the settings.
+fn text(flags: &InfoFlags) -> Result<String, String> {
+    if flags.topology {
+        return topology(flags);
+    }
+    if let [transport, part @ ..] = &flags.doctor_transport[..] {
+        return doctor::report(transport, part.first().map(String::as_str));
+    }
+    if let Some(role) = flags.doctor_pe {
+        return doctor::run(role);
+    }
+    if flags.transports {
+        return transports();
+    }
+    if let Some(part) = &flags.describe {
+        return settings::descriptions(part);
+    }
+    Ok(match (flags.json, flags.markdown) {
+        (true, _) => settings::as_json(),
+        (_, true) => settings::page(),
+        _ => settings::values(),
+    })
+}
+
+fn print(text: &str) -> Result<(), String> {
+    let mut stdout = anstream::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // A reader that closes the pipe early is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("the output cannot be written: {error}"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -227,17 +227,27 @@ fn a_setting_is_shown_with_where_it_comes_from() {
 
 fn a_value_of_a_file_is_shown_with_its_line() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings.conf");
-    std::fs::write(&file, "# two\nSHMEM_CHECK=1\nSHMEM_STATS=1\nSHMEM\nSHMEM_NOSUCH=1\n")
-        .expect("a file");
+    std::fs::write(
+        &file,
+        "# two\nSHMEM_CHECK=1\nSHMEM_STATS=1\nSHMEM\nSHMEM_NOSUCH=1\nSHMEM_TRANSPROT=tcp\n",
+    )
+    .expect("a file");
     let with_file = |words: &[&str]| {
         let mut command = command();
         command.args(words).env("SHMEM_CONFIG", &file).env("SHMEM_STATS", "0");
+        command.env("SHMEM_NICS", "eth0");
         let output = command.env_remove("SHMEM_CHECK").output().expect("shmem-info starts");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let said =
             format!("shmem-info: warning: {}:4: SHMEM is no line of the form", file.display());
-        assert!(stderr.starts_with(&said) && stderr.lines().count() == 2, "{stderr}");
-        assert!(stderr.contains(":5: there is no setting SHMEM_NOSUCH"), "{stderr}");
+        assert!(stderr.starts_with(&said) && stderr.lines().count() == 4, "{stderr}");
+        for line in [
+            ":5: there is no setting SHMEM_NOSUCH\n",
+            ":6: there is no setting SHMEM_TRANSPROT; did you mean SHMEM_TRANSPORT?\n",
+            "SHMEM_NICS is set, but there is no such setting; did you mean SHMEM_NIC?\n",
+        ] {
+            assert!(stderr.contains(line), "{stderr}");
+        }
         String::from_utf8(output.stdout).expect("plain text")
     };
     let text = with_file(&[]);

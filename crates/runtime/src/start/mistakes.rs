@@ -1,27 +1,17 @@
 //! The lines that PE 0 prints at an initialization: the settings, and warnings about variables that
 //! have no effect, since their names are misspelled or they name devices that this machine lacks.
-//!
-//! An unknown name is only mentioned if it is similar to a known one, since programs and other
-//! OpenSHMEM libraries have variables of the same form.
 
 use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use crate::memory::statics;
-use crate::settings::{self, Settings};
+use crate::settings::{self, Settings, names};
 use rushmem_bootstrap::meeting::lone_variables;
-use rushmem_bootstrap::{config, env};
 use rushmem_interfaces::{INTERFACES, Selection};
 use rushmem_transport::setting::{ValueSource, environment, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// The present and the deprecated prefix of our variables.
-const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
-
-/// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
-const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 
 /// Applies the files of settings, also the one of the directory where the library is installed.
 /// Returns why files or lines do not count.
@@ -64,20 +54,7 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
 fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
     let rows = || runtime.clone().chain(providers.iter().copied());
-    let known: Vec<&str> = rows()
-        .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
-        .chain([env::LOCAL_ID])
-        .collect();
-    let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let of_files = config::in_environment(environment);
-    let set = set.filter(|name| of_files.iter().all(|one| one.name != *name));
-    let mut warnings = misspelled(&known, set);
-    let unknown = settings::unknown_in_files(|name| known.contains(&name));
-    warnings.extend(unknown.into_iter().map(|(name, warning)| {
-        let likely = without_prefix(&name)
-            .and_then(|part| likely(part, known.iter().copied(), without_prefix));
-        warning + &likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"))
-    }));
+    let mut warnings = names::warnings(rows());
     let of_user = |row: &Setting| match settings::current(row) {
         Some((value, ValueSource::Environment(name) | ValueSource::File(name, _))) => {
             Some((name, value))
@@ -110,51 +87,18 @@ fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) ->
     warnings
 }
 
-/// Returns a warning for each name that is similar to a known one.
-fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
-    let mut unknown: Vec<String> = set
-        .filter(|name| {
-            without_prefix(name).is_some() && !known.contains(&name.as_str()) && name != FOREIGN
-        })
-        .collect();
-    unknown.sort_unstable();
-    let warning = |name: String| {
-        let likely = likely(without_prefix(&name)?, known.iter().copied(), without_prefix)?;
-        Some(format!("{name} is set, but there is no such setting; did you mean {likely}?"))
-    };
-    unknown.into_iter().filter_map(warning).collect()
-}
-
 /// Returns a warning if the value `named` of a variable is not in the list `there`, unless that is
 /// empty, because the kernel does not show the devices.
 fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
     }
-    let likely = likely(named, there.iter().map(String::as_str), Some)
-        .map_or(String::new(), |likely| format!("; did you mean {likely}?"));
+    let meant = names::most_similar(named, there.iter().map(String::as_str), Some)
+        .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
     let there = there.join(", ");
     Some(format!(
-        "{variable} names {named}, which the host of PE 0 does not have: it has {there}{likely}"
+        "{variable} names {named}, which the host of PE 0 does not have: it has {there}{meant}"
     ))
-}
-
-/// Returns the candidate that is most similar to `name`, if it may be a misspelling of it. `part`
-/// returns the part of a candidate that is compared.
-fn likely<'a>(
-    name: &str,
-    known: impl Iterator<Item = &'a str>,
-    part: impl Fn(&'a str) -> Option<&'a str>,
-) -> Option<&'a str> {
-    let distance = |known| Some((strsim::osa_distance(name, part(known)?), known));
-    let (distance, likely) = known.filter_map(distance).min_by_key(|(distance, _)| *distance)?;
-    let most = if name.len() < 8 { 1 } else { 2 };
-    (distance <= most).then_some(likely)
-}
-
-/// Returns a name without the prefix of our variables; `None` if it has none.
-fn without_prefix(name: &str) -> Option<&str> {
-    PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
 }
 
 fn entries(dir: &Path) -> Vec<String> {
@@ -168,49 +112,6 @@ fn entries(dir: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const KNOWN: [&str; 6] = [
-        "SHMEM_TRANSPORT",
-        "SHMEM_NIC",
-        "SHMEM_SYMMETRIC_SIZE",
-        "SMA_SYMMETRIC_SIZE",
-        "SHMEM_COLLECT_ALGORITHM",
-        "SHMEM_AMOS",
-    ];
-
-    fn warnings(names: &[&str]) -> Vec<String> {
-        misspelled(&KNOWN, names.iter().map(|name| (*name).to_owned()))
-    }
-
-    #[test]
-    fn a_misspelled_name_is_shown_with_the_likely_one() {
-        for (name, likely) in [
-            ("SHMEM_TRANSPROT", "SHMEM_TRANSPORT"),
-            ("SHMEM_SYMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"),
-            ("SHMEM_NICS", "SHMEM_NIC"),
-            ("SHMEM_AMO", "SHMEM_AMOS"),
-            ("SMA_TRANSPORT", "SHMEM_TRANSPORT"),
-        ] {
-            let said =
-                format!("{name} is set, but there is no such setting; did you mean {likely}?");
-            assert_eq!(warnings(&[name]), [said]);
-        }
-    }
-
-    #[test]
-    fn what_is_ours_or_of_others_is_not_mentioned() {
-        assert_eq!(warnings(&KNOWN), [""; 0]);
-        let others = include_str!("../../../../ci/spec/env.csv").lines();
-        let others: Vec<&str> = others.filter_map(|line| line.split(',').next()).collect();
-        let known: Vec<&str> = settings::ALL.iter().map(|row| row.name).chain(KNOWN).collect();
-        let unlike = |name: &&str| !known.contains(name) && !name.starts_with("SMA_");
-        let others = others.into_iter().filter(unlike).map(str::to_owned);
-        assert_eq!(misspelled(&known, others), [""; 0]);
-        assert_eq!(
-            warnings(&["SHMEM_MINE", "SHMEM_USE_HUGEPAGES", "TRANSPORT", "SHMEM_"]),
-            [""; 0]
-        );
-    }
 
     #[test]
     fn what_a_machine_does_not_have_is_shown_with_what_it_has() {

@@ -1,0 +1,121 @@
+//! Names that no setting has, among the variables of this process and in files of settings, and the
+//! settings that may be meant.
+//!
+//! An unknown variable is only mentioned if its name is similar to that of a setting, since programs
+//! and other OpenSHMEM libraries have variables of the same form. In a file, every unknown name is a
+//! mistake.
+
+use rushmem_bootstrap::{config, env};
+use rushmem_transport::Setting;
+use rushmem_transport::setting::environment;
+
+/// The present and the deprecated prefix of our variables.
+const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
+
+/// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
+const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
+
+/// Returns a warning for each name that is none of these settings.
+pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> {
+    let known: Vec<&str> = settings
+        .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
+        .chain([env::LOCAL_ID])
+        .collect();
+    // The values of files are in the environment, too.
+    let in_files = config::in_environment(environment);
+    let set = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| in_files.iter().all(|one| one.name != *name));
+    let mut warnings = misspelled(&known, set);
+    let unknown = in_files.iter().filter(|one| !known.contains(&one.name.as_str()));
+    warnings.extend(unknown.map(|one| {
+        let meant = similar_setting(&one.name, &known)
+            .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+        format!("{}: there is no setting {}{meant}", one.place, one.name)
+    }));
+    warnings
+}
+
+/// Returns a warning for each variable whose name is similar to a known one.
+fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
+    let mut unknown: Vec<String> =
+        set.filter(|name| !known.contains(&name.as_str()) && name != FOREIGN).collect();
+    unknown.sort_unstable();
+    let warning = |name: String| {
+        let meant = similar_setting(&name, known)?;
+        Some(format!("{name} is set, but there is no such setting; did you mean {meant}?"))
+    };
+    unknown.into_iter().filter_map(warning).collect()
+}
+
+/// Returns the setting whose name differs little from this one. The prefixes are not compared.
+fn similar_setting<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    most_similar(without_prefix(name)?, known.iter().copied(), without_prefix)
+}
+
+/// Returns the candidate that is most similar to `name`, if it may be a misspelling of it. `part`
+/// returns the part of a candidate that is compared.
+pub(crate) fn most_similar<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    part: impl Fn(&'a str) -> Option<&'a str>,
+) -> Option<&'a str> {
+    let distance = |known| Some((strsim::osa_distance(name, part(known)?), known));
+    let (distance, closest) = known.filter_map(distance).min_by_key(|(distance, _)| *distance)?;
+    let most = if name.len() < 8 { 1 } else { 2 };
+    (distance <= most).then_some(closest)
+}
+
+/// Returns a name without the prefix of our variables; `None` if it has none.
+fn without_prefix(name: &str) -> Option<&str> {
+    PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 6] = [
+        "SHMEM_TRANSPORT",
+        "SHMEM_NIC",
+        "SHMEM_SYMMETRIC_SIZE",
+        "SMA_SYMMETRIC_SIZE",
+        "SHMEM_COLLECT_ALGORITHM",
+        "SHMEM_AMOS",
+    ];
+
+    fn warnings(names: &[&str]) -> Vec<String> {
+        misspelled(&KNOWN, names.iter().map(|name| (*name).to_owned()))
+    }
+
+    #[test]
+    fn a_misspelled_name_is_shown_with_the_likely_one() {
+        for (name, likely) in [
+            ("SHMEM_TRANSPROT", "SHMEM_TRANSPORT"),
+            ("SHMEM_SYMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"),
+            ("SHMEM_NICS", "SHMEM_NIC"),
+            ("SHMEM_AMO", "SHMEM_AMOS"),
+            ("SMA_TRANSPORT", "SHMEM_TRANSPORT"),
+        ] {
+            let said =
+                format!("{name} is set, but there is no such setting; did you mean {likely}?");
+            assert_eq!(warnings(&[name]), [said]);
+        }
+    }
+
+    #[test]
+    fn what_is_ours_or_of_others_is_not_mentioned() {
+        assert_eq!(warnings(&KNOWN), [""; 0]);
+        let others = include_str!("../../../../ci/spec/env.csv").lines();
+        let others: Vec<&str> = others.filter_map(|line| line.split(',').next()).collect();
+        let known: Vec<&str> =
+            crate::settings::ALL.iter().map(|row| row.name).chain(KNOWN).collect();
+        let unlike = |name: &&str| !known.contains(name) && !name.starts_with("SMA_");
+        let others = others.into_iter().filter(unlike).map(str::to_owned);
+        assert_eq!(misspelled(&known, others), [""; 0]);
+        assert_eq!(
+            warnings(&["SHMEM_MINE", "SHMEM_USE_HUGEPAGES", "TRANSPORT", "SHMEM_"]),
+            [""; 0]
+        );
+    }
+}

@@ -97,6 +97,8 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// The connection is in the list of those with queued data.
     pub(crate) listed: bool,
+    /// The thread that has queued the data is about to send them with its next operation.
+    pub(crate) sends_next: bool,
     pub(crate) heartbeat: PeerHeartbeat,
 }
 
@@ -116,6 +118,7 @@ impl Connection {
             blocked: false,
             watches_room: false,
             listed: false,
+            sends_next: false,
             heartbeat: PeerHeartbeat::default(),
         }
     }
@@ -151,7 +154,7 @@ impl Connection {
 
     /// Sends as much queued data as the kernel takes.
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
-        self.blocked = false;
+        (self.blocked, self.sends_next) = (false, false);
         while self.has_unsent() {
             let (requests, replies) = (&mut self.requests.queue, &mut self.target.replies);
             let both = !requests.is_empty() && !replies.is_empty();

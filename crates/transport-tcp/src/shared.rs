@@ -274,7 +274,8 @@ impl SharedState {
             connection.watches_room = connection.is_blocked();
             self.watch(&connection.socket, Token::Link(pe.0), connection.watches_room);
         }
-        if connection.has_unsent() && !connection.is_blocked() && !connection.listed {
+        let is_sent_later = connection.is_blocked() || connection.sends_next;
+        if connection.has_unsent() && !is_sent_later && !connection.listed {
             connection.listed = true;
             self.unsent.add(pe);
             self.local().state.request_flush();

@@ -135,7 +135,10 @@ impl Wire for TcpWire {
             let number = unsafe { connection.requests.put(to, source, how) };
             let leaves = match sent {
                 WriteSent::Now => true,
-                WriteSent::WithNext => false,
+                WriteSent::WithNext => {
+                    connection.sends_next = true;
+                    false
+                }
                 WriteSent::WithOthers => !copy || connection.requests.is_full(&shared.tuning),
             };
             if leaves {

@@ -299,6 +299,14 @@ impl<W: Wire> Origin<W> {
             // SAFETY: nothing is fetched; the source is valid by contract.
             return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
         }
+        if is_written {
+            // Nothing may delay the flag once the data, which are sent with it, are written.
+            self.send_open_batch(network, pe)?;
+            if self.batcher.uses_proxies(&*network.local().host) {
+                self.quiet(network)?;
+            }
+            self.order_after_unsent(network, pe)?;
+        }
         // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
         let end = WriteEnd { source_free, sent: WriteSent::WithNext, ..WriteEnd::of(put) };
@@ -324,19 +332,14 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Writes a flag of the library after all earlier operations, over a wire that keeps their
-    /// order. This takes less time than a request, which is numbered and acknowledged.
+    /// Writes a flag of the library, over a wire that keeps the order of all operations. This takes
+    /// less time than a request, which is numbered and acknowledged.
     fn write_flag(
         &mut self,
         network: &W::Network,
         pe: Pe,
         &SignalUpdate { dest, ref value, .. }: &SignalUpdate,
     ) -> Result<(), Error> {
-        self.send_open_batch(network, pe)?;
-        if self.batcher.uses_proxies(&*network.local().host) {
-            self.quiet(network)?;
-        }
-        self.order_after_unsent(network, pe)?;
         let source = LocalBuf::source(from_ref(value).cast(), size_of_val(value));
         let put = Put { dest, source, completion: Completion::Now };
         let end = WriteEnd { sent: WriteSent::Now, ..WriteEnd::of(&put) };

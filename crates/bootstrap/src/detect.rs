@@ -47,8 +47,8 @@ impl fmt::Display for JoinRoute {
             }
             JoinRoute::Port { address, id } => write!(f, "PMI at {address} for process {id}"),
             JoinRoute::Pmix => f.write_str("PMIx"),
-            JoinRoute::Meeting(Attendance { place, pe, n_pes, .. }) => {
-                write!(f, "the meeting at {place:?} for PE {pe} of {n_pes}")
+            JoinRoute::Meeting(Attendance { address, pe, n_pes, .. }) => {
+                write!(f, "the meeting at {address:?} for PE {pe} of {n_pes}")
             }
         }
     }

@@ -186,7 +186,7 @@ pub enum Error {
     #[error(
         "PE 0 cannot listen at SHMEM_JOB={at} ({cause}): name its own host and a free port there"
     )]
-    MeetingPlace {
+    MeetingAddress {
         /// Host and port.
         at: String,
         /// Why.

@@ -26,7 +26,7 @@ use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresse
 use crate::error::Error;
 
 pub use attendance::{
-    Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingLimits, MeetingPlace, UniqueId,
+    Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingAddress, MeetingLimits, UniqueId,
 };
 use attendance::{SECRET, Speaker};
 use gathering::Gathering;
@@ -100,22 +100,22 @@ fn served(secret: &JobSecret) -> Option<Gathering> {
 /// When the meeting cannot be reached, refuses this process, or does not begin within the limit.
 pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<Member, Error> {
     ATTENDS.store(true, Ordering::Relaxed);
-    let Attendance { place, secret, pe, n_pes } = attendance;
-    let addresses = match place {
-        MeetingPlace::Addresses(_) => None,
-        MeetingPlace::Named(at) if *pe == 0 => Some(serve_at(at, secret, limits)?),
-        MeetingPlace::Named(_) => None,
+    let Attendance { address, secret, pe, n_pes } = attendance;
+    let own_addresses = match address {
+        MeetingAddress::Addresses(_) => None,
+        MeetingAddress::Named(at) if *pe == 0 => Some(serve_at(at, secret, limits)?),
+        MeetingAddress::Named(_) => None,
     };
     let gathering = served(secret);
-    let place = addresses.map_or_else(|| place.clone(), MeetingPlace::Addresses);
-    rushmem_log::debug!(?place, pe, n_pes, "attends the meeting of its job");
-    Member::join(&place, secret, (*pe, *n_pes), gathering, limits)
+    let address = own_addresses.map_or_else(|| address.clone(), MeetingAddress::Addresses);
+    rushmem_log::debug!(?address, pe, n_pes, "attends the meeting of its job");
+    Member::join(&address, secret, (*pe, *n_pes), gathering, limits)
 }
 
 /// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
 /// which this process reaches it itself.
 fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
-    let refuse = |cause: io::Error| Error::MeetingPlace { at: at.to_owned(), cause };
+    let refuse = |cause: io::Error| Error::MeetingAddress { at: at.to_owned(), cause };
     let resolved: Vec<SocketAddr> = at.to_socket_addrs().map_err(refuse)?.collect();
     let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
     let mut refused = None;

@@ -69,7 +69,7 @@ impl fmt::Debug for JobSecret {
 
 /// The address of a meeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MeetingPlace {
+pub enum MeetingAddress {
     /// The addresses of the process that made a unique id.
     Addresses(Vec<SocketAddr>),
     /// The host and the port at which PE 0 serves the meeting.
@@ -80,7 +80,7 @@ pub enum MeetingPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attendance {
     /// The address of the meeting.
-    pub place: MeetingPlace,
+    pub address: MeetingAddress,
     /// The secret that proves the membership.
     pub secret: JobSecret,
     /// The number of this PE.
@@ -140,8 +140,8 @@ impl UniqueId {
 
     /// Returns the parameters of PE `pe` of `n_pes` in the meeting of the job.
     pub fn attendance(&self, pe: u32, n_pes: u32) -> Attendance {
-        let place = MeetingPlace::Addresses(self.at.clone());
-        Attendance { place, secret: self.secret.clone(), pe, n_pes }
+        let address = MeetingAddress::Addresses(self.at.clone());
+        Attendance { address, secret: self.secret.clone(), pe, n_pes }
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::attendance::{JobSecret, MeetingLimits, MeetingPlace};
+use super::attendance::{JobSecret, MeetingAddress, MeetingLimits};
 use super::gathering::Gathering;
 use super::handshake::{ANSWER, GREETING, Handshake, NoGreeting, prepare};
 use crate::error::Error;
@@ -123,14 +123,14 @@ impl From<io::Error> for NoConnection {
 impl Member {
     /// Joins as PE `pe` of `n_pes`. Returns when all PEs have joined.
     pub(super) fn join(
-        place: &MeetingPlace,
+        meeting: &MeetingAddress,
         secret: &JobSecret,
         (pe, n_pes): (u32, u32),
         gathering: Option<Gathering>,
         limits: MeetingLimits,
     ) -> Result<Member, Error> {
         let end = Instant::now() + limits.join + SLACK;
-        let stream = connect(place, secret, pe, end, limits.join)?;
+        let stream = connect(meeting, secret, pe, end, limits.join)?;
         prepare(&stream, limits.silence);
         let link = Link::new(stream);
         let line = Arc::new(Line {
@@ -302,7 +302,7 @@ fn end(status: i32) -> ! {
 /// Connects to the meeting of the job with this secret. Repeats attempts that may succeed later,
 /// until `end`, and says once that it does.
 fn connect(
-    place: &MeetingPlace,
+    meeting: &MeetingAddress,
     secret: &JobSecret,
     pe: u32,
     end: Instant,
@@ -314,12 +314,12 @@ fn connect(
     // Once that time has passed, the claim of this process to print the notice, if it has it.
     let mut notice: Option<Option<UnixDatagram>> = None;
     loop {
-        let addresses = match place {
-            MeetingPlace::Addresses(at) => Ok(at.clone()),
-            MeetingPlace::Named(at) => at.to_socket_addrs().map(Iterator::collect),
+        let addresses = match meeting {
+            MeetingAddress::Addresses(at) => Ok(at.clone()),
+            MeetingAddress::Named(at) => at.to_socket_addrs().map(Iterator::collect),
         };
         let mut tried: Vec<(String, NoConnection)> = Vec::new();
-        match (addresses, place) {
+        match (addresses, meeting) {
             (Ok(addresses), _) => {
                 let is_short = is_first_round && addresses.len() > 1;
                 let attempt = if is_short { FIRST_ATTEMPT } else { ATTEMPT };
@@ -331,26 +331,26 @@ fn connect(
                 }
             }
             // The name of a host that is starting may not be resolvable yet.
-            (Err(error), MeetingPlace::Named(at)) => {
+            (Err(error), MeetingAddress::Named(at)) => {
                 tried.push((at.clone(), NoConnection::Socket(error)));
             }
-            (Err(_), MeetingPlace::Addresses(_)) => unreachable!("nothing is resolved"),
+            (Err(_), MeetingAddress::Addresses(_)) => unreachable!("nothing is resolved"),
         }
-        let serves_later = matches!(place, MeetingPlace::Named(_))
+        let serves_later = matches!(meeting, MeetingAddress::Named(_))
             && tried.iter().all(|(_, failure)| matches!(failure, NoConnection::Socket(_)));
         let may_pass = serves_later || tried.iter().any(|(_, failure)| failure.may_pass());
         let answers = tried.iter().map(|(at, failure)| format!("{at}: {}", failure.text()));
         let tried = answers.collect::<Vec<_>>().join("; ");
         if !may_pass || Instant::now() >= end {
-            return Err(match place {
-                MeetingPlace::Addresses(_) => Error::NoMeeting { tried },
-                MeetingPlace::Named(_) => Error::NobodyServes { tried, limit },
+            return Err(match meeting {
+                MeetingAddress::Addresses(_) => Error::NoMeeting { tried },
+                MeetingAddress::Named(_) => Error::NobodyServes { tried, limit },
             });
         }
         if notice.is_none() && start.elapsed() >= notice_after {
             let claim = claim_notice(secret);
             if claim.is_some() {
-                let notice = waiting(place, pe, notice_after, limit, &tried);
+                let notice = waiting(meeting, pe, notice_after, limit, &tried);
                 // A PE may have no stderr.
                 let _ = writeln!(io::stderr(), "{notice}");
             }
@@ -363,17 +363,17 @@ fn connect(
 
 /// Returns the line of a process that has not reached the meeting for the time `waited`.
 fn waiting(
-    place: &MeetingPlace,
+    meeting: &MeetingAddress,
     pe: u32,
     waited: Duration,
     limit: Duration,
     tried: &str,
 ) -> String {
-    let what = match place {
-        MeetingPlace::Addresses(_) => {
+    let what = match meeting {
+        MeetingAddress::Addresses(_) => {
             "to reach the process that made the unique id of its job".to_owned()
         }
-        MeetingPlace::Named(at) => format!("for PE 0 to serve the job at SHMEM_JOB={at}"),
+        MeetingAddress::Named(at) => format!("for PE 0 to serve the job at SHMEM_JOB={at}"),
     };
     format!(
         "PE {pe} has waited {} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use super::attendance::{Attendance, JobSecret, MeetingPlace, UniqueId};
+use super::attendance::{Attendance, JobSecret, MeetingAddress, UniqueId};
 use crate::env;
 use crate::error::Error;
 
@@ -126,17 +126,17 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
     if let Ok(id) = job.trim().parse::<UniqueId>() {
         return Ok(Some(id.attendance(pe, n_pes)));
     }
-    let is_place = job.rsplit_once(':').is_some_and(|(host, port)| {
+    let is_address = job.rsplit_once(':').is_some_and(|(host, port)| {
         !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
     });
-    if !is_place {
+    if !is_address {
         return Err(Error::JobVariables(
             "SHMEM_JOB must be the host and a port of PE 0, such as node1:5000, or a unique id"
                 .to_owned(),
         ));
     }
     let secret = secret(lookup)?;
-    Ok(Some(Attendance { place: MeetingPlace::Named(job), secret, pe, n_pes }))
+    Ok(Some(Attendance { address: MeetingAddress::Named(job), secret, pe, n_pes }))
 }
 
 /// Returns the secret in the variable, or in the file that the variable names.

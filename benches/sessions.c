@@ -2,7 +2,7 @@
  * session for as many operations and without one. PE 0 issues them; shmem-perf starts no sessions.
  *
  *     oshcc -O2 benches/sessions.c -o sessions
- *     SHMEM_TRANSPORT=ucx SHMEM_VIRTUAL_NODES=2+2+2+2 oshrun -n 8 ./sessions
+ *     SHMEM_TRANSPORT=ucx SHMEM_VIRTUAL_NODES=2+2+2+2 oshrun -n 8 ./sessions [MOST_OPERATIONS]
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -48,7 +48,7 @@ static int by_size(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static double times[2][REPETITIONS];
     shmem_init();
@@ -57,7 +57,8 @@ int main(void)
         first_other++;
     if (shmem_my_pe() == 0 && first_other == shmem_n_pes())
         give_up("there is no other node");
-    for (size_t n = 1; n <= MOST_OPERATIONS; n *= 4) {
+    const size_t most = argc > 1 ? strtoul(argv[1], NULL, 10) : MOST_OPERATIONS;
+    for (size_t n = 1; n <= most; n *= 4) {
         for (int i = 0; i < 2 * REPETITIONS; i++) {
             shmem_barrier_all();
             if (shmem_my_pe() == 0)

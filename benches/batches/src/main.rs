@@ -16,6 +16,7 @@ use std::time::Instant;
 /// Bytes of a batch of a session over UCX.
 const BATCH: usize = 32 << 10;
 const WORDS: usize = 4 << 10;
+/// The number of times that a batch is carried out.
 const ROUNDS: usize = 20_000;
 
 /// A PE that is no proxy.
@@ -23,15 +24,20 @@ struct NoProxy;
 
 impl Host for NoProxy {}
 
-/// Prints the rate of `ROUNDS` times `n` operations.
-fn report(what: &str, n: usize, mut round: impl FnMut()) {
+/// Prints the rate of `rounds` times `n` operations.
+fn report(what: &str, rounds: usize, n: usize, mut round: impl FnMut()) {
     let start = Instant::now();
-    (0..ROUNDS).for_each(|_| round());
+    (0..rounds).for_each(|_| round());
     let seconds = start.elapsed().as_secs_f64();
-    println!("{what}: {:.0} million a second", (n * ROUNDS) as f64 / seconds / 1e6);
+    println!("{what}: {:.0} million a second", (n * rounds) as f64 / seconds / 1e6);
 }
 
 fn main() {
+    measure(ROUNDS);
+}
+
+/// Measures both, and checks that all additions were made.
+fn measure(rounds: usize) {
     let memory: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
     let segments: Segments = Segments::default();
     let whole =
@@ -52,14 +58,22 @@ fn main() {
         words.push(word);
     }
     let mut answers = Vec::new();
-    report("gathered updates", words.len(), || {
+    report("gathered updates", rounds, words.len(), || {
         assert!(carry_out(black_box(&batch), &segments, &NoProxy, &mut answers).is_ok());
     });
-    report("additions without a batch", words.len(), || {
+    report("additions without a batch", rounds, words.len(), || {
         for word in black_box(&words) {
             memory[*word].fetch_add(1, Ordering::Relaxed);
         }
     });
     let sum: u64 = memory.iter().map(|word| word.load(Ordering::Relaxed)).sum();
-    assert_eq!(sum, (2 * ROUNDS * words.len()) as u64);
+    assert_eq!(sum, (2 * rounds * words.len()) as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn all_additions_are_made() {
+        super::measure(3);
+    }
 }

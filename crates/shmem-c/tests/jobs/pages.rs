@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use testkit::pages::{Page, blocks};
-use testkit::prefix;
+use testkit::{Job, compile, prefix};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -180,4 +181,32 @@ fn rust() {
              cat > Cargo.toml <<'END'\n{manifest}END\ncat > src/main.rs <<'END'\n{program}END"
         ),
     );
+}
+
+/// The programs in C that made figures of the pages compile. Those that `cargo xtask bench-...` does
+/// not run are run with few operations.
+#[test]
+fn programs_behind_figures_compile_and_run() {
+    let benches = Path::new(ROOT).join("benches");
+    let mut command = Command::new(prefix().join("bin/oshcc"));
+    command.args(["-fsyntax-only", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    for dir in [benches.clone(), benches.join("kernels")] {
+        let files =
+            fs::read_dir(dir).expect("a directory").map(|file| file.expect("a file").path());
+        command.args(files.filter(|path| path.extension().is_some_and(|name| name == "c")));
+    }
+    assert!(command.status().expect("oshcc starts").success());
+
+    for (source, nodes, words) in [
+        ("contexts.c", "1", &["2", "p", "own", "100"][..]),
+        ("contexts.c", "1", &["2", "inc", "default", "100"]),
+        ("sessions.c", "2", &["4"]),
+    ] {
+        let flags = ["-pthread"];
+        let program =
+            compile(&benches.join(source), Path::new(env!("CARGO_TARGET_TMPDIR")), &flags);
+        let job = words.iter().fold(Job::new(program).n(2), |job, word| job.arg(word));
+        let outcome = job.env("SHMEM_VIRTUAL_NODES", nodes).run();
+        assert!(outcome.status.success() && !outcome.stdout.is_empty(), "{source}: {outcome}");
+    }
 }

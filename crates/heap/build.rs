@@ -1,4 +1,5 @@
-//! Compiles the part of fork's handling that a static program's linker finds by its C name.
+//! Compiles fork.c: the function that runs in place of `_Fork` in a static program, where the linker
+//! option `--wrap=_Fork` calls it by its name in C.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/statics/fork.c");

@@ -23,7 +23,7 @@ fn classes(kind: OpKind) -> &'static [Class] {
 
 /// Returns the flags that order two operations of these classes: for operations of any kind, for
 /// two RMA operations, and for two atomic ones.
-fn orders(later: Class, earlier: Class) -> [u64; 3] {
+fn order_flags(later: Class, earlier: Class) -> [u64; 3] {
     match (later, earlier) {
         (Class::Read, Class::Read) => {
             [fi::FI_ORDER_RAR, fi::FI_ORDER_RMA_RAR, fi::FI_ORDER_ATOMIC_RAR]
@@ -58,7 +58,7 @@ pub(crate) fn must_wait(
     }
     let pairs = classes(later).iter().flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
     pairs.into_iter().any(|(l, e)| {
-        let [any, remote, atomic] = orders(l, e);
+        let [any, remote, atomic] = order_flags(l, e);
         let same_kind = match (later == OpKind::Fetch, earlier == OpKind::Fetch) {
             (true, true) => atomic,
             (false, false) => remote,

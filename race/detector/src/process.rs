@@ -269,7 +269,7 @@ impl ProcessDetector {
 
     /// Calls `f` with the calling thread, unless the thread is in the detector already.
     fn with_accessing<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
-        if self.reporter.is_over() || known::is_recording() {
+        if self.reporter.has_full_table() || known::is_recording() {
             return None;
         }
         let entered = THREAD.try_with(|thread| {
@@ -303,7 +303,7 @@ impl ProcessDetector {
     /// Works as [`with_caller`](Self::with_caller), where `f` orders nothing but by
     /// [`release`](Self::release).
     fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
-        if self.reporter.is_over() {
+        if self.reporter.has_full_table() {
             return;
         }
         // The call may change records in the shadow on which the cache relies.

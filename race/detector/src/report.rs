@@ -56,9 +56,10 @@ impl Reporter {
         Reporter { areas, me: opening.pe, json, suppressions, statics, blocks, suppressed }
     }
 
-    /// Returns true if a table is full, so that the order of accesses is no longer known.
+    /// Returns true once a table has been full: what it lacks is not known, so no more races are
+    /// reported.
     #[inline]
-    pub fn is_over(&self) -> bool {
+    pub fn has_full_table(&self) -> bool {
         self.areas.counter(Counter::Full).load(Relaxed) != 0
     }
 
@@ -103,7 +104,7 @@ impl Reporter {
     /// these places was reported.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
         let areas = &self.areas;
-        if self.is_over() {
+        if self.has_full_table() {
             return;
         }
         // A race on many bytes is found once for each of them.

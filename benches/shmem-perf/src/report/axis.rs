@@ -1,12 +1,14 @@
 //! The scale of an axis and the choice of its ticks.
 
-/// An axis from one place to another.
+/// An axis: the map from values to positions in pixels.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     scale: Scale,
-    /// The ends, as the scale counts.
+    /// The values at the ends; their logarithms if the scale is one of logarithms.
     low: f64,
     high: f64,
+    /// The positions of the ends. `from` is the larger one on a vertical axis, since pixels are
+    /// counted from the top.
     from: f64,
     to: f64,
 }
@@ -15,7 +17,7 @@ pub struct Axis {
 enum Scale {
     Linear,
     Log,
-    /// Powers of two. Zero has a place, too: one power below the lowest other value.
+    /// Powers of two. Zero, which has no logarithm, is one power below the lowest other value.
     Doubling,
 }
 
@@ -63,20 +65,20 @@ impl Axis {
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
+    /// Returns true if the axis can show a value.
     pub fn has(&self, value: f64) -> bool {
         value.is_finite() && (value > 0.0 || self.scale != Scale::Log)
     }
 
-    /// Returns the largest number of ticks that keep this distance in pixels: round numbers,
-    /// growing.
+    /// Returns ticks at round numbers, in ascending order: as many as have this distance in pixels.
     pub fn ticks(&self, distance: f64) -> Vec<f64> {
         let mut all = self.candidates();
         let fitting = all.iter().position(|ticks| self.keep(ticks, distance));
         all.swap_remove(fitting.unwrap_or(all.len() - 1))
     }
 
-    /// Ticks at these values, which grow: at all, every second, and so on, if they keep this
-    /// distance.
+    /// Returns ticks at some of these ascending values: at all of them, at every second one, and so
+    /// on, until they have this distance.
     pub fn ticks_among(&self, values: &[u64], distance: f64) -> Vec<u64> {
         let every = |step| values.iter().copied().step_by(step).collect();
         let keep = |ticks: &Vec<u64>| {
@@ -85,14 +87,15 @@ impl Axis {
         (1..).map(every).find(keep).expect("one tick keeps any distance")
     }
 
+    /// Returns true if neighboring ticks have at least this distance.
     fn keep(&self, ticks: &[f64], distance: f64) -> bool {
         ticks.windows(2).all(|pair| (self.at(pair[0]) - self.at(pair[1])).abs() >= distance)
     }
 
-    /// Sets of ticks, the densest first.
+    /// Returns sets of ticks, the densest first.
     fn candidates(&self) -> Vec<Vec<f64>> {
         match self.scale {
-            // Its ticks are among the values.
+            // Its ticks are at values: `ticks_among` chooses them.
             Scale::Doubling => vec![Vec::new()],
             Scale::Linear => equidistant(0.0, self.high),
             Scale::Log => {
@@ -112,7 +115,7 @@ impl Axis {
                     (&[1], 3),
                 ];
                 let by_powers: Vec<Vec<f64>> = all.map(ticks).to_vec();
-                // Between neighboring powers there may be a tick or none.
+                // An axis that is shorter than a power of ten has at most two of these ticks.
                 let is_narrow = by_powers[0].len() < 3 && low < high;
                 let narrow = if is_narrow { equidistant(low, high) } else { Vec::new() };
                 [narrow, by_powers].concat()
@@ -142,7 +145,7 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Returns a digit times a power of ten, exactly what the decimal literal is.
+/// Returns a digit times a power of ten, as the literal has it; a product would be rounded.
 fn decimal(digit: i32, power: i32) -> f64 {
     format!("{digit}e{power}").parse().unwrap_or(f64::NAN)
 }

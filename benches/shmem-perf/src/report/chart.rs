@@ -1,4 +1,6 @@
-//! Curves by size or by team: a line through the medians, and a band for the spread.
+//! A chart of curves over the size of a message or of a team: a line through the medians of each
+//! series, a band for their spread, and thin lines for the floors, which are what the machine can do
+//! without a library.
 
 use maud::{Markup, html};
 
@@ -10,7 +12,7 @@ use crate::units;
 use charts::drawing::{Drawing, hit, label, path, px, shortened, ticks_below, ticks_beside};
 use charts::palette::SOFT;
 
-/// The width of every drawing; a page scales it a little.
+/// The width of every drawing, in pixels before a page scales it.
 pub const WIDTH: f64 = 660.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 68.0;
@@ -18,7 +20,8 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = HEIGHT - 46.0;
 /// The width of a label of the horizontal axis.
 const LABEL_WIDTH: f64 = 46.0;
-/// The room at the right for the names of floors: beside them, for a letter, and in letters.
+/// The names of floors are at the right of the chart: the space beside them, the width of a letter,
+/// and for how many letters there is room. A longer name is cut.
 const FLOOR_MARGIN: f64 = 14.0;
 const FLOOR_LETTER: f64 = 6.6;
 const FLOOR_LETTERS: std::ops::RangeInclusive<usize> = 20..=26;
@@ -30,8 +33,9 @@ pub enum XAxis {
     Team,
 }
 
+/// Draws the curves of `n_runs` runs.
 pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) -> Drawing {
-    // Floors first, so that they lie below.
+    // Floors are drawn first, so that the other curves cover them.
     let (floors, own): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.color.is_none());
     let letters = |floor: &&Trace| floor.lettered(&floor.name, n_runs).chars().count();
@@ -63,12 +67,13 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
     Drawing { width: WIDTH, height: HEIGHT, content, hits }
 }
 
-/// The axes of a chart, and what else its parts share.
+/// What the parts of a chart share.
 struct Plot {
     xs: Axis,
     ys: Axis,
-    /// The values of the horizontal axis, growing.
+    /// The sizes for which there are values, in ascending order.
     places: Vec<u64>,
+    /// The right end of the horizontal axis.
     right: f64,
     n_runs: usize,
 }
@@ -108,7 +113,7 @@ impl Plot {
         }
     }
 
-    /// Returns runs of neighboring values on the axis; a missing value ends a run.
+    /// Returns the pieces of a curve between values that the axis cannot show, such as 0.
     fn pieces<'a>(&self, curve: &'a Trace) -> impl Iterator<Item = &'a [Spot]> {
         curve.spots.split(|spot| !self.ys.has(spot.value)).filter(|piece| !piece.is_empty())
     }
@@ -132,7 +137,7 @@ impl Plot {
             None => ("1.2", Some(FLOOR_DASHES)),
         };
         let position = |spot: &Spot| self.position(spot.x, spot.value);
-        // Floors of several runs differ by their markers.
+        // Only markers tell the floors of several runs apart.
         let has_markers = curve.color.is_some() || self.n_runs > 1;
         html! {
             @for piece in self.pieces(curve) {
@@ -171,7 +176,7 @@ impl Plot {
         }
     }
 
-    /// Returns a strip for each place of the horizontal axis that shows the values there.
+    /// Returns a strip for each size, which shows the values of all curves under the pointer.
     fn hits(&self, measure: Measure, across: XAxis, curves: &[Trace]) -> Markup {
         let places = &self.places;
         let edge = |i: usize| match i {

@@ -1,5 +1,5 @@
-//! The head of a report: what makes the figures doubtful, what was measured where, and how to
-//! repeat it.
+//! The head of a report: what makes the figures doubtful, how long operations take beside what the
+//! machine can do, where and with which settings they were measured, and the command to repeat it.
 
 use maud::{Markup, html};
 
@@ -46,7 +46,8 @@ fn warnings(runs: &[NamedRun]) -> Markup {
     }
 }
 
-/// Returns how long the operations of a run take, what is possible, and the reasons for the gap.
+/// Returns a table of how long the operations of a run take and what is possible here, and likely
+/// reasons for the difference.
 fn answers(runs: &[NamedRun], run: usize) -> Markup {
     let record = &runs[run].record;
     let rows: Vec<Vec<String>> =
@@ -66,7 +67,7 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
     }
 }
 
-/// Returns how long the operations of two runs take in one table, and the reasons of each run.
+/// Returns the same of two runs: one table with both, and the likely reasons of each.
 fn answers_of_two(runs: &[NamedRun], records: [&Record; 2]) -> Markup {
     let rows: Vec<Vec<String>> =
         answer::answers_of_two(records).into_iter().map(|row| row.to_vec()).collect();
@@ -91,6 +92,7 @@ fn reasons(title: &str, record: &Record) -> Markup {
     }
 }
 
+/// Returns the table of what each run measured, by which tool, and where.
 fn facts(runs: &[NamedRun]) -> Markup {
     let clock = |record: &Record| {
         let clock = &record.clock;
@@ -141,7 +143,7 @@ fn facts(runs: &[NamedRun]) -> Markup {
                     }
                 }
                 tr {
-                    th scope="row" { "to do it again" }
+                    th scope="row" { "to repeat it" }
                     @for run in runs { td { code { (again(&run.record)) } (as_job(&run.record)) } }
                 }
                 @for (name, facts) in rows.iter().filter(|(_, facts)| is_known(facts)) {
@@ -205,7 +207,7 @@ fn places(runs: &[NamedRun]) -> Markup {
     folded("Where the PEs ran", &table(&head, &rows, usize::MAX))
 }
 
-/// Returns content that is hidden until the reader opens it.
+/// Returns content that is hidden until a reader opens it by its title.
 pub fn folded(title: &str, content: &Markup) -> Markup {
     html! { details { summary { (title) } (content) } }
 }

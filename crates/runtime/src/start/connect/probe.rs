@@ -60,12 +60,13 @@ pub(super) fn limited(
     })
 }
 
-/// Sleeps for `limit`, or until the test is over. Returns true in the first case.
-fn sleep(limit: Duration, is_over: &Receiver<()>) -> bool {
+/// Sleeps for `limit`, or until the sender of `test_end` is dropped. Returns true if the whole time
+/// has passed.
+fn sleep(limit: Duration, test_end: &Receiver<()>) -> bool {
     let mut left = limit;
     while !left.is_zero() {
         let tick = left.min(TICK);
-        if is_over.recv_timeout(tick) != Err(RecvTimeoutError::Timeout) {
+        if test_end.recv_timeout(tick) != Err(RecvTimeoutError::Timeout) {
             return false;
         }
         left -= tick;

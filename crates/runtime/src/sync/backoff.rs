@@ -17,6 +17,7 @@ use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
 use crate::net::network;
+use rushmem_transport::SignaledChanges;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
 use rushmem_transport::progress::cpu_sharing::{self, CpuSharing};
 use rushmem_transport::progress::events::AwaitedWord;
@@ -74,7 +75,8 @@ pub(crate) fn until_raised<const N: usize>(
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() && job.alone {
-        let at_most = if network::wakes_waits() { NETWORK_SLEEP } else { sleep_limit(job) };
+        let is_woken = network::signals(SignaledChanges::Most);
+        let at_most = if is_woken { NETWORK_SLEEP } else { sleep_limit(job) };
         wait_in_network(job, at_most, flags, describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
@@ -133,10 +135,12 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
 /// Returns the longest single sleep in the network, in a wait for any words.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
-            true => NETWORK_SLEEP,
-            false => UNSIGNALED_SLEEP,
-        },
+        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => {
+            match network::signals(SignaledChanges::Most) {
+                true => NETWORK_SLEEP,
+                false => UNSIGNALED_SLEEP,
+            }
+        }
         (true, _) => SLEEP_AMONG_THREADS,
         (false, _) => SLEEP,
     }
@@ -144,9 +148,9 @@ fn sleep_limit(job: &Job) -> Duration {
 
 /// Waits until `ready` returns true, and serves peers in the meantime: polls while there is work
 /// for peers, then sleeps until there is more, or until one of the awaited `flags` has changed. A
-/// sleep lasts for `at_most` at the longest. It also lasts no longer than the wait so far: with
-/// some providers, preparing the sleep makes progress that changes the awaited words without an
-/// event.
+/// sleep lasts for `at_most` at the longest. Over a network that does not signal all changes, it
+/// also lasts no longer than the wait so far. Over others a short sleep would only take time: the
+/// kernel sets its timer for it, which can take 10 us.
 #[cold]
 fn wait_in_network<const N: usize>(
     job: &Job,
@@ -156,7 +160,7 @@ fn wait_in_network<const N: usize>(
     mut ready: impl FnMut() -> bool,
 ) {
     let mut wait = LongWait::new(describe);
-    let is_woken = network::wakes_waits() && at_most > SLEEP;
+    let is_woken = network::signals(SignaledChanges::Most) && at_most > SLEEP;
     let mut has_slept = false;
     'waiting: while !poll_network(job.oversubscribed, is_woken, &mut ready) {
         wait.check();
@@ -166,7 +170,11 @@ fn wait_in_network<const N: usize>(
                 break 'waiting;
             }
             has_slept = true;
-            if network::wait(wait.lasted().clamp(SLEEP, at_most), &awaited) {
+            let at_most = match network::signals(SignaledChanges::All) {
+                true => at_most,
+                false => wait.lasted().clamp(SLEEP, at_most),
+            };
+            if network::wait(at_most, &awaited) {
                 break;
             }
             wait.check();

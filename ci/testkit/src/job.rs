@@ -112,10 +112,30 @@ impl Job {
         self.start().finish()
     }
 
+    /// Runs [sleepers](Self::start_sleeper) at the same time, and returns their outcomes in the same
+    /// order.
+    ///
+    /// # Panics
+    /// When one takes longer than its limit or leaves a process behind.
+    #[track_caller]
+    pub fn run_sleepers(jobs: impl IntoIterator<Item = Job>) -> Vec<Outcome> {
+        let running: Vec<Running> = jobs.into_iter().map(Job::start_sleeper).collect();
+        running.into_iter().map(Running::finish).collect()
+    }
+
     /// Starts it and returns at once.
     #[track_caller]
     pub fn start(self) -> Running {
-        let permit = permits::take();
+        self.start_with(Some(permits::take()))
+    }
+
+    /// Starts a job that sleeps most of the time. It does not count among those that keep processors
+    /// busy.
+    pub fn start_sleeper(self) -> Running {
+        self.start_with(None)
+    }
+
+    fn start_with(self, permit: Option<Permit>) -> Running {
         let mut words: Vec<String> = self.wrapper.clone();
         let launcher = match &self.launcher {
             Launcher::OfPrefix => Some(emulation::launcher()),
@@ -157,7 +177,7 @@ pub struct Running {
     shown: String,
     stdout: File,
     stderr: File,
-    _permit: Permit,
+    _permit: Option<Permit>,
 }
 
 impl Running {

@@ -16,7 +16,7 @@ use task_support::workspace::TestProgram;
 use task_support::{needs, process};
 
 use super::sanitizer;
-use super::suites::{Run, TestSession, Tier};
+use super::suites::{Run, SHMEM_C, TestSession, Tier};
 use super::tools::{self, StepOutcome};
 use crate::install::{self, Release};
 use crate::toolchain::Toolchain;
@@ -108,7 +108,6 @@ pub fn install(session: &TestSession) -> Result<StepOutcome> {
 }
 
 /// Packages whose programs of tests steps name, by their directories.
-pub const SHMEM_C: &str = "crates/shmem-c";
 const SHMEM: &str = "crates/shmem";
 const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";

@@ -10,47 +10,38 @@ const TUNING: &str = "SHMEM_COLL_TUNING";
 /// Every algorithm gives the results of the others, at sizes where it is never chosen, too.
 #[test]
 fn forced_algorithms_are_right() {
-    for (variable, algorithms, program) in [
-        (
-            REDUCE,
-            &["recursive_doubling", "rabenseifner", "ring", "direct", "central", "two_level"][..],
-            program!("reductions.c"),
-        ),
-        (
-            "SHMEM_SYNC_ALGORITHM",
-            &["dissemination", "binomial", "central", "two_level"],
-            program!("barriers.c"),
-        ),
-        (
-            COLLECT,
-            &["lines", "bruck", "recursive_doubling", "ring", "neighbor_exchange"],
-            program!("collectives_team.c"),
-        ),
-        (
-            "SHMEM_BROADCAST_ALGORITHM",
-            &["binomial", "scatter_all_gather"],
-            program!("collectives_team.c"),
-        ),
-        (
-            "SHMEM_ALLTOALL_ALGORITHM",
-            &["lines", "pairwise", "bruck"],
-            program!("collectives_team.c"),
-        ),
-        ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"], program!("scan.c")),
-    ] {
-        let jobs = [
-            ("SHMEM_ONNODE", "on", 5),
-            ("SHMEM_ONNODE", "off", 4),
-            ("SHMEM_VIRTUAL_NODES", "2", 5),
-            ("SHMEM_ONNODE", "on", 2),
-            ("SHMEM_ONNODE", "off", 3),
-        ];
-        let jobs = if every_size() { &jobs } else { &jobs[..3] };
-        for algorithm in algorithms {
-            for &(setting, value, n) in jobs {
-                let job = Job::new(&program).n(n).env(setting, value);
-                job.env(variable, algorithm).run().assert_ok(n);
-            }
+    let reductions =
+        ["recursive_doubling", "rabenseifner", "ring", "direct", "central", "two_level"];
+    let barriers = ["dissemination", "binomial", "central", "two_level"];
+    force(program!("reductions.c"), &[(REDUCE, &reductions)]);
+    force(program!("barriers.c"), &[("SHMEM_SYNC_ALGORITHM", &barriers)]);
+    force(
+        program!("collectives_team.c"),
+        &[
+            (COLLECT, &["lines", "bruck", "recursive_doubling", "ring", "neighbor_exchange"]),
+            ("SHMEM_BROADCAST_ALGORITHM", &["binomial", "scatter_all_gather"]),
+            ("SHMEM_ALLTOALL_ALGORITHM", &["lines", "pairwise", "bruck"]),
+        ],
+    );
+    force(program!("scan.c"), &[("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"])]);
+}
+
+/// Runs a program until each algorithm was forced, one of each variable at a time.
+fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
+    let jobs = [
+        ("SHMEM_ONNODE", "on", 5),
+        ("SHMEM_ONNODE", "off", 4),
+        ("SHMEM_VIRTUAL_NODES", "2", 5),
+        ("SHMEM_ONNODE", "on", 2),
+        ("SHMEM_ONNODE", "off", 3),
+    ];
+    let jobs = if every_size() { &jobs } else { &jobs[..3] };
+    let most = variables.iter().map(|(_, algorithms)| algorithms.len()).max().unwrap_or(0);
+    for round in 0..most {
+        for &(setting, value, n) in jobs {
+            let job = Job::new(&program).n(n).env(setting, value);
+            let forced = variables.iter().filter_map(|(name, all)| Some((name, all.get(round)?)));
+            forced.fold(job, |job, (name, algorithm)| job.env(name, algorithm)).run().assert_ok(n);
         }
     }
 }

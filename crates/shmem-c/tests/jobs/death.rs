@@ -130,9 +130,11 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
 fn a_pe_that_fails_after_start_pes_ends_the_job() {
     let on_node = &["collective", "computing", "again"][..];
     for (onnode, ways) in [("on", on_node), ("off", &["collective", "again"])] {
-        for how in ways {
-            let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
-            let outcome = job.env("SHMEM_ONNODE", onnode).run();
+        // PE 1 waits for the others before it fails.
+        let job = |how| Job::new(program!("start_pes_exits.c")).n(3).arg(how);
+        for outcome in
+            Job::run_sleepers(ways.iter().map(|how| job(how).env("SHMEM_ONNODE", onnode)))
+        {
             let words = ["PE 1: exited with status 3 after start_pes", "shmem_finalize"];
             outcome.assert_fails(&words);
             assert_eq!(outcome.code(), 3, "{outcome}");
@@ -233,12 +235,12 @@ const LEFT: [(&str, &str); 12] = [
 ];
 
 /// Runs jobs of four PEs of that program: on a node, over a network, on two nodes.
-fn leaving(how: &'static str) -> impl Iterator<Item = Outcome> {
+fn leaving(how: &str) -> Vec<Outcome> {
     let ways = [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+3")];
-    ways.into_iter().map(move |(name, value)| {
+    Job::run_sleepers(ways.map(|(name, value)| {
         let job = Job::new(program!("leaves_early.c")).n(4).arg(how);
-        job.env("SHMEM_TRANSPORT", "tcp").env(name, value).run()
-    })
+        job.env("SHMEM_TRANSPORT", "tcp").env(name, value)
+    }))
 }
 
 #[test]

@@ -4,8 +4,10 @@
 use std::cell::Cell;
 use std::fs::{File, create_dir_all, remove_file, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -196,7 +198,7 @@ fn explaining(program: PathBuf, n: usize) -> Job {
 fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables) -> Running {
     let job = explaining(program, n);
     let job = words.iter().fold(job, |job, word| job.arg(word));
-    network.iter().fold(job, |job, (name, value)| job.env(name, value)).start()
+    network.iter().fold(job, |job, (name, value)| job.env(name, value)).start_sleeper()
 }
 
 /// Requests explanations until they have all `words`: PEs may not have come to the hang, and a
@@ -238,17 +240,33 @@ fn without_places(text: &str) -> String {
     })
 }
 
+/// The number of PEs that hang at the same time.
+const PES_AT_ONCE: usize = 16;
+
+/// Lets jobs of `n` PEs hang in each way over each network, and looks for the words of each way.
 fn hangs<'a>(
     ways: impl IntoIterator<Item = &'a (&'a str, &'a [&'a str])>,
     n: usize,
-    network: &NetworkVariables,
+    networks: &[&NetworkVariables],
 ) {
-    for (way, words) in ways {
+    let hang = |way: &str, words: &[&str], network: &NetworkVariables| {
         let mut job = start(program!("hangs.c", "-pthread"), &[way], n, network);
         explained(&mut job, words, n);
         kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
         let outcome = job.finish();
         assert_eq!(outcome.code(), 143, "{way}: {outcome}");
+    };
+    let over_each = |way| networks.iter().map(move |network| (way, *network));
+    let jobs: Vec<(&(&str, &[&str]), &NetworkVariables)> =
+        ways.into_iter().flat_map(over_each).collect();
+    for jobs in jobs.chunks((PES_AT_ONCE / n).max(1)) {
+        thread::scope(|scope| {
+            let hang = &hang;
+            let start = |&(&(way, words), network)| scope.spawn(move || hang(way, words, network));
+            for job in jobs.iter().map(start).collect::<Vec<_>>() {
+                job.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
+        });
     }
 }
 
@@ -260,16 +278,16 @@ fn some<'a>(
 }
 
 fn on_a_node() {
-    hangs(HANGS, 4, &[]);
+    hangs(HANGS, 4, &[&[]]);
 }
 
 fn over_tcp() {
-    hangs(some(&["word", "locks", "teams"]), 4, &[OFF, TCP]);
+    hangs(some(&["word", "locks", "teams"]), 4, &[&[OFF, TCP]]);
 }
 
 /// The library itself notices teams in different orders then, and ends the job.
 fn of_virtual_nodes(transport: (&'static str, &'static str), ways: &[&str], n: usize) {
-    hangs(some(ways).filter(|(way, _)| *way != "teams"), n, &[TWO_NODES, transport]);
+    hangs(some(ways).filter(|(way, _)| *way != "teams"), n, &[&[TWO_NODES, transport]]);
 }
 
 fn of_virtual_nodes_over_tcp() {
@@ -287,7 +305,7 @@ fn of_virtual_nodes_over_libfabric() {
 }
 
 fn of_64_pes() {
-    hangs(some(&["word", "teams"]), 64, &[]);
+    hangs(some(&["word", "teams"]), 64, &[&[]]);
 }
 
 fn of_64_pes_over_tcp() {
@@ -297,10 +315,8 @@ fn of_64_pes_over_tcp() {
 fn with_the_last_write_of_a_word() {
     let networks: [&NetworkVariables; 3] =
         [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
-    for network in networks {
-        hangs(WRITTEN, 4, network);
-    }
-    hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[]);
+    hangs(WRITTEN, 4, &networks);
+    hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[&[]]);
 }
 
 /// Also of a program that nothing observes, once its waits have lasted for seconds.
@@ -309,12 +325,9 @@ fn with_the_places_of_waits() {
         "word",
         &["shmem_barrier_all (tests/programs/hangs.c:", "hangs.c:", " in of_pe_1) on flag[2]"],
     )];
-    hangs(PLACED, 4, &[]);
-    hangs(PLACED, 4, &[OFF, TCP]);
-    for (transport, library) in [(UCX, "libucp.so.0"), (OFI, "libfabric.so.1")] {
-        needs_library(library);
-        hangs(PLACED, 4, &[TWO_NODES, transport]);
-    }
+    hangs(PLACED, 4, &[&[], &[OFF, TCP]]);
+    ["libucp.so.0", "libfabric.so.1"].into_iter().for_each(needs_library);
+    hangs(PLACED, 4, &[&[TWO_NODES, UCX], &[TWO_NODES, OFI]]);
 }
 
 fn with_the_names_of_a_program_in_cxx() {
@@ -336,21 +349,20 @@ fn with_the_last_write_on_explain_after() {
 }
 
 fn with_what_is_in_flight() {
-    hangs(&IN_FLIGHT[..1], 4, &[]);
-    hangs(IN_FLIGHT, 4, &[OFF, TCP]);
-    hangs(IN_FLIGHT, 4, &[TWO_NODES, TCP]);
+    hangs(&IN_FLIGHT[..1], 4, &[&[]]);
+    hangs(IN_FLIGHT, 4, &[&[OFF, TCP], &[TWO_NODES, TCP]]);
 }
 
 fn with_what_is_in_flight_over_ucx() {
     needs_library("libucp.so.0");
-    hangs(IN_FLIGHT, 4, &[TWO_NODES, UCX]);
+    hangs(IN_FLIGHT, 4, &[&[TWO_NODES, UCX]]);
 }
 
 fn with_the_functions_outside_the_library() {
     if Command::new("gdb").arg("--version").output().is_err() {
         absent("gdb is not here");
     }
-    hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[]);
+    hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[&[]]);
 }
 
 /// gdb waits for a PE to stop, and passes what would end it to the PE as SIGINT.

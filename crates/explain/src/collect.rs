@@ -85,7 +85,8 @@ impl<M: SharedMemory> Collector<M> {
         waits.filter(|(_, age)| *age >= limit).map(|(id, _)| id).collect()
     }
 
-    fn status(&self, local: u32) -> Option<Status> {
+    /// Returns the status of the PE with this local number, if it has written one.
+    pub fn status(&self, local: u32) -> Option<Status> {
         let at = self.status_offset(local)?;
         status_slot::read(|nbytes| self.copy(at, nbytes))
     }

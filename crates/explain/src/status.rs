@@ -75,6 +75,8 @@ pub struct Wait {
     pub call: String,
     /// The location of the call in the program, such as `ring.c:12 in exchange`, once it is known.
     pub called_at: Option<String>,
+    /// The search for that location, if other PEs may use its result.
+    pub search: Option<Search>,
     /// The location of the call that has allocated the block of the first word, or of the lock,
     /// once it is known.
     pub allocated_at: Option<String>,
@@ -82,6 +84,17 @@ pub struct Wait {
     pub since: u64,
     /// The subject of the wait.
     pub subject: Subject,
+}
+
+/// The search for the location of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    /// A hash of the stack of the call, equal for equal stacks of PEs that run the same program.
+    pub stack: u64,
+    /// When it began: nanoseconds of `CLOCK_MONOTONIC` of the host.
+    pub since: u64,
+    /// It has ended, whether the location was found or not.
+    pub is_over: bool,
 }
 
 /// The subject of a wait.

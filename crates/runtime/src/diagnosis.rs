@@ -3,5 +3,7 @@
 //! launcher.
 
 pub(crate) mod finalizing;
+pub(crate) mod machine;
+mod shared_place;
 pub(crate) mod status;
 pub(crate) mod watchdog;

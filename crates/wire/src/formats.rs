@@ -19,7 +19,7 @@ pub const JOB: Format = format("job protocol", 10);
 /// The record that each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 11);
 /// The activity of a PE, for processes that explain why a job hangs.
-pub const STATUS: Format = format("status of a PE", 8);
+pub const STATUS: Format = format("status of a PE", 9);
 /// The offer of a PE before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// The parts of a transport that fit on a PE.

@@ -177,6 +177,7 @@ impl Pe {
             thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
             call: "shmem_barrier_all".to_string(),
             called_at: None,
+            search: None,
             allocated_at: None,
             since,
             subject: Subject::Collective(subject),

@@ -94,6 +94,7 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
         thread,
         call: "".into(),
         called_at: None,
+        search: None,
         allocated_at: None,
         since: 0,
         subject: Subject::Exit,

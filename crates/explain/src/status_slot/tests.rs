@@ -1,7 +1,7 @@
 //! Places that are written, damaged and copied meanwhile.
 
 use super::*;
-use crate::status::{Finalizing, InFlight, Stage, SymmetricLocation, Wait, Word, Words};
+use crate::status::{Finalizing, InFlight, Search, Stage, SymmetricLocation, Wait, Word, Words};
 use std::sync::atomic::AtomicU64;
 
 /// Returns a slot as a reader copies it, with this sequence number.
@@ -28,6 +28,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         thread,
         call: "shmem_uint64_wait_until_all".into(),
         called_at: Some("ring.c:12 in exchange".into()),
+        search: Some(Search { stack: u64::MAX, since: u64::MAX, is_over: true }),
         allocated_at: Some("ring.c:5 in main".into()),
         since: u64::MAX,
         subject: Subject::Words(Words {

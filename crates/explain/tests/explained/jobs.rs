@@ -59,8 +59,8 @@ impl TestJob {
             let status = snapshot.status.as_mut().expect("a PE that waits has a status");
             let thread = status.waits.len() as u32;
             let (call, subject) = (call.into(), subject(pe));
-            let (called_at, allocated_at) = (None, None);
-            let wait = Wait { thread, call, called_at, allocated_at, since, subject };
+            let (called_at, search, allocated_at) = (None, None, None);
+            let wait = Wait { thread, call, called_at, search, allocated_at, since, subject };
             status.waits.push(wait);
         }
         self

@@ -25,19 +25,44 @@ pub(crate) struct Location {
     function: String,
 }
 
-/// Finds where the program has called the library on this thread. Another thread reads the debug
-/// information and then calls `found`: this thread may be in a signal handler, which may have
-/// interrupted a function that the reading needs.
-pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
-    let stack = Backtrace::force_capture();
-    let in_python = python::of_caller();
-    let find = move || {
-        let in_python = in_python.and_then(PythonLine::get).map(Location::new);
-        found(in_python.or_else(|| of_stack(&stack)));
-    };
+/// The stack of a call of the library, whose place in the program was not searched for yet.
+pub(crate) struct CapturedCall {
+    stack: Backtrace,
+    in_python: Option<PythonLine>,
+}
+
+impl CapturedCall {
+    /// Returns the stack of this thread.
+    pub(crate) fn capture() -> CapturedCall {
+        CapturedCall { stack: Backtrace::force_capture(), in_python: python::of_caller() }
+    }
+
+    /// Returns true if a program in Python made the call, whose line its stack does not show.
+    pub(crate) fn is_in_python(&self) -> bool {
+        self.in_python.is_some()
+    }
+
+    /// Returns where the program has called the library. Reads the debug information, which may
+    /// take long.
+    pub(crate) fn locate(self) -> Option<Location> {
+        let in_python = self.in_python.and_then(PythonLine::get).map(Location::new);
+        in_python.or_else(|| of_stack(&self.stack))
+    }
+}
+
+/// Calls `search` in another thread, which reads debug information: this thread may be in a signal
+/// handler, which may have interrupted a function that the reading needs. If no thread can be
+/// started, `search` is not called.
+pub(crate) fn in_other_thread(search: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name("rushmem-place".into());
-    // If no thread can be started, `found` is not called.
-    let _ = without_signals(|| thread.spawn(find));
+    let _ = without_signals(|| thread.spawn(search));
+}
+
+/// Finds where the program has called the library on this thread. Another thread then calls
+/// `found`.
+pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
+    let call = CapturedCall::capture();
+    in_other_thread(move || found(call.locate()));
 }
 
 /// Returns where the program has called the library on a stack. Reads the debug information, which

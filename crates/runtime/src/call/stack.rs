@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use rushmem_transport::Pe;
 use std::cell::Cell;
 use std::io::{Cursor, Write};
@@ -55,10 +55,54 @@ pub(super) fn visit(mut visit: impl FnMut(usize, bool) -> bool) {
 pub(crate) fn digest() -> u64 {
     let mut digest = 0u64;
     visit(|address, _| {
-        digest = (digest.rotate_left(5) ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        digest = mix(digest, address as u64);
         true
     });
     digest
+}
+
+/// Works as [`digest`], but is also equal in different processes that run the same program: an
+/// address counts as a file and the offset in it. The frames of the library do not count, if it is
+/// a file of its own: PEs in the same call wait at different places in it.
+pub(crate) fn digest_of_program() -> u64 {
+    let own = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
+    let program = loaded_file(program_headers()).map(|file| file.dli_fbase);
+    let mut digest = 0u64;
+    visit(|address, _| {
+        let Some(file) = loaded_file(address) else {
+            digest = mix(digest, address as u64);
+            return true;
+        };
+        if Some(file.dli_fbase) != own || own == program {
+            // SAFETY: a string of the dynamic linker, which lives as long as the file is loaded:
+            // its code is on the stack.
+            let name = unsafe { CStr::from_ptr(file.dli_fname) }.to_bytes();
+            digest = name.iter().fold(digest, |digest, &byte| mix(digest, byte.into()));
+            digest = mix(digest, address.wrapping_sub(file.dli_fbase.addr()) as u64);
+        }
+        true
+    });
+    digest
+}
+
+fn mix(digest: u64, with: u64) -> u64 {
+    (digest.rotate_left(5) ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Returns the address of the headers of the program, which are in its file.
+fn program_headers() -> usize {
+    // SAFETY: the call takes any number.
+    unsafe { libc::getauxval(libc::AT_PHDR) as usize }
+}
+
+/// Returns the file that is loaded at an address.
+fn loaded_file(address: usize) -> Option<libc::Dl_info> {
+    let mut found: MaybeUninit<libc::Dl_info> = MaybeUninit::zeroed();
+    // SAFETY: the call takes any address, and writes to `found` alone.
+    let is_found =
+        unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
+    // SAFETY: null pointers are valid for all fields.
+    (is_found != 0).then(|| unsafe { found.assume_init() }).filter(|file| !file.dli_fname.is_null())
 }
 
 /// A mask of the 64 signals.

@@ -7,9 +7,11 @@
 //! which a reader finds a whole status or none without the help of this PE.
 
 use crate::call::Call;
-use crate::call::location;
+use crate::call::location::{self, CapturedCall};
+use crate::call::stack;
 use crate::call::warning::warning;
 use crate::diagnosis::finalizing::{PERIOD, PeerCheck};
+use crate::diagnosis::shared_place;
 use crate::job;
 use crate::memory::primitive::AtomicU32;
 use crate::memory::symmetric_location;
@@ -19,7 +21,7 @@ use crate::process;
 use crate::process::time::nanoseconds;
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
-    Finalizing, InFlight, MAX_LISTED, Stage, Status, Subject, SymmetricLocation, Wait,
+    Finalizing, InFlight, MAX_LISTED, Search, Stage, Status, Subject, SymmetricLocation, Wait,
 };
 use rushmem_explain::status_slot;
 use rushmem_transport::Pe;
@@ -144,6 +146,7 @@ fn add(since: u64, (call, subject): WaitDescription) -> u64 {
                 thread,
                 call: call.to_string(),
                 called_at: None,
+                search: None,
                 allocated_at: None,
                 since,
                 subject,
@@ -171,21 +174,40 @@ fn is_located_after(lasted: Duration) -> bool {
 /// Finds out where in the program this thread waits, and where the block of its word was allocated.
 /// Another thread adds both to the status later, unless the wait has ended by then.
 fn locate(number: u64) {
-    let stack = {
-        let written = process::lock(&WRITTEN);
-        let wait = written.waits.iter().find(|(other, _)| *other == number);
-        wait.and_then(|(_, wait)| symmetric_location::stack_of(wait.subject.block()?))
+    let call = CapturedCall::capture();
+    let stack = (!call.is_in_python()).then(stack::digest_of_program);
+    let begin = |wait: &mut Wait| {
+        let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
+        // Where the block was allocated, only this PE knows.
+        let stack = stack.filter(|_| allocation.is_none());
+        wait.search = stack.map(|stack| Search { stack, since: nanoseconds(), is_over: false });
+        (wait.search, allocation)
     };
-    location::find(move |place| {
-        let allocated_at = stack.and_then(|stack| location::of_stack(&stack));
-        let mut written = process::lock(&WRITTEN);
-        let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
-        if let Some((_, wait)) = wait {
-            wait.called_at = place.map(|place| place.to_string());
+    let Some((search, allocation)) = change_wait(number, begin) else { return };
+    location::in_other_thread(move || {
+        let by_peer = search.and_then(shared_place::found_by_peer);
+        let called_at = by_peer.unwrap_or_else(|| {
+            rushmem_log::debug!(wait = number, "this PE searches for the place of a call");
+            call.locate().map(|place| place.to_string())
+        });
+        let allocated_at = allocation.and_then(|stack| location::of_stack(&stack));
+        change_wait(number, |wait| {
+            wait.called_at = called_at;
             wait.allocated_at = allocated_at.map(|place| place.to_string());
-            write(&written);
-        }
+            wait.search = search.map(|search| Search { is_over: true, ..search });
+        });
     });
+}
+
+/// Changes a wait in the status, if it has not ended.
+fn change_wait<R>(number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
+    let mut written = process::lock(&WRITTEN);
+    let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
+    let result = wait.map(|(_, wait)| change(wait));
+    if result.is_some() {
+        write(&written);
+    }
+    result
 }
 
 fn remove(number: u64) {
@@ -348,12 +370,9 @@ pub(crate) fn show_operations(peers: &[Pe], n: u64) {
             OPERATIONS.set(add(since, (endpoints::current_call(), subject)));
         }
         number => {
-            let since = change(|written| {
-                let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
-                wait.map(|(_, wait)| {
-                    wait.subject = subject;
-                    wait.since
-                })
+            let since = change_wait(number, |wait| {
+                wait.subject = subject;
+                wait.since
             });
             let lasted = since.map_or(0, |since| nanoseconds().saturating_sub(since));
             if !IS_LOCATED.get() && is_located_after(Duration::from_nanos(lasted)) {

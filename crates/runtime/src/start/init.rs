@@ -6,7 +6,7 @@ use super::{connect, join};
 use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
-use crate::diagnosis::{status, watchdog};
+use crate::diagnosis::{machine, status, watchdog};
 use crate::end::{crash, finalize, job_trace, leave, statistics, threads};
 use crate::job::{self, Job, caller, mpi};
 use crate::memory::{address, statics};
@@ -137,6 +137,7 @@ fn open(
                 statics::move_now();
             }
             let job = job::set(join::join(call, providers, thread_level, by_id));
+            machine::begin(job);
             watchdog::start(job);
             job
         }

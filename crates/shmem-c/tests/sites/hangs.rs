@@ -330,6 +330,24 @@ fn with_the_places_of_waits() {
     hangs(PLACED, 4, &[&[TWO_NODES, UCX], &[TWO_NODES, OFI]]);
 }
 
+/// One PE searches for the place of the PEs that wait in the same call.
+fn with_one_search_for_a_place_of_many_pes() {
+    const N: usize = 8;
+    for network in [&[] as &NetworkVariables, &[OFF, TCP]] {
+        let log = [network, &[("SHMEM_DEBUG", "runtime::diagnosis=debug")]].concat();
+        let mut job = start(program!("hangs.c", "-pthread"), &["word"], N, &log);
+        let words = [
+            "PEs 0 and 2-7 wait for PE 1 in shmem_barrier_all (tests/programs/hangs.c:",
+            " in of_pe_1) on",
+        ];
+        let text = explained(&mut job, &words, N);
+        kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+        job.finish();
+        let searches = text.matches("searches for the place").count();
+        assert!((2..N).contains(&searches), "{searches} searches\n{text}");
+    }
+}
+
 fn with_the_names_of_a_program_in_cxx() {
     let words = ["shmem_wait_until (", "overloads.cpp:19 in wait_for", ") on ns::flag == 3"];
     let mut job = start(program!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
@@ -433,6 +451,7 @@ testkit::module_tests! {
     of_64_pes_over_tcp,
     with_the_last_write_of_a_word,
     with_the_places_of_waits,
+    with_one_search_for_a_place_of_many_pes,
     with_the_names_of_a_program_in_cxx,
     with_the_last_write_on_explain_after,
     with_what_is_in_flight,

@@ -1,0 +1,74 @@
+//! The statuses of the PEs of this machine, in the memory that these share. Reading them needs
+//! neither the network nor the help of a PE.
+
+#![allow(unsafe_code)]
+
+use crate::call::demangled;
+use crate::job::Job;
+use crate::memory::statics;
+use crate::net::flags;
+use rushmem_explain::collect::{Collector, LocalPe, SharedMemory};
+use rushmem_heap::NodeMemory;
+use rushmem_transport::mem;
+use std::sync::OnceLock;
+
+static STATUSES: OnceLock<Statuses> = OnceLock::new();
+
+/// The statuses of the PEs of this machine.
+pub(crate) struct Statuses {
+    pub(crate) collector: Collector<MappedNode>,
+    pub(crate) pes: Vec<LocalPe>,
+}
+
+/// Makes the statuses known, in the first init. They are read while other threads are in calls, so
+/// this does not need the session then.
+pub(crate) fn begin(job: &'static Job) {
+    let memory = job.memory;
+    let in_slice = memory.internal().addr() - memory.heap().addr();
+    let at = (in_slice + flags::area().areas().status()) as u64;
+    let stride = memory.layout().stride() as u64;
+    let collector = Collector { memory: MappedNode(memory), at, stride, demangle: demangled };
+    let session = job.session();
+    let machines = session.nodes();
+    let local = |pe| LocalPe { pe, local: machines.local_index(pe), pid: None };
+    let pes = machines.members(machines.node_of(job.me.0)).map(local).collect();
+    // A later init of the process keeps them.
+    let _ = STATUSES.set(Statuses { collector, pes });
+}
+
+/// Returns the statuses, after [`begin`].
+pub(crate) fn statuses() -> Option<&'static Statuses> {
+    STATUSES.get()
+}
+
+/// The memory of the node, as it is mapped in this process.
+pub(crate) struct MappedNode(&'static NodeMemory);
+
+impl SharedMemory for MappedNode {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
+        let source = self.0.at(at, bytes.len());
+        // SAFETY: `at` returns a pointer only if the bytes are mapped.
+        source.is_some_and(|source| unsafe { copy(source, bytes) })
+    }
+
+    fn read_static(&self, local: u32, address: u64, bytes: &mut [u8]) -> bool {
+        let own = statics::own();
+        let here = own.load_address().wrapping_add(address as usize);
+        let is_static = own.hold(here.wrapping_sub(own.start()), bytes.len());
+        let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else { return false };
+        let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
+        // SAFETY: `hold` shows that the bytes are static data, which are mapped if there is a
+        // delta.
+        unsafe { copy(source, bytes) }
+    }
+}
+
+/// Copies bytes of symmetric memory.
+///
+/// # Safety
+/// `bytes.len()` bytes at `source` are mapped here.
+unsafe fn copy(source: *const u8, bytes: &mut [u8]) -> bool {
+    // SAFETY: the caller promises that the source is mapped; the destination is a slice.
+    unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), source, bytes.len()) };
+    true
+}

@@ -75,7 +75,7 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 28] = [
+const CASES: [(&str, Case); 29] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -93,6 +93,8 @@ const CASES: [(&str, Case); 28] = [
     ("signal_after_its_data", SIGNAL_AFTER_ITS_DATA),
     // Two PEs answer each other through memory alone.
     ("ping_pong", case(MIB, order::ping_pong)),
+    // A sleep that an arrival does not end is a hang.
+    ("ping_pong_asleep", Case { sizes: &[2, 4], ..case(MIB, order::ping_pong_asleep) }),
     // Every AMO, width and form against a model.
     ("amos", case(MIB, atomic::semantics)),
     // Sets, swaps and fetches carry any bits of a float.

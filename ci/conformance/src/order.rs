@@ -2,8 +2,9 @@
 
 use super::member::{Member, TestEndpoint};
 use super::pattern::{Random, bytes};
-use rushmem_transport::AmoOp;
 use rushmem_transport::AmoWidth::Eight;
+use rushmem_transport::{AmoOp, SignaledChanges};
+use testkit::LIMIT;
 
 const ROUNDS: u64 = 300;
 /// The offsets of the words: rounds that arrived, rounds that were read.
@@ -156,6 +157,26 @@ pub(crate) fn later_put_stays(member: &Member) {
 }
 
 pub(crate) fn ping_pong(member: &Member) {
+    answer_each_other(member, |ready| member.wait_until(ready));
+}
+
+/// Each PE sleeps until the answer has come, if all that comes ends a sleep.
+pub(crate) fn ping_pong_asleep(member: &Member) {
+    let transport = member.transport();
+    if transport.caps().signaled == SignaledChanges::None {
+        return;
+    }
+    answer_each_other(member, |ready| {
+        transport.progress().expect("no PE is lost");
+        while !ready() {
+            transport.wait(LIMIT, &[], ready).expect("no PE is lost");
+        }
+        transport.end_wait();
+    });
+}
+
+/// Pairs of PEs answer each other. `wait` waits until the function that it is given returns true.
+fn answer_each_other(member: &Member, wait: impl Fn(&mut dyn FnMut() -> bool)) {
     let peer = member.me() ^ 1;
     if peer >= member.n_pes() {
         return;
@@ -163,11 +184,11 @@ pub(crate) fn ping_pong(member: &Member) {
     let mut end = member.endpoint();
     for round in 1..=1_000 {
         if member.me() > peer {
-            member.wait_until(|| member.fetch::<u64>(FLAG) == round);
+            wait(&mut || member.fetch::<u64>(FLAG) == round);
         }
         end.put_word(peer, FLAG, round);
         if member.me() < peer {
-            member.wait_until(|| member.fetch::<u64>(FLAG) == round);
+            wait(&mut || member.fetch::<u64>(FLAG) == round);
         }
     }
     end.quiet();

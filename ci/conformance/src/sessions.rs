@@ -60,8 +60,13 @@ impl Transport for InSessions {
         self.0.progress()
     }
 
-    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
-        self.0.wait(at_most, awaited)
+    fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        self.0.wait(at_most, awaited, is_over)
     }
 
     fn end_wait(&self) {

@@ -229,8 +229,13 @@ impl Transport for Altered {
         self.sockets.progress()
     }
 
-    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
-        self.sockets.wait(at_most, awaited)
+    fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        self.sockets.wait(at_most, awaited, is_over)
     }
 
     fn end_wait(&self) {

@@ -13,7 +13,7 @@ use rushmem_transport::machine::descriptors::DescriptorWatch;
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::{
-    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, MAX_SLEEP_IN_WAIT, Served, Sleeper,
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
 };
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::{Amos, Error};
@@ -59,16 +59,21 @@ impl Progress {
         Progress { issuers: Issuers::default(), shared }
     }
 
-    /// Sleeps until there may be work, at most for `at_most`, and polls.
-    pub(crate) fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+    /// Works as [`Transport::wait`](rushmem_transport::Transport::wait).
+    pub(crate) fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
         // The service thread polls operations in flight while this thread sleeps. Without a wait
         // object this thread polls itself. What a NIC writes is not signaled.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.local.amos) {
-            (true, Amos::Software) => at_most.min(MAX_SLEEP_IN_WAIT),
+            (true, Amos::Software) => at_most.min(self.shared.tuning.max_sleep),
             (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
             (false, _) => at_most.min(LIMITS.sleep),
         };
-        let signaled = self.shared.sleep(Some(awaited), at_most);
+        let signaled = self.shared.sleep(Some(awaited), at_most, is_over);
         self.poll().map(|worked| worked || signaled)
     }
 
@@ -110,7 +115,10 @@ impl Driver for Progress {
 
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let shared = &self.shared;
-        let queue = match shared.fabric.wait_object(&shared.cq) {
+        let object = shared.fabric.wait_object(&shared.cq);
+        // That may have made progress, as a poll does.
+        self.wake_sleepers();
+        let queue = match object {
             WaitObject::Ready => return,
             WaitObject::Absent => None,
             WaitObject::Descriptor(queue) => Some(queue),

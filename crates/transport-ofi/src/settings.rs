@@ -5,6 +5,7 @@ use crate::info::FiInfo;
 use crate::message::HEAD;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::progress::backoff::WaitLimits;
+use rushmem_transport::progress::service_thread::MAX_SLEEP_IN_WAIT;
 use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 
@@ -105,6 +106,8 @@ pub struct Tuning {
     /// Use optional features of the fabric: completions that cover the target's memory, its order,
     /// and its atomic operations besides compare-and-swap.
     pub trust: bool,
+    /// Longest sleep of a wait for what peers change, if whatever changes ends it.
+    pub max_sleep: Duration,
 }
 
 impl Default for Tuning {
@@ -121,6 +124,7 @@ impl Default for Tuning {
             connect_limit: Duration::from_secs(6),
             max_bytes: 64 << 20,
             trust: true,
+            max_sleep: MAX_SLEEP_IN_WAIT,
         }
     }
 }
@@ -184,6 +188,7 @@ impl Tuning {
             connect_limit: Duration::from_secs(6),
             max_bytes: 10_000,
             trust: false,
+            max_sleep: MAX_SLEEP_IN_WAIT,
         }
     }
 }

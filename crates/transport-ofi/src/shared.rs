@@ -226,12 +226,25 @@ impl SharedState {
     }
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
-    /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Returns true
-    /// if there may be something that no thread has received.
+    /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Does not sleep
+    /// if `is_over` returns true. Returns true if there may be something that no thread has
+    /// received.
     ///
     /// [`Transport::wait`]: rushmem_transport::Transport::wait
-    pub(crate) fn sleep(&self, awaited: Option<&[AwaitedWord]>, at_most: Duration) -> bool {
-        match self.fabric.wait_object(&self.cq) {
+    pub(crate) fn sleep(
+        &self,
+        awaited: Option<&[AwaitedWord]>,
+        at_most: Duration,
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let object = self.fabric.wait_object(&self.cq);
+        // Software providers make progress when they are asked for the object: that may have
+        // written words for which this thread or others wait.
+        self.local.state.wake_for_words();
+        if is_over() {
+            return false;
+        }
+        match object {
             // What has arrived may be for a thread that is serving, perhaps without a CPU at
             // present. Polling on would keep the CPU from it.
             WaitObject::Ready if try_lock(&self.service).is_none() => {

@@ -257,8 +257,13 @@ impl Transport for Ofi {
         self.progress.poll()
     }
 
-    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
-        self.progress.wait(at_most, awaited)
+    fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        self.progress.wait(at_most, awaited, is_over)
     }
 
     fn activity(&self) -> NetworkActivity {

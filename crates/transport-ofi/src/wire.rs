@@ -354,8 +354,17 @@ impl Wire for OfiWire {
         }
     }
 
+    /// Does not sleep if preparing the sleep has completed operations of the ep.
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
-        shared.sleep(None, at_most);
+        let Some(ep) = &mut self.ep else { return };
+        shared.sleep(None, at_most, &mut || match ep.poll(|_| ()) {
+            Ok(n) => n > 0,
+            Err(failure) => {
+                // The next poll of this wait returns the loss.
+                shared.fail(&failure);
+                true
+            }
+        });
     }
 
     /// No descriptor signals the end of an operation, so none may be in flight.

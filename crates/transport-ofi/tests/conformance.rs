@@ -77,7 +77,8 @@ macro_rules! over {
             use super::*;
 
             fn usual(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
-                open(&with($provider, Amos::$amos, open_with), Tuning::default())
+                let tuning = Tuning { max_sleep: conformance::LIMIT, ..Tuning::default() };
+                open(&with($provider, Amos::$amos, open_with), tuning)
             }
 
             fn tiny(open_with: &Open) -> Result<Box<dyn Transport>, Error> {

@@ -113,8 +113,13 @@ impl Transport for Tcp {
         self.progress.poll()
     }
 
-    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
-        match self.shared().sleep(awaited, at_most) {
+    fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        match is_over() || self.shared().sleep(awaited, at_most) {
             true => self.progress.poll(),
             // Another thread has received the data.
             false => self.shared().local().loss.check().map(|()| false),

@@ -5,6 +5,7 @@ use rushmem_interfaces::{PORTS, PortRange};
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::progress::backoff::WaitLimits;
+use rushmem_transport::progress::service_thread::MAX_SLEEP_IN_WAIT;
 use rushmem_transport::{Error, Host, Setting, setting};
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -81,6 +82,8 @@ pub struct Tuning {
     pub connect_limit: Duration,
     /// The heap is registered in blocks even if registration does not lock it, for tests.
     pub heap_in_blocks: bool,
+    /// Longest sleep of a wait for what peers change.
+    pub max_sleep: Duration,
 }
 
 impl Tuning {
@@ -109,6 +112,7 @@ impl Default for Tuning {
             abandon_limit: Duration::from_secs(10),
             connect_limit: Duration::from_secs(6),
             heap_in_blocks: false,
+            max_sleep: MAX_SLEEP_IN_WAIT,
         }
     }
 }

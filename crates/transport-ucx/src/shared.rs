@@ -98,15 +98,17 @@ impl SharedState {
         self.service_efd.as_fd()
     }
 
-    /// Sleeps until there is an event of peers or of the worker, but no longer than `at_most`.
+    /// Sleeps until there is an event of peers or of the worker, but no longer than `at_most`. Does
+    /// not sleep if `is_over` returns true once the workers are armed.
     pub(crate) fn sleep(
         &self,
         worker: Option<&Worker>,
         awaited: &[AwaitedWord],
         at_most: Duration,
+        is_over: &mut dyn FnMut() -> bool,
     ) {
         let armed = self.arm();
-        if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
+        if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) || is_over() {
             return;
         }
         // Another thread is serving, perhaps without a CPU at present. Waking for its events would

@@ -13,7 +13,7 @@ use crate::{abort, diagnosis};
 use rushmem_transport::engine::{Issuing, NetworkPe, WireEndpoint};
 use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
-use rushmem_transport::progress::service_thread::{MAX_SLEEP_IN_WAIT, ServiceThread};
+use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::segments::heap_blocks::OwnHeap;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
@@ -165,8 +165,14 @@ impl Transport for Ucx {
         self.progress.poll()
     }
 
-    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
-        self.progress.shared.sleep(None, awaited, at_most.min(MAX_SLEEP_IN_WAIT));
+    fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        let shared = &self.progress.shared;
+        shared.sleep(None, awaited, at_most.min(shared.tuning.max_sleep), is_over);
         self.progress.poll()
     }
 

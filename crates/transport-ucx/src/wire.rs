@@ -545,7 +545,7 @@ impl Wire for UcxWire {
     }
 
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
-        shared.sleep(Some(&self.worker), &[], at_most);
+        shared.sleep(Some(&self.worker), &[], at_most, &mut || false);
     }
 
     fn arm(&self, _: bool) -> bool {

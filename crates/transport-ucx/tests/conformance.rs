@@ -75,7 +75,7 @@ macro_rules! over {
             use super::*;
 
             fn usual(open: &Open) -> Result<Box<dyn Transport>, Error> {
-                with($transports, $amos, open, Tuning::default())
+                with($transports, $amos, open, Tuning { max_sleep: conformance::LIMIT, ..Tuning::default() })
             }
 
             fn tiny(open: &Open) -> Result<Box<dyn Transport>, Error> {

@@ -323,15 +323,25 @@ pub trait Transport: Send + Sync {
     fn progress(&self) -> Result<bool, Error>;
 
     /// Sleeps until there may be work or a change of this PE's memory, at most for `at_most`, and
-    /// works as [`progress`](Transport::progress) then. The calling thread has looked for what it
-    /// waits for since it last made progress, which may have changed that. If it names the
-    /// `awaited` words, it may sleep on while other words change.
+    /// works as [`progress`](Transport::progress) then. If the calling thread names the `awaited`
+    /// words, it may sleep on while other words change.
+    ///
+    /// Calls `is_over` once whatever arrives later ends the sleep, and does not sleep if it returns
+    /// true: the thread has looked for what it waits for before, but preparing the sleep may make
+    /// progress that changes this, without an event.
     ///
     /// # Errors
     /// When a PE was lost.
-    fn wait(&self, at_most: Duration, awaited: &[AwaitedWord]) -> Result<bool, Error> {
+    fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
         let _ = awaited;
-        std::thread::sleep(at_most);
+        if !is_over() {
+            std::thread::sleep(at_most);
+        }
         self.progress()
     }
 

@@ -91,10 +91,14 @@ pub(crate) fn signals(changes: SignaledChanges) -> bool {
 }
 
 /// Sleeps until there may be something to do, for at most `at_most`, and works as [`progress`]
-/// then. The caller has checked its words since its last progress. If it names the `awaited` words,
-/// it may sleep on while other words change. [`end_wait`] follows.
-pub(crate) fn wait(at_most: Duration, awaited: &[AwaitedWord]) -> bool {
-    with(LIBRARY, |transport| transport.wait(at_most, awaited))
+/// then. If the caller names the `awaited` words, it may sleep on while other words change. Does
+/// not sleep if `is_over` returns true. [`end_wait`] follows.
+pub(crate) fn wait(
+    at_most: Duration,
+    awaited: &[AwaitedWord],
+    is_over: &mut dyn FnMut() -> bool,
+) -> bool {
+    with(LIBRARY, |transport| transport.wait(at_most, awaited, is_over))
 }
 
 /// Ends a wait in which this thread has called [`wait`].

@@ -162,6 +162,12 @@ fn wait_in_network<const N: usize>(
     let mut wait = LongWait::new(describe);
     let is_woken = network::signals(SignaledChanges::Most) && at_most > SLEEP;
     let mut has_slept = false;
+    // `ready` may take a message, so it is not called again once it has returned true.
+    let mut is_over = false;
+    let mut ready = || {
+        is_over = is_over || ready();
+        is_over
+    };
     'waiting: while !poll_network(job.oversubscribed, is_woken, &mut ready) {
         wait.check();
         loop {
@@ -174,7 +180,7 @@ fn wait_in_network<const N: usize>(
                 true => at_most,
                 false => wait.lasted().clamp(SLEEP, at_most),
             };
-            if network::wait(at_most, &awaited) {
+            if network::wait(at_most, &awaited, &mut ready) {
                 break;
             }
             wait.check();

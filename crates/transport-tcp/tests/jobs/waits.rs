@@ -32,7 +32,7 @@ fn polled_in_by_another(member: &Member) {
                     }
                 });
                 while member.fetch::<u64>(0) != round {
-                    transport.wait(FOREVER, &[]).expect("no loss");
+                    transport.wait(FOREVER, &[], &mut || false).expect("no loss");
                 }
                 over.store(true, Ordering::Relaxed);
             });

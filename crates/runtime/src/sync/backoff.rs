@@ -19,7 +19,7 @@ use crate::net::flags;
 use crate::net::network;
 use rushmem_transport::SignaledChanges;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
-use rushmem_transport::progress::cpu_sharing::{self, CpuSharing};
+use rushmem_transport::progress::cpu_sharing::{self, CpuSharing, WaitingThread};
 use rushmem_transport::progress::events::AwaitedWord;
 use std::time::{Duration, Instant};
 
@@ -159,6 +159,7 @@ fn wait_in_network<const N: usize>(
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
+    let _counted = WaitingThread::count();
     let mut wait = LongWait::new(describe);
     let is_woken = network::signals(SignaledChanges::Most) && at_most > SLEEP;
     let mut has_slept = false;

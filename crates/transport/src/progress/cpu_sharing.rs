@@ -12,16 +12,16 @@
 //! may not look for one.
 
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 /// A yield that takes longer than this has let another thread run. Two such yields in a row show a
 /// thread that waits on this CPU, since a service thread does not run as often.
 const YIELD_TO_ANOTHER: Duration = Duration::from_micros(2);
-/// A yield that takes longer than this has let a thread run that computes. A few peers and service
-/// threads together run for some hundred microseconds before all of them sleep or yield; a time
-/// slice is longer.
+/// A yield that takes longer than this for each thread of the process that waits has let a thread
+/// run that computes. A few peers and service threads together run for some hundred microseconds
+/// before all of them sleep or yield; a time slice is longer.
 const LONG_YIELD: Duration = Duration::from_millis(1);
 /// A yield that takes longer than this has let a peer poll on this CPU until the peer yielded, too.
 const PEER_POLLED: Duration = Duration::from_micros(20);
@@ -83,8 +83,28 @@ static WAITING: Memory = Memory::new();
 static COMPUTING: Memory = Memory::new();
 /// The time before which no thread sleeps to move to another CPU; 0 at the start.
 static STAYS_UNTIL: AtomicU64 = AtomicU64::new(0);
+/// The number of threads of this process in waits that [`WaitingThread`] counts.
+static N_WAITING: AtomicU32 = AtomicU32::new(0);
 /// True if the last yield of this process has let another thread run.
 static WAS_TO_ANOTHER: AtomicBool = AtomicBool::new(false);
+
+/// A thread that waits, perhaps asleep, until this is dropped. Many of them share the CPUs like
+/// peers do.
+pub struct WaitingThread(());
+
+impl WaitingThread {
+    /// Counts the calling thread.
+    pub fn count() -> WaitingThread {
+        N_WAITING.fetch_add(1, Ordering::Relaxed);
+        WaitingThread(())
+    }
+}
+
+impl Drop for WaitingThread {
+    fn drop(&mut self) {
+        N_WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// Returns what recent yields of this process have shown.
 #[inline]
@@ -111,7 +131,7 @@ pub fn yield_now(oversubscribed: bool) -> CpuSharing {
     let took = Duration::from_nanos(after - before);
     let is_to_another = took > YIELD_TO_ANOTHER;
     let was_to_another = WAS_TO_ANOTHER.swap(is_to_another, Ordering::Relaxed);
-    if took > LONG_YIELD {
+    if took > LONG_YIELD * N_WAITING.load(Ordering::Relaxed).max(1) {
         COMPUTING.renew(after, LONGEST_MEMORY);
         CpuSharing::Computing
     } else if !oversubscribed && took > PEER_POLLED && after > STAYS_UNTIL.load(Ordering::Relaxed) {

@@ -33,6 +33,7 @@ use rushmem_collectives::receive_buffer;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
+use rushmem_transport::progress::cpu_sharing;
 use rushmem_transport::{Directory, Pe, Provider};
 use std::convert::Infallible;
 use std::fmt::{self, Display, Formatter};
@@ -432,6 +433,9 @@ impl Published {
         let (me, n_pes) = (pe.me, pe.n_pes);
         let world = Members::world(n_pes);
         let cpus_per_pe = pe.cpus_per_pe(pe.machine, &records);
+        let n_cpus = pe.usable_cpus(pe.machine, &records).max(1);
+        let pes_per_cpu = (pe.machines.size(pe.machine) as usize).div_ceil(n_cpus);
+        cpu_sharing::set_pes_per_cpu(pes_per_cpu as u32);
         let oversubscribed_somewhere =
             (0..pe.machines.n_nodes()).any(|machine| pe.cpus_per_pe(machine, &records) == 0);
         let threads_somewhere =

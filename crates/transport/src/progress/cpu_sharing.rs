@@ -19,9 +19,9 @@ use std::time::Duration;
 /// A yield that takes longer than this has let another thread run. Two such yields in a row show a
 /// thread that waits on this CPU, since a service thread does not run as often.
 const YIELD_TO_ANOTHER: Duration = Duration::from_micros(2);
-/// A yield that takes longer than this for each thread of the process that waits has let a thread
-/// run that computes. A few peers and service threads together run for some hundred microseconds
-/// before all of them sleep or yield; a time slice is longer.
+/// A yield that takes longer than this, times the number of threads that may wait on this CPU, has
+/// let a thread run that computes. A few peers and service threads together run for some hundred
+/// microseconds before all of them sleep or yield; a time slice is longer.
 const LONG_YIELD: Duration = Duration::from_millis(1);
 /// A yield that takes longer than this has let a peer poll on this CPU until the peer yielded, too.
 const PEER_POLLED: Duration = Duration::from_micros(20);
@@ -85,6 +85,8 @@ static COMPUTING: Memory = Memory::new();
 static STAYS_UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The number of threads of this process in waits that [`WaitingThread`] counts.
 static N_WAITING: AtomicU32 = AtomicU32::new(0);
+/// The number of PEs of this machine for each CPU, rounded up; 0 at the start.
+static PES_PER_CPU: AtomicU32 = AtomicU32::new(0);
 /// True if the last yield of this process has let another thread run.
 static WAS_TO_ANOTHER: AtomicBool = AtomicBool::new(false);
 
@@ -104,6 +106,18 @@ impl Drop for WaitingThread {
     fn drop(&mut self) {
         N_WAITING.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Records the number of PEs for each CPU of the machine, rounded up. Where PEs outnumber the CPUs,
+/// a yield lets several of them run one after the other.
+pub fn set_pes_per_cpu(n: u32) {
+    PES_PER_CPU.store(n, Ordering::Relaxed);
+}
+
+/// Returns the shortest time of a yield that shows a thread that computes.
+fn long_yield() -> Duration {
+    let [threads, pes] = [&N_WAITING, &PES_PER_CPU].map(|n| n.load(Ordering::Relaxed).max(1));
+    LONG_YIELD * threads.saturating_mul(pes)
 }
 
 /// Returns what recent yields of this process have shown.
@@ -131,7 +145,7 @@ pub fn yield_now(oversubscribed: bool) -> CpuSharing {
     let took = Duration::from_nanos(after - before);
     let is_to_another = took > YIELD_TO_ANOTHER;
     let was_to_another = WAS_TO_ANOTHER.swap(is_to_another, Ordering::Relaxed);
-    if took > LONG_YIELD * N_WAITING.load(Ordering::Relaxed).max(1) {
+    if took > long_yield() {
         COMPUTING.renew(after, LONGEST_MEMORY);
         CpuSharing::Computing
     } else if !oversubscribed && took > PEER_POLLED && after > STAYS_UNTIL.load(Ordering::Relaxed) {

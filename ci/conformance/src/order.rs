@@ -2,8 +2,8 @@
 
 use super::member::{Member, TestEndpoint};
 use super::pattern::{Random, bytes};
+use rushmem_transport::AmoOp;
 use rushmem_transport::AmoWidth::Eight;
-use rushmem_transport::{AmoOp, SignaledChanges};
 use testkit::LIMIT;
 
 const ROUNDS: u64 = 300;
@@ -163,7 +163,7 @@ pub(crate) fn ping_pong(member: &Member) {
 /// Each PE sleeps until the answer has come, if all that comes ends a sleep.
 pub(crate) fn ping_pong_asleep(member: &Member) {
     let transport = member.transport();
-    if transport.caps().signaled == SignaledChanges::None {
+    if !transport.caps().wakes_waits {
         return;
     }
     answer_each_other(member, |ready| {

@@ -22,7 +22,7 @@ use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
-    SignaledChanges, Transport,
+    Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -197,10 +197,8 @@ impl Transport for Ofi {
             needs_first_thread: info.has(Quirk::NeedsFirstThread),
             locks_memory: info.locks_memory(),
             heap_in_blocks: info.heap_in_blocks(),
-            signaled: match info.copies() && self.shared().cq.can_sleep() {
-                true => SignaledChanges::Most,
-                false => SignaledChanges::None,
-            },
+            // Nothing signals what a NIC writes.
+            wakes_waits: info.copies() && self.shared().cq.can_sleep(),
         }
     }
 

@@ -16,8 +16,7 @@ use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
-    Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
-    SignaledChanges, Transport,
+    Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
 use std::io;
 use std::net::SocketAddr;
@@ -73,7 +72,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, signaled: SignaledChanges::All, ..Caps::default() }
+        Caps { amos_compose_with_cpu: true, wakes_waits: true, ..Caps::default() }
     }
 
     unsafe fn register(

@@ -18,7 +18,7 @@ use rushmem_transport::segments::heap_blocks::OwnHeap;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
-    SignaledChanges, Transport,
+    Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -98,10 +98,8 @@ impl Transport for Ucx {
             // this crate registers none so.
             locks_memory: !self.progress.shared.context.copies,
             heap_in_blocks: self.heap_in_blocks(),
-            signaled: match self.progress.shared.context.copies {
-                true => SignaledChanges::Most,
-                false => SignaledChanges::None,
-            },
+            // Nothing signals what a NIC writes.
+            wakes_waits: self.progress.shared.context.copies,
         }
     }
 

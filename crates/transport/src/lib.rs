@@ -40,8 +40,8 @@ pub use pe::{Pe, PeMap, SharedPeMap, TeamPe};
 pub use peers::directory::{Directory, PeRecord};
 pub use progress::state::NetworkActivity;
 pub use provider::{
-    Amos, Caps, Diagnosis, Found, Host, ListParts, MANY_PAIRS, Open, Provider, Proxy,
-    SignaledChanges, Transport, Verdict,
+    Amos, Caps, Diagnosis, Found, Host, ListParts, MANY_PAIRS, Open, Provider, Proxy, Transport,
+    Verdict,
 };
 pub use setting::Setting;
 pub use verbs::{

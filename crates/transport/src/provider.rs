@@ -215,20 +215,8 @@ pub struct Caps {
     /// [`register`](Transport::register) registers only the beginning of the heap, and
     /// [`extend_heap`](Transport::extend_heap) the rest as it is allocated.
     pub heap_in_blocks: bool,
-    /// The changes of this PE's memory by peers that end a [`wait`](Transport::wait) at once.
-    pub signaled: SignaledChanges,
-}
-
-/// The changes of a PE's memory by its peers of which the network signals the PE.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SignaledChanges {
-    /// None, or not those that a NIC makes.
-    #[default]
-    None,
-    /// Most. A library may make some of them while it prepares a sleep, without an event.
-    Most,
-    /// All.
-    All,
+    /// Whatever changes this PE's memory ends a [`wait`](Transport::wait) at once.
+    pub wakes_waits: bool,
 }
 
 impl Caps {

@@ -16,11 +16,9 @@ use crate::job;
 use crate::memory::accessible::{LocalAccess, require_accessible};
 use crate::memory::address;
 use rushmem_transport::progress::events::AwaitedWord;
-use rushmem_transport::{
-    Endpoint, Error, LocalBuf, NetworkActivity, Pe, SignaledChanges, Transport,
-};
+use rushmem_transport::{Endpoint, Error, LocalBuf, NetworkActivity, Pe, Transport};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -36,8 +34,8 @@ static OPEN: AtomicBool = AtomicBool::new(false);
 /// Read by waiting threads and for new endpoints, not by operations.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
-/// The [`SignaledChanges`] that end a [`wait`].
-static SIGNALED: AtomicU8 = AtomicU8::new(SignaledChanges::None as u8);
+/// True if whatever peers change ends a [`wait`].
+static WAKES_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if any PE is reached by a network.
 #[inline(always)]
@@ -47,7 +45,7 @@ pub(crate) fn is_open() -> bool {
 
 /// Opens the network over a transport whose library endpoint is connected to all peers.
 pub(crate) fn open(transport: Box<dyn Transport>) {
-    SIGNALED.store(transport.caps().signaled as u8, Ordering::Relaxed);
+    WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
@@ -85,9 +83,9 @@ pub(crate) fn progress() -> bool {
     with(LIBRARY, |transport| transport.progress())
 }
 
-/// Returns true if at least these changes by peers end a [`wait`].
-pub(crate) fn signals(changes: SignaledChanges) -> bool {
-    SIGNALED.load(Ordering::Relaxed) >= changes as u8
+/// Returns true if whatever peers change ends a [`wait`].
+pub(crate) fn wakes_waits() -> bool {
+    WAKES_WAITS.load(Ordering::Relaxed)
 }
 
 /// Sleeps until there may be something to do, for at most `at_most`, and works as [`progress`]

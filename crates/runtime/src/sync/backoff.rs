@@ -17,7 +17,6 @@ use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
 use crate::net::network;
-use rushmem_transport::SignaledChanges;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
 use rushmem_transport::progress::cpu_sharing::{self, CpuSharing, WaitingThread};
 use rushmem_transport::progress::events::AwaitedWord;
@@ -75,8 +74,7 @@ pub(crate) fn until_raised<const N: usize>(
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() && job.alone {
-        let is_woken = network::signals(SignaledChanges::Most);
-        let at_most = if is_woken { NETWORK_SLEEP } else { sleep_limit(job) };
+        let at_most = if network::wakes_waits() { NETWORK_SLEEP } else { sleep_limit(job) };
         wait_in_network(job, at_most, flags, describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
@@ -135,12 +133,10 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
 /// Returns the longest single sleep in the network, in a wait for any words.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => {
-            match network::signals(SignaledChanges::Most) {
-                true => NETWORK_SLEEP,
-                false => UNSIGNALED_SLEEP,
-            }
-        }
+        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
+            true => NETWORK_SLEEP,
+            false => UNSIGNALED_SLEEP,
+        },
         (true, _) => SLEEP_AMONG_THREADS,
         (false, _) => SLEEP,
     }
@@ -148,9 +144,9 @@ fn sleep_limit(job: &Job) -> Duration {
 
 /// Waits until `ready` returns true, and serves peers in the meantime: polls while there is work
 /// for peers, then sleeps until there is more, or until one of the awaited `flags` has changed. A
-/// sleep lasts for `at_most` at the longest. Over a network that does not signal all changes, it
-/// also lasts no longer than the wait so far. Over others a short sleep would only take time: the
-/// kernel sets its timer for it, which can take 10 us.
+/// sleep lasts for `at_most` at the longest. Unless every change ends it, it also lasts no longer
+/// than the wait so far. Otherwise a short sleep would only take time: the kernel sets its timer for
+/// it, which can take 10 us.
 #[cold]
 fn wait_in_network<const N: usize>(
     job: &Job,
@@ -161,7 +157,7 @@ fn wait_in_network<const N: usize>(
 ) {
     let _counted = WaitingThread::count();
     let mut wait = LongWait::new(describe);
-    let is_woken = network::signals(SignaledChanges::Most) && at_most > SLEEP;
+    let is_woken = network::wakes_waits() && at_most > SLEEP;
     let mut has_slept = false;
     // `ready` may take a message, so it is not called again once it has returned true.
     let mut is_over = false;
@@ -177,10 +173,7 @@ fn wait_in_network<const N: usize>(
                 break 'waiting;
             }
             has_slept = true;
-            let at_most = match network::signals(SignaledChanges::All) {
-                true => at_most,
-                false => wait.lasted().clamp(SLEEP, at_most),
-            };
+            let at_most = if is_woken { at_most } else { wait.lasted().clamp(SLEEP, at_most) };
             if network::wait(at_most, &awaited, &mut ready) {
                 break;
             }

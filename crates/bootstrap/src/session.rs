@@ -237,7 +237,7 @@ impl JobSession {
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.
-    pub fn report_finalize(&mut self) -> Result<(), Error> {
+    pub fn report_finalize(&self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
             Membership::Oshrun(link) => link.send(&FromPe::Finalized)?,

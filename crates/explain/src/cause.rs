@@ -7,7 +7,7 @@ use crate::job::{Description, Pe, Situation};
 /// Maximum number of causes of one kind that are shown.
 pub const OF_A_KIND: usize = 3;
 
-/// A cause of waits.
+/// One reason for which PEs wait.
 pub struct Cause {
     pub kind: Kind,
     /// The nodes of the graph that are the cause, and the PEs among them.

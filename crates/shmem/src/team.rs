@@ -54,7 +54,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
     }
 
-    /// Waits for all members, and completes nothing (`shmem_team_sync`, §9.10.3).
+    /// Waits until all members have called this. Does not complete operations of this PE
+    /// (`shmem_team_sync`, §9.10.3).
     pub fn sync(&self) {
         collectives::sync(call!("Team::sync"), self.handle().into());
     }
@@ -127,7 +128,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-/// There are as many contexts as can be on this PE (§9.5.1).
+/// The error of a PE that already has as many contexts as it can have (§9.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyContexts;
 

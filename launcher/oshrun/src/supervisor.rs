@@ -246,7 +246,7 @@ impl Supervisor {
     /// also abandons daemons that have not started yet.
     pub fn signal(&mut self, signal: Signal) {
         match signal {
-            // It requests an explanation of oshrun; its default action would end PEs.
+            // SIGUSR1 asks oshrun for a hang report. It would end PEs that do not handle it.
             Signal::USR1 => self.processes.signal_takers(signal),
             _ => self.processes.signal(signal),
         }

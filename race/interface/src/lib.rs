@@ -178,7 +178,7 @@ pub struct CheckedAccess {
     pub operation: AccessOperation,
     /// An atomic operation that changes nothing.
     pub reads_only: bool,
-    /// The context belongs to `SHMEM_TEAM_SHARED`.
+    /// The team of the context is `SHMEM_TEAM_SHARED`, or was split from it.
     pub of_shared: bool,
     /// The word of an atomic operation.
     pub word: WordKind,

@@ -41,7 +41,7 @@ pub struct Trace {
     pub name: String,
     /// The index of its color; a floor is gray.
     pub color: Option<usize>,
-    /// The index of its run.
+    /// The index of the run, in the list of runs.
     pub run: usize,
     /// Its values, one for each size or team.
     pub spots: Vec<Spot>,

@@ -64,7 +64,7 @@ impl TeamOrActiveSet {
             TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
                 let triplet = [start, log_stride, size];
                 let psync_use = PsyncUse::begin(call, triplet, psync, use_of_psync);
-                let team = active_set::find(call, triplet, psync);
+                let team = active_set::find_or_make(call, triplet, psync);
                 Participants { _psync: psync_use, ..Participants::of(team) }
             }
         }
@@ -145,7 +145,8 @@ impl<'a> CollectiveEntry<'a> {
             Ok(signals) => signals,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                // The thread that holds them may be this one, interrupted by a signal handler.
+                // This may be a signal handler that has interrupted a collective, which holds the
+                // lock. With SHMEM_CHECK this ends the job with a message that says so.
                 caller::check(call, job);
                 fail!(
                     call,

@@ -113,10 +113,10 @@ fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Returns true if a PE at its exit after `start_pes` must finalize the library. With another
-/// status than 0 it must only if all other PEs reach their exit soon; if they do not, this ends the
-/// job.
-pub(crate) fn may_finalize(status: c_int) -> bool {
+/// Returns true if this PE, which exits after `start_pes`, must finalize the library. If its status
+/// is not 0, waits for the other PEs to reach their exit for the time of [`grace`]; if they do not,
+/// ends the job with this status.
+pub(crate) fn must_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
     count_end();

@@ -84,6 +84,7 @@ impl FlagArea {
         FlagArea { areas, base: memory.internal(), nbytes }
     }
 
+    /// Returns the offsets of the parts of an internal area.
     pub(crate) fn areas(&self) -> &Areas {
         &self.areas
     }

@@ -47,8 +47,8 @@ struct ActiveSetKey {
 /// The teams that are kept, which are also in the registry.
 static KEPT: RwLock<BTreeMap<ActiveSetKey, Arc<Team>>> = RwLock::new(BTreeMap::new());
 
-/// Returns the team of an active set. The members agree on it if they have not kept one.
-pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
+/// Returns the team of an active set. If the members have not kept one, they agree on a new one.
+pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
     let job = job::require(call);
     let key = ActiveSetKey { triplet, psync: job.threads_somewhere.then(|| psync.addr()) };
     let kept = KEPT.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();

@@ -35,8 +35,8 @@ impl FiEndpoint {
         }
     }
 
-    /// Handles the refusal of an injected write. If the provider does not support injection, no
-    /// further write is injected.
+    /// Handles the error of an injected write. If the provider does not support injection, injects
+    /// no further writes and has this one issued again; otherwise returns the error.
     #[cold]
     #[inline(never)]
     fn injects_not(&mut self, code: i32) -> Result<PostStatus, i32> {

@@ -214,7 +214,7 @@ impl<W: Wire> Origin<W> {
     /// Why the network may still access some.
     pub(super) fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
         self.batcher.forget();
-        self.slots.forget();
+        self.slots.forget_destinations();
         self.unsent.clear();
         self.wire.abandon(network)
     }

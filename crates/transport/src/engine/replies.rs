@@ -124,8 +124,8 @@ impl AnswerSlots {
         stored.map(|()| pe)
     }
 
-    /// Forgets all destinations after a loss, so that no answer is stored any more.
-    pub(super) fn forget(&mut self) {
+    /// Clears all destinations after a loss, so that answers that arrive later are not stored.
+    pub(super) fn forget_destinations(&mut self) {
         for slot in &mut self.slots {
             slot.word = null_mut();
             slot.answers.forget();

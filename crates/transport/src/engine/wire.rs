@@ -154,7 +154,7 @@ pub struct WriteEnd {
 /// When a wire that collects operations sends a write. Other wires send it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteSent {
-    /// At once.
+    /// During the call that issues it.
     Now,
     /// With the next operation, which is issued at once and sent at once.
     WithNext,

@@ -1,5 +1,5 @@
-//! Threads of the library, and locks without poisoning. The threads block all signals, because
-//! signals belong to the program.
+//! Threads of the library, and locks without poisoning. The threads block signals, because signals
+//! belong to the program.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -9,16 +9,25 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
 
-/// Calls `act` with all signals blocked in this thread, and in threads that `act` starts.
+/// The signals of a fault of the thread itself. If a thread blocks them, a fault ends the process
+/// without a call of its handler.
+pub const OF_FAULTS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+
+/// Calls `act` with all signals but those of faults blocked in this thread, and in threads that
+/// `act` starts.
 pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: it writes a set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    unsafe { libc::sigfillset(blocked.as_mut_ptr()) };
+    for signal in OF_FAULTS {
+        // SAFETY: the set was written above.
+        unsafe { libc::sigdelset(blocked.as_mut_ptr(), signal) };
+    }
     let mut old = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the first set was written above, the second has room for one.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked.as_ptr(), old.as_mut_ptr()) };
     let done = act();
-    // SAFETY: the set was written by the call that blocked all.
+    // SAFETY: the set was written by the call that blocked the signals.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), null_mut()) };
     done
 }
@@ -44,7 +53,7 @@ pub fn is_service() -> bool {
     IS_SERVICE.get()
 }
 
-/// Starts a service thread. It takes no signals, and its sleeps end without the usual timer slack
+/// Starts a service thread. It blocks signals but those of faults, and its sleeps end without the usual timer slack
 /// of 50 us.
 ///
 /// # Errors

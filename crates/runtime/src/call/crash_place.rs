@@ -1,6 +1,7 @@
 //! Finds where a signal has interrupted the program, for the message of a crash.
 
 use super::backtrace::{Frame, OF_RUST, file_of, frames};
+use rushmem_transport::thread::is_service;
 use std::backtrace::Backtrace;
 use std::fmt;
 use std::path::Path;
@@ -21,6 +22,8 @@ pub(crate) enum CrashPlace {
     },
     /// A function outside the program, which the program has called.
     Below { function: String, callee: Callee },
+    /// A service thread of the library, which the program has not called.
+    InService,
     /// There is no debug information.
     Unknown,
 }
@@ -40,6 +43,9 @@ impl CrashPlace {
     /// Finds where a signal has interrupted this thread. `frame` is the code address of the
     /// interrupted frame.
     pub(crate) fn find(frame: usize) -> CrashPlace {
+        if is_service() {
+            return CrashPlace::InService;
+        }
         interrupted(&format!("{:#}", Backtrace::force_capture()), frame)
             .unwrap_or(CrashPlace::Unknown)
     }
@@ -47,7 +53,9 @@ impl CrashPlace {
     /// Returns what the user can do to find the cause. `checks` says whether `SHMEM_CHECK` is set.
     pub(crate) fn remedy(&self, checks: bool) -> &'static str {
         match self {
-            CrashPlace::Below { callee: Callee::Routine(_), .. } if !checks => {
+            CrashPlace::Below { callee: Callee::Routine(_), .. } | CrashPlace::InService
+                if !checks =>
+            {
                 "to find the cause, set SHMEM_CHECK=1, or run oshrun --gdb"
             }
             CrashPlace::Below { callee: Callee::OfHeap(_), .. } => {
@@ -72,6 +80,9 @@ impl fmt::Display for CrashPlace {
                 function,
                 callee: Callee::Routine(name) | Callee::OfHeap(name) | Callee::Other(name),
             } => write!(f, "in {name}, called by {function}"),
+            CrashPlace::InService => f.write_str(
+                "in a service thread of the library, which moves data for operations of the program",
+            ),
             CrashPlace::Unknown => f.write_str("(compile with -g to see where)"),
         }
     }

@@ -10,7 +10,7 @@
 use crate::net::network;
 use crate::process;
 use core::ffi::c_void;
-use rushmem_transport::thread::without_signals;
+use rushmem_transport::thread::{OF_FAULTS, without_signals};
 use std::fs::{read_dir, read_to_string};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -31,12 +31,13 @@ struct OsThread {
 }
 
 /// Calls a function that may start threads of the library, and records them. They are recognized by
-/// blocking all signals, which threads that the program starts at the same time do not.
+/// blocking all signals but those of faults, which threads that the program starts at the same time
+/// do not.
 pub(crate) fn recording<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
     let started = numbers().into_iter().filter(|number| !before.contains(number));
-    let recorded = started.filter(|number| blocks_all_signals(*number));
+    let recorded = started.filter(|number| blocks_signals(*number));
     process::lock(&LIBRARY_THREADS).extend(recorded.filter_map(|number| Some(inspect(number)?.1)));
     watch_the_end();
     done
@@ -125,14 +126,15 @@ fn state_and_start(stat: &str) -> Option<(char, u64)> {
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-fn blocks_all_signals(number: u32) -> bool {
+fn blocks_signals(number: u32) -> bool {
     let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
     let mut lines = status.lines();
     let blocked = lines
         .find_map(|line| line.strip_prefix("SigBlk:"))
         .map(str::trim)
         .and_then(|mask| u64::from_str_radix(mask, 16).ok());
-    blocked.is_some_and(|mask| mask | NEVER_BLOCKED == u64::MAX)
+    let permitted = OF_FAULTS.iter().fold(NEVER_BLOCKED, |mask, signal| mask | 1 << (signal - 1));
+    blocked.is_some_and(|mask| mask | permitted == u64::MAX)
 }
 
 #[cfg(test)]

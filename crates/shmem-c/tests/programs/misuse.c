@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static int static_word = 5, static_source = 6;
 static long static_sync[SHMEM_SYNC_SIZE];
@@ -326,6 +327,11 @@ static void inaccessible(const char *how, char *block) {
     } else if (is(how, "local_get_constant")) {
         mprotect(local, VERY_LONG, PROT_READ);
         shmem_getmem(local + 1, block, LONG, 0);
+    } else if (is(how, "local_get_alone")) {
+        /* A service thread stores what the get fetches, since this thread calls the library no more. */
+        mprotect(local, VERY_LONG, PROT_READ);
+        shmem_getmem_nbi(local, block, 8, 0);
+        pause();
     } else if (is(how, "local_get_hole")) {
         mprotect(local + LONG / 2 / PAGE * PAGE, PAGE, PROT_NONE);
         shmem_getmem(local, block, LONG, 0);

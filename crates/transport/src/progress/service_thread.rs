@@ -170,7 +170,7 @@ pub fn flush_or_request(driver: &impl Driver) {
     }
 }
 
-/// A running service thread, which takes no signals. Dropping this ends the thread and joins it.
+/// A running service thread, which blocks signals. Dropping this ends the thread and joins it.
 pub struct ServiceThread<D: Driver> {
     driver: Arc<D>,
     thread: Option<JoinHandle<()>>,

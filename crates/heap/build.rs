@@ -1,5 +1,5 @@
-//! Compiles fork.c: the function that runs in place of `_Fork` in a static program, where the linker
-//! option `--wrap=_Fork` calls it by its name in C.
+//! Compiles fork.c: the function that runs in place of `_Fork` in a static program, where the
+//! linker option `--wrap=_Fork` calls it by its name in C.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/statics/fork.c");

@@ -21,8 +21,8 @@ const WINDOW: u64 = 8;
 const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
-/// Measures both matrices in about `time`. Calls `done` after each row with the number of rows so far
-/// and the number of all. All PEs call it.
+/// Measures both matrices in about `time`. Calls `done` after each row with the number of rows so
+/// far and the number of all. All PEs call it.
 pub fn matrices(
     world: &BenchJob<'_>,
     time: Duration,
@@ -85,8 +85,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Measures from `from` to each other PE. Returns the median nanoseconds by target on `from`; the
-    /// result of the other PEs is not used.
+    /// Measures from `from` to each other PE. Returns the median nanoseconds by target on `from`;
+    /// the result of the other PEs is not used.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
         let (library, me) = (&self.world.library, self.world.me);
         let start = Instant::now();

@@ -1,8 +1,8 @@
 //! Executes one point of the plan: which PE issues, which one answers, which ones wait, and which
 //! one decides the number of repetitions.
 //!
-//! If one PE issues, it decides alone how often to repeat; its peer answers and the other PEs wait in
-//! a barrier until it has finished. If several issue, PE 0 decides and announces each batch.
+//! If one PE issues, it decides alone how often to repeat; its peer answers and the other PEs wait
+//! in a barrier until it has finished. If several issue, PE 0 decides and announces each batch.
 
 use std::time::{Duration, Instant};
 
@@ -283,8 +283,8 @@ impl<'a> Bench<'a> {
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
-    /// Returns the nanoseconds of one operation, or of one window, for each sample, from the times of
-    /// all PEs and threads that were active.
+    /// Returns the nanoseconds of one operation, or of one window, for each sample, from the times
+    /// of all PEs and threads that were active.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.world.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
@@ -388,8 +388,8 @@ impl MemberTimes {
     }
 }
 
-/// Converts the nanoseconds of an operation, or of a window on each of `n_active` PEs, to the unit of
-/// the subject's measure.
+/// Converts the nanoseconds of an operation, or of a window on each of `n_active` PEs, to the unit
+/// of the subject's measure.
 fn value(subject: &Sweep, nbytes: u64, n_active: u64, ns: f64) -> f64 {
     let threads = u64::from(subject.shape.threads);
     let operations = (u64::from(subject.shape.window) * n_active * threads) as f64;

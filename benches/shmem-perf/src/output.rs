@@ -1,6 +1,6 @@
 //! The files that a run leaves: they are written as it goes on, so that what was measured is kept
-//! whatever happens. A record is JSON, or a table of comma-separated values: one line for each size of
-//! each series, and for each pair of a matrix.
+//! whatever happens. A record is JSON, or a table of comma-separated values: one line for each size
+//! of each series, and for each pair of a matrix.
 
 use std::fs;
 use std::io::Write;

@@ -183,8 +183,8 @@ impl Engine {
         AcceptedOp { kind, pieces, n_pieces, peer, address, key, nbytes, context, amo, completes }
     }
 
-    /// Checks a request and queues it for a later poll, which starts it. Returns 0, or `AGAIN` if the
-    /// caller must post it again.
+    /// Checks a request and queues it for a later poll, which starts it. Returns 0, or `AGAIN` if
+    /// the caller must post it again.
     fn post_deferred(&mut self, request: &Posted<'_>, peer: usize, completes: bool) -> isize {
         let (domain, profile) = (Arc::clone(&self.domain), self.profile);
         self.check(request);

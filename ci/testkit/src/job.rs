@@ -112,8 +112,8 @@ impl Job {
         self.start().finish()
     }
 
-    /// Runs [sleepers](Self::start_sleeper) at the same time, and returns their outcomes in the same
-    /// order.
+    /// Runs [sleepers](Self::start_sleeper) at the same time, and returns their outcomes in the
+    /// same order.
     ///
     /// # Panics
     /// When one takes longer than its limit or leaves a process behind.
@@ -129,8 +129,8 @@ impl Job {
         self.start_with(Some(permits::take()))
     }
 
-    /// Starts a job that sleeps most of the time. It does not count among those that keep processors
-    /// busy.
+    /// Starts a job that sleeps most of the time. It does not count among those that keep
+    /// processors busy.
     pub fn start_sleeper(self) -> Running {
         self.start_with(None)
     }

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the structure that the repository promises, checked.
 //!
 //! A rule is a function from the [`Tree`] to complaints; it reads nothing else, so that each is
-//! tested on a few lines of text. The tables that rules compare with, such as which crate may import
-//! which, are at the top of the rule's file.
+//! tested on a few lines of text. The tables that rules compare with, such as which crate may
+//! import which, are at the top of the rule's file.
 
 mod files;
 mod imports;
@@ -19,8 +19,8 @@ use tree::{Tree, read};
 /// A rule: returns its complaints, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
-/// The version, the commit and the lines of code, counted as [`code_lines`] counts them, of the last
-/// release.
+/// The version, the commit and the lines of code, counted as [`code_lines`] counts them, of the
+/// last release.
 const LAST_RELEASE: (&str, &str, usize) = ("0.1.0", "11966166", 76_630);
 
 const RULES: &[Rule] =

@@ -10,9 +10,9 @@ use std::time::Instant;
 use crate::snapshot::{OtherThreads, ProcessState};
 use crate::status::Status;
 
-/// System calls in which a thread waits for other threads, or a helper thread of a library waits for
-/// work. A thread that sleeps in another call continues by itself, and may then write a word for
-/// which a PE waits.
+/// System calls in which a thread waits for other threads, or a helper thread of a library waits
+/// for work. A thread that sleeps in another call continues by itself, and may then write a word
+/// for which a PE waits.
 const SERVING: &[libc::c_long] = &[
     libc::SYS_futex,
     libc::SYS_ppoll,
@@ -142,8 +142,8 @@ pub fn other_threads(
 }
 
 /// Returns true if a thread is in a system call other than those of [`SERVING`], or in none, as a
-/// thread is that sleeps now and then and waits for a CPU at the moment. Returns false if the kernel
-/// does not tell.
+/// thread is that sleeps now and then and waits for a CPU at the moment. Returns false if the
+/// kernel does not tell.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
     call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
@@ -152,8 +152,8 @@ fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     })
 }
 
-/// Returns true if the name of a thread is one that the library or UCX gives to its threads. Threads
-/// of libfabric have the name of the program, as those of the program have.
+/// Returns true if the name of a thread is one that the library or UCX gives to its threads.
+/// Threads of libfabric have the name of the program, as those of the program have.
 fn is_of_library(pid: u32, number: u32) -> bool {
     let name = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).unwrap_or_default();
     let (program, thread) = (name(&pid.to_string()), name(&format!("{pid}/task/{number}")));

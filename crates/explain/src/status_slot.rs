@@ -60,9 +60,9 @@ fn parse(page: &[u8]) -> Option<Status> {
     Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
-/// Reads the status in a slot that its PE may be writing. `copy` copies as many bytes from the start
-/// of the slot as its argument says. Returns `None` if there is no status, if the slot cannot be
-/// copied, or if the PE writes it during all attempts.
+/// Reads the status in a slot that its PE may be writing. `copy` copies as many bytes from the
+/// start of the slot as its argument says. Returns `None` if there is no status, if the slot cannot
+/// be copied, or if the PE writes it during all attempts.
 pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
     // No load of a copy may move behind those of the next one.
     let mut copy = |nbytes| {

@@ -109,8 +109,8 @@ impl Variables {
         self.entry
     }
 
-    /// Returns the variable that has `nbytes` bytes at an address, or if there is none, the one that
-    /// has the first of them; `None` if the address is in no variable.
+    /// Returns the variable that has `nbytes` bytes at an address, or if there is none, the one
+    /// that has the first of them; `None` if the address is in no variable.
     pub fn holding(&self, address: u64, nbytes: u64) -> Option<Variable<'_>> {
         let has = |variable: &Variable<'_>, nbytes| {
             let offset = address - variable.address;

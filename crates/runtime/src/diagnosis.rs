@@ -4,6 +4,5 @@
 
 pub(crate) mod finalizing;
 pub(crate) mod machine;
-mod shared_place;
 pub(crate) mod status;
 pub(crate) mod watchdog;

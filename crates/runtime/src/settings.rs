@@ -29,7 +29,8 @@ macro_rules! settings {
         $field:ident: $type:ty = $name:expr, $old:expr, $default:expr;
         $meaning:literal; $parse:expr, $expected:expr;
     )*) => {
-        /// The values of all settings: those of the environment, of configuration files, or defaults.
+        /// The values of all settings: those of the environment, of configuration files, or
+        /// defaults.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = $doc])+ pub $field: $type,)*

@@ -143,26 +143,27 @@ macro_rules! lists {
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     sets! {
-        /// Wait until all elements satisfy the comparison (`shmem_wait_until_all`, §9.11.2 and §9.11.5).
+        /// Waits until all elements satisfy the comparison (`shmem_wait_until_all`, §9.11.2 and
+        /// §9.11.5).
         wait_until_all -> () = |done| done;
-        /// Wait until an element satisfies the comparison; its index (`shmem_wait_until_any`,
-        /// §9.11.3 and §9.11.6). `None` at once if there are no elements, or all are excluded.
+        /// Waits until an element satisfies the comparison. Returns its index, or `None` at once if
+        /// there are no elements or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
         wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
         /// Returns true if all elements satisfy the comparison now (`shmem_test_all`, §9.11.9 and
         /// §9.11.12).
         test_all -> bool = |holds| holds != 0;
-        /// The index of an element that satisfies the comparison now (`shmem_test_any`, §9.11.10 and
-        /// §9.11.13).
+        /// Returns the index of an element that satisfies the comparison now (`shmem_test_any`,
+        /// §9.11.10 and §9.11.13).
         test_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
     }
 
     lists! {
-        /// Wait until some elements satisfy the comparison; their indices, in `indices`, which has
-        /// room for all (`shmem_wait_until_some`, §9.11.4 and §9.11.7). None at once if there are no
-        /// elements, or all are excluded.
+        /// Waits until some elements satisfy the comparison. Returns their indices, in `indices`,
+        /// which has room for all; none at once if there are no elements or all are excluded
+        /// (`shmem_wait_until_some`, §9.11.4 and §9.11.7).
         wait_until_some;
-        /// The indices of the elements that satisfy the comparison now, in `indices`, which has room
-        /// for all (`shmem_test_some`, §9.11.11 and §9.11.14).
+        /// Returns the indices of the elements that satisfy the comparison now, in `indices`, which
+        /// has room for all (`shmem_test_some`, §9.11.11 and §9.11.14).
         test_some;
     }
 }

@@ -226,8 +226,8 @@ impl SharedState {
     }
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
-    /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Does not sleep
-    /// if `is_over` returns true. Returns true if there may be something that no thread has
+    /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Does not
+    /// sleep if `is_over` returns true. Returns true if there may be something that no thread has
     /// received.
     ///
     /// [`Transport::wait`]: rushmem_transport::Transport::wait

@@ -53,8 +53,8 @@ pub fn is_service() -> bool {
     IS_SERVICE.get()
 }
 
-/// Starts a service thread. It blocks signals but those of faults, and its sleeps end without the usual timer slack
-/// of 50 us.
+/// Starts a service thread. It blocks all signals but those of faults, and its sleeps end without
+/// the usual timer slack of 50 us.
 ///
 /// # Errors
 /// When the kernel refuses a thread.

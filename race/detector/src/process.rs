@@ -404,8 +404,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Adds to the clock of the calling thread those of the threads that have released the object, or
-    /// have changed the word of symmetric memory.
+    /// Adds to the clock of the calling thread those of the threads that have released the object,
+    /// or have changed the word of symmetric memory.
     pub fn acquire(&self, object: usize) {
         self.with_thread(|thread| {
             if let AccessedMemory::Symmetric(place) = self.find(object) {

@@ -44,8 +44,8 @@ pub struct Reporter {
     suppressed: Mutex<HashSet<(u64, Object)>>,
 }
 
-/// What a race is on: symmetric bytes of a PE from the first to the last one of a variable or block,
-/// or `None` for private memory.
+/// What a race is on: symmetric bytes of a PE from the first to the last one of a variable or
+/// block, or `None` for private memory.
 type Object = Option<(u32, ShadowSegment, Range<usize>)>;
 
 impl Reporter {
@@ -189,7 +189,8 @@ fn is_reported(areas: &SharedAreas, pair: u64) -> bool {
     place_of(areas, pair).is_none_or(|place| place.load(Relaxed) == pair)
 }
 
-/// Records that a race between the two places is reported. Returns false if one was reported before.
+/// Records that a race between the two places is reported. Returns false if one was reported
+/// before.
 fn mark_reported(areas: &SharedAreas, pair: u64) -> bool {
     let _held = lock(areas.counter(Counter::Reports));
     place_of(areas, pair).is_some_and(|place| place.swap(pair, Relaxed) == 0)

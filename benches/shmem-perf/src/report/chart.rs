@@ -1,6 +1,6 @@
 //! A chart of curves over the size of a message or of a team: a line through the medians of each
-//! series, a band for their spread, and thin lines for the floors, which are what the machine can do
-//! without a library.
+//! series, a band for their spread, and thin lines for the floors, which are what the machine can
+//! do without a library.
 
 use maud::{Markup, html};
 
@@ -73,7 +73,7 @@ struct Plot {
     ys: Axis,
     /// The sizes for which there are values, in ascending order.
     places: Vec<u64>,
-    /// The right end of the horizontal axis.
+    /// The x coordinate, in the drawing, at which the horizontal axis ends.
     right: f64,
     n_runs: usize,
 }

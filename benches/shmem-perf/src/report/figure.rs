@@ -157,8 +157,8 @@ impl Part {
     }
 }
 
-/// Returns the kinds of operations of some series, in the order of their first series, each with its
-/// operations.
+/// Returns the kinds of operations of some series, in the order of their first series, each with
+/// its operations.
 pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
     let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
     for (_, series) in series {

@@ -2,10 +2,11 @@
 //!
 //! Prototypes come from the tables that make the headers, and what a routine does from
 //! ci/spec/manual.txt. A page there begins with `# NAME: SECTIONS` of the standard, and a line that
-//! says what the routines do (a page of extensions names these, or their families, instead of sections); paragraphs
-//! follow, and lines that begin with `Returns:`, `Note:`, `Rust:`, for extensions `Fortran:`, and
-//! `Argument NAME:` for one that means something else there than in the last part, which names the
-//! arguments. The example of a page is the program ci/spec/examples/NAME.c.
+//! says what the routines do (a page of extensions names these, or their families, instead of
+//! sections); paragraphs follow, and lines that begin with `Returns:`, `Note:`, `Rust:`, for
+//! extensions `Fortran:`, and `Argument NAME:` for one that means something else there than in the
+//! last part, which names the arguments. The example of a page is the program
+//! ci/spec/examples/NAME.c.
 
 use std::collections::BTreeMap;
 use std::fs;

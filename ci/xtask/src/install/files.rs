@@ -1,5 +1,6 @@
-//! Files on their way into a prefix: all are made in a directory of their own in it, and then moved to
-//! their places and listed, so that an installation can be removed. One that fails leaves nothing.
+//! Files on their way into a prefix: all are made in a directory of their own in it, and then moved
+//! to their places and listed, so that an installation can be removed. One that fails leaves
+//! nothing.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -100,8 +101,8 @@ impl Prefix {
         Ok(())
     }
 
-    /// Removes what an earlier installation had besides these files. Returns the directories that it
-    /// made and that remain, since they are not empty.
+    /// Removes what an earlier installation had besides these files. Returns the directories that
+    /// it made and that remain, since they are not empty.
     fn remove_earlier(&self, files: &[String]) -> Result<Vec<String>> {
         let earlier = fs::read_to_string(self.root.join(MANIFEST)).unwrap_or_default();
         // The contents of a directory precede the directory.

@@ -75,8 +75,8 @@ pub fn world() -> MpiWorld {
         _ => return MpiWorld::Unknown,
     };
     let Some(size) = find(c"MPI_Comm_size") else { return MpiWorld::Unknown };
-    // SAFETY: a pointer to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in Open
-    // MPI, and an int in MPICH, which the caller passes in the same register.
+    // SAFETY: a pointer to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in
+    // Open MPI, and an int in MPICH, which the caller passes in the same register.
     let size: unsafe extern "C" fn(usize, *mut c_int) -> c_int =
         unsafe { std::mem::transmute(size) };
     let mut n = 0;
@@ -110,8 +110,8 @@ fn version() -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// Returns what `MPI_Initialized` or `MPI_Finalized` says: whether MPI_Init or MPI_Finalize has been
-/// called. Returns false without such a function.
+/// Returns what `MPI_Initialized` or `MPI_Finalized` says: whether MPI_Init or MPI_Finalize has
+/// been called. Returns false without such a function.
 fn is(question: &CStr) -> bool {
     let Some(function) = find(question) else { return false };
     // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)` or

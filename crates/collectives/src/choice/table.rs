@@ -206,8 +206,8 @@ impl Table {
     }
 }
 
-/// Returns the algorithms that a table chooses for an operation, each with the size from which on it
-/// is chosen.
+/// Returns the algorithms that a table chooses for an operation, each with the size from which on
+/// it is chosen.
 fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     let chosen = |nbytes| {
         let row = table.row::<A>(nbytes, &|| *facts);

@@ -39,7 +39,8 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
 }
 
 /// Returns the cycles among the nodes that cannot continue. Left out are nodes with another cause:
-/// those that wait, also indirectly, for a mismatch, for a PE that has left the job, or for `words`.
+/// those that wait, also indirectly, for a mismatch, for a PE that has left the job, or for
+/// `words`.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());

@@ -86,8 +86,8 @@ impl fmt::Display for NotRemapped {
 }
 
 impl Statics {
-    /// Copies the static data to the slot of the node's PE number `local` in the node's `memory`, and
-    /// maps the slot in their place. Refuses if the process has other threads.
+    /// Copies the static data to the slot of the node's PE number `local` in the node's `memory`,
+    /// and maps the slot in their place. Refuses if the process has other threads.
     ///
     /// # Errors
     /// The reason why the static data are unchanged.
@@ -250,9 +250,9 @@ impl Statics {
 
 /// Locks the slot of the node's PE number `local`. Only the process that is this PE may have its
 /// slot, and only once: not a process that it starts, whose environment is the same, nor a second
-/// copy of the library in it. The lock belongs to a descriptor that this function opens and returns,
-/// so it lasts as long as that is open, in this program and in its forked children. The locked byte
-/// does not depend on the program.
+/// copy of the library in it. The lock belongs to a descriptor that this function opens and
+/// returns, so it lasts as long as that is open, in this program and in its forked children. The
+/// locked byte does not depend on the program.
 fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let refused = |e| NotRemapped::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());

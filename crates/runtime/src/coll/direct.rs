@@ -1,9 +1,9 @@
 //! Direct reductions and scans: combines this PE's share of a vector from the sources of all
 //! members and stores the result in the destinations of all members.
 //!
-//! A reduction reads mapped sources in place, in blocks so small that the result of a block stays in
-//! the cache until it is stored on all members. It computes the result in this PE's destination if
-//! that does not overlap the source. Sources that are not mapped are fetched first, in blocks so
+//! A reduction reads mapped sources in place, in blocks so small that the result of a block stays
+//! in the cache until it is stored on all members. It computes the result in this PE's destination
+//! if that does not overlap the source. Sources that are not mapped are fetched first, in blocks so
 //! large that they keep a network busy. A scan copies or fetches one member's source after the
 //! other, in small blocks. The synchronization is in the plan, not here.
 

@@ -1,16 +1,27 @@
 //! The statuses of the PEs of this machine, in the memory that these share. Reading them needs
-//! neither the network nor the help of a PE.
+//! neither the network nor the help of a PE. The watchdog explains waits by them, and a PE finds in
+//! them what another one has found out about the same call.
 
 #![allow(unsafe_code)]
 
 use crate::call::demangled;
-use crate::job::Job;
+use crate::job::{self, Job};
 use crate::memory::statics;
 use crate::net::flags;
 use rushmem_explain::collect::{Collector, LocalPe, SharedMemory};
+use rushmem_explain::status::Search;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::mem;
 use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The interval between two looks at the statuses of the machine. PEs that begin to search at the
+/// same time also show this to each other within this time.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// The time for which a PE lets another one search.
+const LIMIT: Duration = Duration::from_secs(10);
 
 static STATUSES: OnceLock<Statuses> = OnceLock::new();
 
@@ -20,8 +31,8 @@ pub(crate) struct Statuses {
     pub(crate) pes: Vec<LocalPe>,
 }
 
-/// Makes the statuses known, in the first init. They are read while other threads are in calls, so
-/// this does not need the session then.
+/// Records where the statuses are, in the first init. They are read while other threads are in
+/// calls, so the reader must not need the session.
 pub(crate) fn begin(job: &'static Job) {
     let memory = job.memory;
     let in_slice = memory.internal().addr() - memory.heap().addr();
@@ -39,6 +50,35 @@ pub(crate) fn begin(job: &'static Job) {
 /// Returns the statuses, after [`begin`].
 pub(crate) fn statuses() -> Option<&'static Statuses> {
     STATUSES.get()
+}
+
+/// Waits until another PE of this machine has searched for the place in the program of a call with
+/// the same stack. Returns what it has found. Returns `None` if this PE is to search: of the
+/// searches that are not over, its own began first.
+///
+/// One PE searches for all, since reading debug information takes up to a second of a CPU, and
+/// dozens of megabytes.
+pub(super) fn place_found_by_peer(own: Search) -> Option<Option<String>> {
+    let job = job::known()?;
+    let Statuses { collector, pes } = statuses()?;
+    let until = Instant::now() + LIMIT;
+    loop {
+        sleep(PERIOD);
+        let mut is_first = true;
+        for pe in pes.iter().filter(|pe| pe.pe != job.me.0) {
+            let waits = collector.status(pe.local).map_or(Vec::new(), |status| status.waits);
+            for wait in waits {
+                match wait.search.filter(|search| search.stack == own.stack) {
+                    Some(Search { is_over: true, .. }) => return Some(wait.called_at),
+                    Some(other) => is_first &= (own.since, job.me.0) < (other.since, pe.pe),
+                    None => {}
+                }
+            }
+        }
+        if is_first || Instant::now() >= until {
+            return None;
+        }
+    }
 }
 
 /// The memory of the node, as it is mapped in this process.

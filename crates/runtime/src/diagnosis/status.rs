@@ -11,7 +11,7 @@ use crate::call::location::{self, CapturedCall};
 use crate::call::stack;
 use crate::call::warning::warning;
 use crate::diagnosis::finalizing::{PERIOD, PeerCheck};
-use crate::diagnosis::shared_place;
+use crate::diagnosis::machine;
 use crate::job;
 use crate::memory::primitive::AtomicU32;
 use crate::memory::symmetric_location;
@@ -185,7 +185,7 @@ fn locate(number: u64) {
     };
     let Some((search, allocation)) = change_wait(number, begin) else { return };
     location::in_other_thread(move || {
-        let by_peer = search.and_then(shared_place::found_by_peer);
+        let by_peer = search.and_then(machine::place_found_by_peer);
         let called_at = by_peer.unwrap_or_else(|| {
             rushmem_log::debug!(wait = number, "this PE searches for the place of a call");
             call.locate().map(|place| place.to_string())

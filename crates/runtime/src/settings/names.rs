@@ -1,9 +1,9 @@
 //! Names that no setting has, among the variables of this process and in files of settings, and the
 //! settings that may be meant.
 //!
-//! An unknown variable is only mentioned if its name is similar to that of a setting, since programs
-//! and other OpenSHMEM libraries have variables of the same form. In a file, every unknown name is a
-//! mistake.
+//! An unknown variable is only mentioned if its name is similar to that of a setting, since
+//! programs and other OpenSHMEM libraries have variables of the same form. In a file, every unknown
+//! name is a mistake.
 
 use rushmem_bootstrap::{config, env};
 use rushmem_transport::Setting;

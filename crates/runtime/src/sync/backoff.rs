@@ -144,9 +144,9 @@ fn sleep_limit(job: &Job) -> Duration {
 
 /// Waits until `ready` returns true, and serves peers in the meantime: polls while there is work
 /// for peers, then sleeps until there is more, or until one of the awaited `flags` has changed. A
-/// sleep lasts for `at_most` at the longest. Unless every change ends it, it also lasts no longer
-/// than the wait so far. Otherwise a short sleep would only take time: the kernel sets its timer for
-/// it, which can take 10 us.
+/// sleep lasts for `at_most` at the longest. Where not every change ends it, it also lasts no
+/// longer than the wait so far. Elsewhere that would only take time: for a short sleep the kernel
+/// sets its timer anew, which can take 10 us.
 #[cold]
 fn wait_in_network<const N: usize>(
     job: &Job,

@@ -183,8 +183,8 @@ fn rust() {
     );
 }
 
-/// The programs in C that made figures of the pages compile. Those that `cargo xtask bench-...` does
-/// not run are run with few operations.
+/// The programs in C that made figures of the pages compile. Those that `cargo xtask bench-...`
+/// does not run are run with few operations.
 #[test]
 fn programs_behind_figures_compile_and_run() {
     let benches = Path::new(ROOT).join("benches");

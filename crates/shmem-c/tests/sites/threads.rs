@@ -72,9 +72,9 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
 }
 
 /// The program is instrumented, so what its threads do to each other is seen. The library is not:
-/// ThreadSanitizer does not know its locks, and would report what one thread copies under a lock from
-/// memory that another one has allocated, so calls of the C library by the library do not count. The
-/// step `thread-sanitizer` of `cargo xtask test --full` instruments the library as well.
+/// ThreadSanitizer does not know its locks, and would report what one thread copies under a lock
+/// from memory that another one has allocated, so calls of the C library by the library do not
+/// count. The step `thread-sanitizer` of `cargo xtask test --full` instruments the library as well.
 fn the_stress_under_thread_sanitizer() {
     let probe = Command::new("sh")
         .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])

@@ -32,8 +32,8 @@ const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 pub(crate) struct UcpContext {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
-    /// UCX reports the failure of a peer, and can close an endpoint by force. False if shared memory
-    /// is the only transport: old versions of UCX refuse endpoints with this feature then.
+    /// UCX reports the failure of a peer, and can close an endpoint by force. False if shared
+    /// memory is the only transport: old versions of UCX refuse endpoints with this feature then.
     pub(crate) notices_failures: bool,
     /// The variables of each worker for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,
@@ -126,8 +126,8 @@ impl UcpContext {
             ..ucp_params_t::default()
         };
         let mut handle = null_mut();
-        // The oldest version that has all features. UCX warns if it is older than the version passed
-        // here.
+        // The oldest version that has all features. UCX warns if it is older than the version
+        // passed here.
         let (major, minor) = ucx_sys::OLDEST;
         // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
         let status = unsafe {

@@ -111,8 +111,8 @@ fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
     loads.map(Finding::lines).collect()
 }
 
-/// The summary, and the name and report of every host of the job; or the summary and the first repair, if a
-/// host cannot run a PE.
+/// The summary, and the name and report of every host of the job; or the summary and the first
+/// repair, if a host cannot run a PE.
 type FoundHosts = Result<(String, Vec<(String, HostReport)>), (String, String)>;
 
 /// Examines the hosts of the job.

@@ -131,9 +131,9 @@ impl ProcessDetector {
     }
 
     /// Records the end of a blocking access. A thread that reads a word by an atomic operation
-    /// acquires the clocks of the actors that have changed it. A fetch that does not change the word
-    /// has also seen the results of the operations in flight that this PE has issued on it; these
-    /// become accesses of the thread.
+    /// acquires the clocks of the actors that have changed it. A fetch that does not change the
+    /// word has also seen the results of the operations in flight that this PE has issued on it;
+    /// these become accesses of the thread.
     pub fn end(&self, access: &CheckedAccess) {
         if access.operation != AccessOperation::Fetch || access.word == WordKind::Lock {
             return;
@@ -220,8 +220,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Records that a wait has seen a word of this PE. The writes to the word, and those before them,
-    /// are complete.
+    /// Records that a wait has seen a word of this PE. The writes to the word, and those before
+    /// them, are complete.
     pub fn seen(&self, addr: usize) {
         self.with_caller(|thread| {
             let Some(place) = self.on(addr, self.me) else { return };

@@ -31,17 +31,17 @@ impl Drawing {
     }
 }
 
-/// Returns a length or place to a tenth of a pixel.
+/// Rounds a length or coordinate to a tenth of a pixel.
 pub fn px(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }
 
-/// Returns text that starts, ends or has its middle (`anchor`) at a place.
+/// Returns text at a point, which `anchor` makes its start, middle or end.
 pub fn label((x, y): (f64, f64), anchor: &str, color: &str, text: &str) -> Markup {
     html! { text x=(px(x)) y=(px(y)) text-anchor=(anchor) fill=(color) { (text) } }
 }
 
-/// Returns text that reads upwards and has its middle at a place.
+/// Returns text that reads upwards, with its middle at a point.
 pub fn upright_label((x, y): (f64, f64), text: &str) -> Markup {
     let placed = format!("translate({} {}) rotate(-90)", px(x), px(y));
     html! { text text-anchor="middle" fill=(SOFT) transform=(placed) { (text) } }
@@ -72,7 +72,7 @@ pub fn ticks_beside(ticks: &[(f64, String)], (left, right): (f64, f64)) -> Marku
     }
 }
 
-/// Returns a place that shows `tip` under the pointer.
+/// Returns a transparent area that shows `tip` while the pointer is over it.
 pub fn hit((left, right): (f64, f64), (top, bottom): (f64, f64), tip: &str) -> Markup {
     let (width, height) = (px(right - left), px(bottom - top));
     html! {
@@ -80,7 +80,7 @@ pub fn hit((left, right): (f64, f64), (top, bottom): (f64, f64), tip: &str) -> M
     }
 }
 
-/// Returns the path through some places.
+/// Returns the data of an SVG path through these points.
 pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
     let steps = places.into_iter().enumerate().map(|(i, (x, y))| {
         let command = if i == 0 { 'M' } else { 'L' };
@@ -97,7 +97,8 @@ pub fn shortened(text: &str, letters: usize) -> String {
     }
 }
 
-/// Returns the text of a page or picture, without control characters, which no markup may contain.
+/// Returns the text of a page or picture. Replaces control characters, which markup may not contain,
+/// by U+FFFD.
 pub fn printable(markup: Markup) -> String {
     let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
     markup.into_string().replace(is_bad, "\u{fffd}")

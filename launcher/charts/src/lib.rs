@@ -1,10 +1,9 @@
-//! Pages of HTML with drawings in SVG, which need no network: what the reports of shmem-perf and of
-//! shmem-info have in common.
+//! Makes HTML pages with drawings in SVG, which load nothing from a network, for the reports of
+//! shmem-perf and of shmem-info.
 //!
-//! Drawings have the colors of the light form; the style sheet of the page replaces these in the
-//! dark. They are not made by a library such as plotters: what takes lines here is the choice of
-//! ticks, the text under the pointer, and the places of labels, which such a library leaves to its
-//! caller; dashed lines would be a path for each dash.
+//! Drawings have the colors of the light form; the style sheet of the page replaces these in dark
+//! mode. A library such as plotters would not shorten this code: it leaves ticks, text under the
+//! pointer and the positions of labels to its caller, and draws a path for each dash of a line.
 #![forbid(unsafe_code)]
 
 pub mod drawing;

@@ -18,10 +18,10 @@ pub const ABSENT: &str = "#e3e6ea";
 /// The series of a chart.
 pub const SERIES: [&str; 6] = ["#0067a5", "#d1500b", "#00875f", "#b3478d", "#b98300", "#33383f"];
 
-/// Outliers and invalid floors, in both forms.
+/// Outliers and invalid floors. It is the same in the light and the dark form.
 pub const RED: &str = "#d11a2a";
 
-/// Colors of a heat map, from bad to good.
+/// Number of colors of a heat map.
 pub const STEPS: usize = 32;
 
 /// Returns the color of a step of a heat map. The lightness of this ramp grows evenly, so that it
@@ -30,13 +30,14 @@ pub fn step_color(step: usize) -> String {
     format!("#{:x}", colorous::VIRIDIS.eval_rational(step, STEPS))
 }
 
-/// Returns the step of a value between two by its logarithm; the last one is at `good`.
+/// Returns the step of a value on a logarithmic scale from `bad`, which is step 0, to `good`, which
+/// is the last one.
 pub fn step(value: f64, (bad, good): (f64, f64)) -> usize {
     let part = (value / bad).ln() / (good / bad).ln();
     ((part * STEPS as f64) as usize).min(STEPS - 1)
 }
 
-/// Returns the color of text on a step.
+/// Returns a color of text that is legible on a step.
 pub fn on_step(step: usize) -> &'static str {
     if step * 2 >= STEPS { "#10151b" } else { "white" }
 }

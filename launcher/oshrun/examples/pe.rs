@@ -147,7 +147,7 @@ impl Pe {
         assert_eq!(records, (0..session.n_pes()).map(record).collect());
     }
 
-    /// Each PE writes a byte to the node's memory, and reads those of all PEs of its node.
+    /// Writes a byte to the node's memory, and checks those of all PEs of the node after a barrier.
     fn memory(&mut self) {
         let session = self.session();
         let (nodes, pe, local) = (session.nodes().clone(), session.pe(), session.local_id());
@@ -210,7 +210,8 @@ fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
 
-/// As the runtime after an abort: sleeps until it is killed, and exits after a limit.
+/// Behaves as the runtime does after an abort: sleeps until oshrun kills the process. Exits after a
+/// limit, or at once if oshrun could not be informed.
 fn await_the_end(is_sent: bool, status: i32) {
     if is_sent {
         std::thread::sleep(Duration::from_secs(10));

@@ -26,7 +26,7 @@ use crate::failure::{StartFailure, reason};
 use crate::output::Output;
 use crate::spawn;
 
-/// Maximum time for sending messages before oshrun stops itself.
+/// Maximum time for sending the messages to one daemon before oshrun stops itself.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
 /// Time within which all daemons must have started.
@@ -38,7 +38,7 @@ pub struct Daemons {
     list: Vec<RemoteDaemon>,
     /// The command that started the daemons.
     command: Option<DaemonCommand>,
-    /// The time for which a host may be silent.
+    /// The limit of `--host-limit`.
     limit: Duration,
     arrivals: DaemonEvents,
     /// When the first daemon was started.
@@ -46,8 +46,8 @@ pub struct Daemons {
 }
 
 impl Daemons {
-    /// Returns an empty list. `limit` is the time for which a host may be silent; `arrivals`
-    /// receives the events of daemons.
+    /// Returns an empty list. `limit` is that of `--host-limit`; `arrivals` receives the events of
+    /// daemons.
     pub fn new(limit: Duration, arrivals: DaemonEvents) -> Daemons {
         Daemons { list: Vec::new(), command: None, limit, arrivals, since: Instant::now() }
     }
@@ -128,7 +128,7 @@ impl Daemons {
         }
     }
 
-    /// Waits until all messages have been sent, or until the limit.
+    /// Waits until all messages have been sent, for [`FLUSH_LIMIT`] at most for each daemon.
     pub async fn flush(&self) {
         for daemon in &self.list {
             let _ = timeout(FLUSH_LIMIT, daemon.down.flush()).await;
@@ -215,7 +215,8 @@ impl Daemons {
         }
     }
 
-    /// Reports the loss of a daemon when both its agent and its output have ended.
+    /// Reports the loss of a daemon when both its agent and its output have ended. If only one of
+    /// them has, starts the timer after which the daemon counts as lost.
     fn check_end(&mut self, number: usize, processes: &Processes) -> Option<HostEvent> {
         let daemon = &self.list[number];
         if daemon.closed && daemon.exit.is_some() {
@@ -225,7 +226,8 @@ impl Daemons {
         None
     }
 
-    /// Marks a daemon as lost, unless it has sent its last message.
+    /// Marks a daemon as lost and kills its agent, unless it has sent its last message. Returns the
+    /// failure to report.
     fn lose(
         &mut self,
         number: usize,

@@ -21,17 +21,17 @@ use crate::spawn::limits::INHERITED_FROM;
 pub struct EndMechanisms<'a> {
     /// The guard, which kills the process group of the PE.
     pub guard: &'a GuardProcess,
-    /// The pipe at whose end the kernel kills the PE.
+    /// The pipe whose end of file makes the kernel kill the PE.
     pub liveness: &'a LivenessPipe,
     /// The mark by which processes outside the group are found.
     pub mark: &'a JobMark,
 }
 
-/// A pipe at whose end the kernel kills the PEs, even if the guard was killed too.
+/// A pipe whose end of file makes the kernel kill the PEs, even if the guard was killed too.
 ///
 /// Only this process holds the write end, and writes nothing, so the pipe ends with this process. A
 /// PE requests SIGKILL for that event when it joins the job (`rushmem_bootstrap`). The kernel
-/// signals one process for each open file description, so each PE gets its own.
+/// signals one process for each open file description, so each PE gets a description of its own.
 #[derive(Debug)]
 pub struct LivenessPipe(PipeWriter);
 

@@ -90,7 +90,7 @@ impl Explainer {
     /// snapshots to send, if any.
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<Inquiry> {
         let at_once = purpose == Purpose::Loss;
-        // gdb interrupts PEs, so it is used only if the user has requested an explanation.
+        // gdb interrupts PEs, so it is used only at the request of the user and after `--timeout`.
         let with_stacks = !at_once && purpose != Purpose::Overdue;
         if let Some(open) = self.collection.as_mut().filter(|_| !at_once) {
             open.purpose = open.purpose.max(purpose);

@@ -109,9 +109,11 @@ fn is_same_name(one: &str, other: &str) -> bool {
 /// host without a number has one slot. Without any number, PEs are distributed evenly, and the
 /// first hosts get one more. Returns the hosts that have PEs.
 ///
+/// If there are more PEs than slots, they are distributed evenly, unless the slots are a limit.
+///
 /// # Errors
 /// If there are more PEs than slots, and the slots are a limit: with `is_strict`, because the user
-/// has specified them, or with `per_host`. Those of an allocation are none.
+/// has specified them, or with `per_host`. The slots of an allocation are not a limit.
 fn distribute(
     mut nodes: Vec<HostSlots>,
     n_pes: Option<u32>,

@@ -169,8 +169,8 @@ struct Job {
     output: Output,
     end: Termination,
     explainer: Explainer,
-    /// The position of the statuses that daemons search for long waits; `None` before they are
-    /// asked to.
+    /// The position of the PEs' statuses that all hosts search for long waits; `None` before the
+    /// search was requested.
     watched: Option<Statuses>,
     /// The limit of `--timeout`, once it has expired.
     expired: Option<Duration>,

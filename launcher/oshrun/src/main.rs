@@ -69,8 +69,8 @@ fn start() -> Result<i32, StartFailure> {
 }
 
 /// Puts the settings in the files of the site and the user into the environment of this process,
-/// and so into that of its PEs on all hosts. Prints why files or lines do not count. Called before
-/// a thread is started.
+/// and so into that of its PEs on all hosts. Warns of files and lines that it ignores. Must be
+/// called before a thread is started.
 fn apply_files() {
     let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into());
     let own = program::own_file();

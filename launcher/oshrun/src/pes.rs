@@ -57,8 +57,8 @@ impl LocalPes {
     }
 
     /// Starts PEs, up to the first one that cannot be started. With `consumed`,
-    /// [`LocalPes::send_input`] provides the input of PE 0, and each piece that PE 0 has consumed
-    /// is reported to this sender.
+    /// [`LocalPes::send_input`] provides the input of PE 0, and each piece that was passed on to
+    /// PE 0 is reported to this sender.
     pub fn start(
         &mut self,
         launch: &PreparedStart,
@@ -201,7 +201,7 @@ impl LocalPes {
     }
 }
 
-/// Reads the bytes that have arrived, up to the size of the buffer; none if there are none.
+/// Reads the bytes that have arrived, 16 KiB at most. Returns an empty vector if there are none.
 fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
     let mut bytes = [0; 16 * 1024];
     let nbytes = socket.read(&mut bytes)?;
@@ -230,9 +230,9 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     StartFailure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
 }
 
-/// Detects that the kernel has killed a PE for lack of memory: the SIGKILL alone may have another
-/// sender, but control groups count such kills. Holds the limits of memory, each with the number of
-/// kills that are known.
+/// Detects that the kernel has killed a PE for lack of memory. The SIGKILL alone may have another
+/// sender, but control groups count such kills. Holds the memory limits of this process's groups,
+/// each with the number of kills that are known.
 #[derive(Debug)]
 pub struct MemoryKills(Vec<(GroupLimit, u64)>);
 

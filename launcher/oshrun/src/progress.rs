@@ -54,7 +54,7 @@ impl ProgressLine {
         &mut self.hosts[self.nodes.node_of(pe) as usize]
     }
 
-    /// Records the start of the daemon that starts a PE.
+    /// Records that the daemon has started whose first PE is `pe`.
     pub fn record_daemon(&mut self, pe: u32) {
         self.host_of(pe).greeted = true;
     }

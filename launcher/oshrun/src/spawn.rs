@@ -231,7 +231,7 @@ fn raw(fd: &impl AsFd) -> i32 {
     fd.as_fd().as_raw_fd()
 }
 
-/// Runs in the child between fork and exec, so it may only make system calls.
+/// Prepares the child between fork and exec, so this function may only make system calls.
 fn before_exec(
     guard: i32,
     inherited: [i32; 3],

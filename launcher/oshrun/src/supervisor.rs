@@ -42,11 +42,12 @@ pub struct Supervisor {
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, DaemonEvent)>,
-    /// Reports pieces of input that PE 0 has consumed; set if [`Supervisor::send_input`] provides
-    /// its input.
+    /// Reports each piece of input that was passed on to PE 0; set if [`Supervisor::send_input`]
+    /// provides its input.
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
-    /// For the threads that make snapshots of the PEs of this process.
+    /// Given to the threads that make snapshots of the PEs of this process, to report these to
+    /// `explained`.
     explain: mpsc::UnboundedSender<HostEvent>,
     explained: mpsc::UnboundedReceiver<HostEvent>,
     /// Searches for long waits, if that was requested.
@@ -58,7 +59,7 @@ pub struct Supervisor {
 impl Supervisor {
     /// Creates a supervisor that has started nothing yet. With `sends_input`,
     /// [`Supervisor::send_input`] provides the input of PE 0, also if PE 0 is on this host. `limit`
-    /// is the time for which another host may be silent.
+    /// is that of `--host-limit`.
     pub fn new(sends_input: bool, limit: Duration) -> io::Result<Supervisor> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
@@ -178,7 +179,7 @@ impl Supervisor {
         }
     }
 
-    /// Sends a frame to every PE, or to the first of each node.
+    /// Sends a frame to every PE of the job, or to the first of each node.
     pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
         self.local_pes.send_all(to, frame);
         if !self.daemons.is_empty() {
@@ -262,7 +263,7 @@ impl Supervisor {
         self.daemons.broadcast(&DaemonOrder::Suspend);
     }
 
-    /// Waits until messages to daemons have been sent.
+    /// Waits until the messages to daemons have been sent, but not long for any of them.
     pub async fn flush(&self) {
         self.daemons.flush().await;
     }
@@ -281,14 +282,16 @@ impl Supervisor {
         )
     }
 
-    /// Kills the processes that PEs have left on all hosts. Call this after the end of all PEs.
+    /// Kills the processes that the PEs of this host have left, and waits for them until `limit`.
+    /// Orders daemons to do the same and to exit. Call this after the end of all PEs.
     pub async fn clear(&mut self, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Finish);
         let exits = self.processes.clear(limit).await;
         self.add_exits(exits);
     }
 
-    /// Waits for the last processes to end.
+    /// Waits for the last processes, such as launch agents, to end. Kills those that are left after
+    /// `limit`.
     pub async fn dismiss(&mut self, limit: Duration) {
         self.processes.dismiss(limit).await;
     }

@@ -19,7 +19,8 @@ use finding::{Finding, Grade, verdict};
 pub use job::{Examined, examine};
 pub use pe::{Role, run};
 
-/// Returns what the doctor prints of this machine, and whether a job can run on it.
+/// Returns the doctor's report on this machine, and true if a job can run on it. With `says_why`,
+/// the report gives the reason for each part of a transport that is not used.
 pub fn this_machine(says_why: bool) -> Result<(String, bool), String> {
     let sections = transports::with_host()?;
     let text: String = sections.iter().map(|section| section.text(says_why)).collect();

@@ -1,8 +1,9 @@
 //! `shmem-info`: prints the version, the settings, the transports that work here, and the placement
 //! of the PEs of a job.
 //!
-//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun.
-//! The hidden command `tune` is the part of `shmem-perf tune` that needs this library inside.
+//! Placements come from `rushmem_topology`, like those of oshrun. Only the doctor starts processes:
+//! examinations of transports, and short jobs. The hidden command `tune` is the part of `shmem-perf
+//! tune` that needs this library inside.
 
 mod args;
 mod doctor;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
 fn apply_files(flags: &InfoFlags) {
     let prefix = || Some(std::env::current_exe().ok()?.parent()?.parent()?.to_owned());
     let mut warnings = rushmem_settings::apply_files(prefix);
-    // A doctor's child leaves warnings about names to its parent.
+    // A child of the doctor does not repeat the warnings about names that its parent prints.
     if flags.doctor_pe.is_none() && flags.doctor_transport.is_empty() {
         warnings.extend(rushmem_settings::names::warnings(settings::all()));
     }
@@ -118,8 +119,8 @@ fn print(text: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the transports of this build, what each finds here, and who carries out atomic
-/// operations over it.
+/// Returns the transports of this build, what each of them finds on this machine, and whether the
+/// CPU or the network executes atomic operations.
 fn transports() -> Result<String, String> {
     let settings = rushmem_settings::of_this_process()?;
     let mut text = String::new();

@@ -4,13 +4,13 @@ use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Nic, NicKind, Numa, Placeme
 
 /// A machine and its PEs.
 pub struct MachineMap {
-    /// Lines above it.
+    /// Lines above the map.
     pub head: Vec<String>,
-    /// Lines below it.
+    /// Lines below the map.
     pub notes: Vec<String>,
-    /// Its sockets.
+    /// The sockets of the machine.
     pub sockets: Vec<PackageMap>,
-    /// NICs that belong to none of them.
+    /// NICs that are near no single socket.
     pub nics: Vec<NicBox>,
 }
 
@@ -18,7 +18,7 @@ pub struct MachineMap {
 pub struct PackageMap {
     pub title: String,
     pub nodes: Vec<Node>,
-    /// NICs that are near all of its nodes.
+    /// NICs that are near the socket, but near no single node of it.
     pub nics: Vec<NicBox>,
 }
 
@@ -55,7 +55,7 @@ pub struct NicBox {
 }
 
 impl MachineMap {
-    /// Returns the map of what was planned for a machine.
+    /// Returns the map of a machine, with the PEs where `plan` places them.
     pub fn new(
         machine: &Topology,
         plan: &PlacementPlan,
@@ -138,7 +138,7 @@ fn socket(
     PackageMap { title: format!("socket {at}"), nodes, nics: take_near(nics, cpus) }
 }
 
-/// Removes and returns the NICs that are near CPUs of `cpus` alone.
+/// Removes and returns the NICs that are near no CPU outside `cpus`.
 fn take_near(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
     nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus)).collect()
 }

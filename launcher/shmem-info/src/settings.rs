@@ -1,5 +1,5 @@
-//! The settings: what each is now, what they do, the page docs/settings.md, and all of it with the
-//! transports as JSON, which `shmem-perf` keeps with what it has measured.
+//! Prints the settings: their values, their descriptions, the page docs/settings.md, and a report in
+//! JSON with the values and the transports, which `shmem-perf` stores with its measurements.
 
 use clap::builder::styling::Style;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
@@ -16,7 +16,8 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
     settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
 }
 
-/// Returns the version, the settings that differ from their defaults, then the others.
+/// Returns the version, the settings that are set, those that have their defaults, and the names of
+/// those without a value.
 pub fn values() -> String {
     let name = Style::new().bold();
     let width = all().map(|row| row.name.len()).max().unwrap_or_default();
@@ -50,7 +51,10 @@ pub fn values() -> String {
     )
 }
 
-/// Returns what the settings do whose names contain this word.
+/// Returns the descriptions of the settings whose names contain `word`, in any case.
+///
+/// # Errors
+/// If there is no such setting.
 pub fn descriptions(word: &str) -> Result<String, String> {
     let name = Style::new().bold();
     let wanted = word.to_uppercase();
@@ -88,8 +92,8 @@ pub fn page() -> String {
     text
 }
 
-/// Returns the version, the settings and the transports as JSON. Transports are left out if a
-/// setting has a value that it may not have.
+/// Returns the version, the settings that have a value, and the transports as JSON. The list of
+/// transports is empty if a setting is invalid.
 pub fn as_json() -> String {
     let now: Vec<_> = all()
         .filter_map(|row| settings::current(row).map(|(value, origin)| (row.name, value, origin)))

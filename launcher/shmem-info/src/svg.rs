@@ -7,13 +7,14 @@ const COLORS: [&str; 10] = [
     "#9ecae1", "#fdae6b", "#a1d99b", "#f4a6b7", "#bcbddc", "#e7cb94", "#9edae5", "#d6b08c",
     "#c7e29c", "#f7b6d2",
 ];
-/// A core whose PEs use no NIC, and one without a PE.
+/// The color of a core whose PEs use no NIC.
 const PLAIN: &str = "#dddddd";
+/// The color of a core without a PE, and of a NIC that no PE may use.
 const IDLE: &str = "#ffffff";
 
 const GAP: usize = 8;
 const TITLE: usize = 20;
-/// The width of a letter of a title, on the safe side.
+/// An upper bound of the width of a letter of a title.
 const LETTER: usize = 7;
 
 /// Something drawn, with its upper left corner at the origin.
@@ -23,7 +24,7 @@ struct Drawn {
     body: String,
 }
 
-/// Returns the whole map.
+/// Returns the map as the text of an SVG file.
 pub fn draw(map: &MachineMap) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
     parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
@@ -49,7 +50,7 @@ fn socket(socket: &PackageMap) -> Drawn {
 }
 
 fn node(node: &Node) -> Drawn {
-    // Groups of the usual 8 cores beside each other become square.
+    // Several groups, usually of 8 cores, are drawn beside each other, so each is narrower.
     let columns = if node.groups.len() > 1 { 4 } else { 8 };
     let groups = grid(node.groups.iter().map(|all| group(all, columns)).collect(), 2);
     let nics = nics(&node.nics, groups.width);
@@ -112,12 +113,12 @@ fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
     Some(grid(nics, ((width + GAP) / own).max(1)))
 }
 
-/// Returns a line of words.
+/// Draws a line of text.
 fn words(line: &str, class: &str) -> Drawn {
     Drawn { width: line.len() * LETTER, height: 14, body: text(0, 12, class, line) }
 }
 
-/// Returns a titled box around parts below each other.
+/// Draws a box with a title around parts, which are placed below each other.
 fn frame(title: &str, fill: &str, parts: Vec<Drawn>) -> Drawn {
     let inner = stack(parts);
     let width = inner.width.max(title.len() * LETTER) + 2 * GAP;
@@ -128,12 +129,12 @@ fn frame(title: &str, fill: &str, parts: Vec<Drawn>) -> Drawn {
     Drawn { width, height, body }
 }
 
-/// Parts below each other.
+/// Places parts below each other.
 fn stack(parts: Vec<Drawn>) -> Drawn {
     grid(parts, 1)
 }
 
-/// Parts in rows of `columns` columns as wide as the widest.
+/// Places parts in rows of `columns` columns. All columns are as wide as the widest part.
 fn grid(parts: Vec<Drawn>, columns: usize) -> Drawn {
     let width = parts.iter().map(|part| part.width).max().unwrap_or(0);
     let columns = columns.clamp(1, parts.len().max(1));

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use textwrap::{Options, WordSplitter};
 
-/// The columns of lines where no terminal says how many it has.
+/// The width of lines if neither a terminal nor the variable COLUMNS gives one.
 const COLUMNS: usize = 100;
 
 /// Breaks a paragraph into lines; those after the first one are indented by this many columns.
@@ -17,8 +17,8 @@ pub fn wrapped(paragraph: &str, indent: usize) -> String {
     textwrap::fill(paragraph, options)
 }
 
-/// Shows what is going on; on a terminal alone that can erase a line, where the next call replaces
-/// it.
+/// Shows a line of progress on stderr if that is a terminal that can erase lines. The next call
+/// replaces the line.
 pub fn progress(what: &str) {
     let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
     if std::io::stderr().is_terminal() && !is_dumb {

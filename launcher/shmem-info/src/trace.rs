@@ -1,4 +1,4 @@
-//! `shmem-info trace DIR`: makes of the records of the PEs of a job one trace for Perfetto, and a
+//! `shmem-info trace DIR`: merges the records of a job's PEs into one trace for Perfetto, and makes a
 //! page with the bytes between PEs, a timeline, and the longest waits with their causes.
 
 use std::collections::HashMap;
@@ -32,11 +32,12 @@ const ROWS: usize = 64;
 /// The maximum side of the matrix, and of a cell.
 const SIDE: f64 = 468.0;
 const CELL: f64 = 60.0;
-/// PEs up to which cells have numbers.
+/// A matrix of at most this many rows has numbers in its cells. A larger one has labels at about this
+/// many rows.
 const WITH_VALUES: usize = 12;
 
-/// Writes the trace and the page into the directory. Returns what is printed: a summary, and where
-/// they are.
+/// Writes the trace and the page into the directory. Returns the text to print: a summary, and the
+/// names of the two files.
 pub fn show(dir: &Path) -> Result<String, String> {
     let job = JobTrace::of_dir(dir)?;
     let (trace, page) = (dir.join(FILE), dir.join(PAGE));
@@ -113,7 +114,8 @@ fn page(job: &JobTrace) -> String {
     )
 }
 
-/// Returns a cell for each pair of PEs, or of groups of PEs: rows issue, columns are their targets.
+/// Draws a cell for each pair of PEs, or of groups of PEs. The PE of the row has issued the
+/// operations, the PE of the column was their target.
 fn matrix(job: &JobTrace) -> Drawing {
     let group = job.n_pes().div_ceil(ROWS as u32);
     let bytes = job.matrix(group);
@@ -186,7 +188,8 @@ fn legend(job: &JobTrace) -> Markup {
     }
 }
 
-/// A bar: calls of one color of a PE without a gap that can be seen.
+/// A bar of the timeline: calls of a PE that have the same color, without a visible gap between
+/// them.
 struct Bar {
     color: &'static str,
     left: f64,
@@ -196,7 +199,8 @@ struct Bar {
     n: usize,
 }
 
-/// Returns the bars of a PE, by color and time; what lies closer than `gap` is one bar.
+/// Returns the bars of a PE, in the order of their first records. Calls of the same color that are
+/// closer than `gap` share a bar.
 fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap: f64) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
     let mut last: HashMap<&str, usize> = HashMap::new();
@@ -233,7 +237,7 @@ fn shown(job: &JobTrace) -> Vec<&PeTrace> {
     shown.into_iter().map(|pe| &job.pes[pe]).collect()
 }
 
-/// Returns a row for each of these PEs, with what it did at each time.
+/// Draws a row for each PE that is [`shown`], with the bars of its calls.
 fn timeline(job: &JobTrace) -> Drawing {
     let (begin, end) = job.times();
     let pes = shown(job);
@@ -250,7 +254,7 @@ fn timeline(job: &JobTrace) -> Drawing {
     let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
     let gap = pes.len() as f64 / 16.0;
     let rows: Vec<_> = pes.iter().map(|pe| bars(&pe.records, span, gap)).collect();
-    // The oldest records are dropped, so that the row of the PE begins later.
+    // A PE drops its oldest records, so its row begins with a gap.
     let first = |pe: &PeTrace| x(pe.records.first().map_or(end, |record| record.begin));
     let gaps: Vec<_> = (0..).zip(&pes).filter(|(_, pe)| pe.dropped > 0).collect();
     let gaps: Vec<_> = gaps
@@ -267,7 +271,7 @@ fn timeline(job: &JobTrace) -> Drawing {
             (label((LEFT - 6.0, row(i) + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", pes[i].pe)))
             (rule(ABSENT, (LEFT, row(i) + ROW), (LEFT + WIDTH, row(i) + ROW)))
             @for bar in bars {
-                // Accesses lie over what they are a part of.
+                // The bar of an access is lower, so that the call that contains it stays visible.
                 @let inset = if bar.is_access { 5.0 } else { 2.0 };
                 rect fill=(bar.color) x=(px(bar.left)) y=(px(row(i) + inset)) width=(px(bar.right - bar.left)) height=(px(ROW - 2.0 * inset)) {}
             }
@@ -291,7 +295,7 @@ fn timeline(job: &JobTrace) -> Drawing {
     Drawing { width: LEFT + WIDTH + 34.0, height: bottom + 26.0, content, hits }
 }
 
-/// Returns the totals of the PEs, as many as the timeline has.
+/// Returns the table of how long PEs waited and made others wait, for [`ROWS`] PEs at most.
 fn wait_totals(job: &JobTrace) -> Markup {
     html! {
         div .wide { table {
@@ -307,7 +311,7 @@ fn wait_totals(job: &JobTrace) -> Markup {
     }
 }
 
-/// Returns the waits with what ended them.
+/// Returns the table of waits, each with the call that ended it.
 fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
     let start = job.times().0;
     html! {
@@ -360,7 +364,7 @@ fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
     }
 }
 
-/// Returns a number of bytes in at most five letters.
+/// Formats a number of bytes so that it fits a cell of the matrix.
 fn size(nbytes: u64) -> String {
     let value = nbytes as f64;
     match nbytes {

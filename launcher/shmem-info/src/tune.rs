@@ -1,14 +1,12 @@
 //! `shmem-perf tune`: measures which algorithms of collectives are the fastest in the job that it
 //! runs in, and writes a file for `SHMEM_COLL_TUNING`.
 //!
-//! `shmem-perf` measures any OpenSHMEM library by its routines in C, and starts this program, which
-//! contains Rushmem, for what no routine of OpenSHMEM can do: to change the table of algorithms
-//! within a job.
+//! `shmem-perf` measures any OpenSHMEM library through its C routines. It starts this program, which
+//! contains Rushmem, because no routine of OpenSHMEM can change the table of algorithms within a job.
 //!
 //! It measures on teams of the first 2, 4, 8, ... PEs and of all; the other PEs wait meanwhile. The
-//! algorithms of a size take turns, so that other load on the machine affects all of them.
-//!
-//! It keeps only the best time, which needs no statistics.
+//! algorithms of a size take turns, so that other load on the machine affects all of them. The best
+//! time of each counts.
 
 mod measure;
 mod rows;
@@ -44,7 +42,7 @@ pub fn run(flags: &TuneFlags) {
     setup::finalize(CALL);
 }
 
-/// Returns where the rows go.
+/// Opens the destination of the rows: the file of `--output`, or else stdout.
 fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
     let Some(path) = &flags.output else { return Ok(Box::new(std::io::stdout())) };
     match File::create(path) {
@@ -53,7 +51,7 @@ fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
     }
 }
 
-/// Returns the rows for all teams. All PEs call it.
+/// Measures on all teams. Returns the text of the file. All PEs of the job call it.
 fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
     let nbytes = flags.max_bytes as usize;
     let arrays = Arrays::new(nbytes).ok_or_else(|| {
@@ -93,8 +91,8 @@ fn sizes(n: u32) -> impl Iterator<Item = u32> {
     powers.chain((n > 1).then_some(n))
 }
 
-/// Measures the seconds of each algorithm for each number of bytes, if there is a choice. All
-/// members call it.
+/// Measures the algorithms of an operation for each number of bytes for which there is a choice.
+/// Returns the seconds that a call takes with each of them. All members of the team call it.
 fn times(
     flags: &TuneFlags,
     arrays: &Arrays,
@@ -119,7 +117,7 @@ fn times(
             table.read(&row).expect("a row of its own");
             table.complete();
             if table.chosen(operation, nbytes, facts) == Some(algorithm) {
-                // Some kilobytes for each size.
+                // The library needs a table that lives forever; some kilobytes for each size leak.
                 usable.push((algorithm, &*Box::leak(Box::new(table))));
             }
         }
@@ -130,7 +128,7 @@ fn times(
     times
 }
 
-/// Returns the seconds by each algorithm.
+/// Returns the best time of a call with each algorithm, in seconds.
 fn compared(
     flags: &TuneFlags,
     arrays: &Arrays,
@@ -148,7 +146,7 @@ fn compared(
             // No PE is in a collective of the team, and all members use the same table in the next
             // one.
             let former = collectives::replace_table(CALL, table);
-            // All members see the same times, and so count alike.
+            // `time` returns the same value on all members, so they agree on `count`.
             let mut seconds = arrays.time(operation, team, nbytes, count);
             while pass == 0 && seconds < enough {
                 count *= 2;

@@ -1,12 +1,13 @@
-//! Checks the output and drawings of `shmem-info` for the machines that we described. Without
-//! libhwloc those tests say a word.
+//! Checks the output and drawings of `shmem-info`. The tests that read descriptions of other machines
+//! (ci/fixtures/topology) are ignored without libhwloc.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use testkit::needs_library;
 
-/// It only looks and prints, so nothing of it can hang. Lines are not broken.
+/// Returns the command of shmem-info, without wrapped lines. It needs no time limit, since it waits
+/// for nothing but children that have one.
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
     command.env("COLUMNS", "10000");
@@ -24,7 +25,7 @@ fn printed(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("plain text")
 }
 
-/// Returns the map of a machine that we described; without hwloc the test is ignored.
+/// Returns the map of a machine in ci/fixtures/topology. Ignores the test without hwloc.
 fn map(fixture: &str, words: &[&str]) -> String {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
     let file = dir.join(fixture);
@@ -43,7 +44,7 @@ fn output_that_is_lost_is_a_failure() {
     }
 }
 
-/// Asserts that all lines are there, in this order.
+/// Asserts that `text` has all these lines, in this order.
 fn in_order(text: &str, lines: &[&str]) {
     let mut rest = text.lines().map(str::trim);
     for line in lines {
@@ -343,7 +344,7 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
     assert!(many.contains("with more than 64 PEs each"), "{many}");
 }
 
-/// Two domains of the provider that emulates fabrics: one lacks atomic operations alone.
+/// Uses two domains of the provider that emulates fabrics. One of them lacks only atomic operations.
 fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     needs_library("libfabric.so.1");
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
@@ -370,7 +371,7 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     assert!(!is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_DOMAIN"), "{text}");
 }
 
-/// It also says which variable names a fabric.
+/// Also checks that the doctor names `SHMEM_OFI_FABRIC` if there is no such fabric.
 fn the_doctor_survives_a_provider_that_crashes() {
     needs_library("libfabric.so.1");
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");

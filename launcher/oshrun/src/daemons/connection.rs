@@ -125,7 +125,8 @@ pub enum HostEvent {
     },
     /// A PE has printed something.
     Printed(Printed),
-    /// PE 0 has consumed one piece of its input.
+    /// One piece of input was written to the stdin of PE 0, or dropped because PE 0 has closed it.
+    /// So another piece may be sent.
     InputConsumed,
     /// The job cannot continue: something could not be started, or was lost.
     Failed {
@@ -363,12 +364,13 @@ pub fn ticks(period: Duration) -> Interval {
     ticks
 }
 
-/// Returns the time between ticks.
+/// Returns the time between ticks for this limit of `--host-limit`.
 pub fn period(limit: Duration) -> Duration {
     (limit / TICKS).max(Duration::from_millis(1))
 }
 
-/// Returns the time without a message after which the other side counts as lost.
+/// Returns the time without a message after which the other side counts as lost, for this limit of
+/// `--host-limit`.
 pub fn silence(limit: Duration) -> Duration {
     period(limit) * MAX_MISSED
 }

@@ -22,7 +22,8 @@ use crate::output::Output;
 use crate::spawn::prepare;
 use crate::supervisor::{Supervisor, block_on};
 
-/// Time for killed processes to disappear; shorter than the time that oshrun waits for this daemon.
+/// Time for killed processes to disappear. The daemon answers no heartbeats meanwhile, so this is
+/// shorter than the silence after which oshrun counts it as lost (6 s by default).
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Returns true if this process was started as a daemon.

@@ -189,7 +189,7 @@ impl Processes {
     }
 
     /// Kills processes that left their group, and waits for them until the deadline. Dismisses the
-    /// guard when none is left; otherwise the guard ends them if this process ends first.
+    /// guard when none is left. Otherwise the guard stays, and ends them when this process exits.
     async fn end_descendants(&mut self, deadline: Instant) {
         if self.kill_descendants(deadline).await {
             self.guard.take().into_iter().for_each(GuardProcess::dismiss);
@@ -240,8 +240,8 @@ impl Processes {
     }
 
     /// Waits until all groups are empty, including those of launch agents, which end with their
-    /// daemons. After `limit` kills the remaining processes. Then kills processes that left their
-    /// group.
+    /// daemons. After `limit` kills the remaining processes, and waits for `limit` again. Then kills
+    /// processes that left their group.
     pub async fn dismiss(&mut self, limit: Duration) {
         for _ in 0..2 {
             let deadline = Instant::now() + limit;

@@ -226,7 +226,9 @@ fn running(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Returns the limit of this user's processes, if it applies to this process and is below `needed`.
+/// Returns the limit of this user's processes, if it applies to this process and is below `needed`,
+/// the number of all users' processes and threads with those of the job. A higher limit suffices,
+/// whichever of them belong to this user.
 fn of_user(needed: u64) -> Option<ResourceLimit> {
     let limit = getrlimit(Rlimited::Nproc).current?;
     if limit >= needed || is_exempt(&fs::read_to_string("/proc/self/status").ok()?) {

@@ -151,7 +151,7 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
 }
 
 /// Returns the variables of this process that are forwarded to other hosts, where they override
-/// those of the login: all except those of the host and of the login session.
+/// those of the login: all except [`NOT_FORWARDED`].
 pub fn forwarded_variables() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| is_forwarded(name)).collect()
 }

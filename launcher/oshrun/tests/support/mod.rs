@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use testkit::{LIMIT, Started, TestMark, absent, patient};
 
-/// oshrun itself.
+/// Returns the executable of oshrun.
 pub fn oshrun() -> &'static str {
     env!("CARGO_BIN_EXE_oshrun")
 }
@@ -44,24 +44,25 @@ pub struct Outcome {
 }
 
 impl TestJob {
-    /// `oshrun` with these arguments.
+    /// Makes a job of `oshrun` with these arguments.
     pub fn new(words: &[&str]) -> TestJob {
         TestJob::by(oshrun(), words)
     }
 
-    /// `oshrun -n N pe STEPS`.
+    /// Makes a job of `oshrun -n N pe STEPS`.
     pub fn steps(n_pes: u32, steps: &[&str]) -> TestJob {
         let (n_pes, pe) = (n_pes.to_string(), pe());
         TestJob::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
-    /// Makes a job that is started by a shell that runs a command first, such as `trap`.
+    /// Makes a job whose PEs are shells that run the command `shell` first, such as `trap`, and then
+    /// execute `pe`.
     pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> TestJob {
         let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
         TestJob::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())
     }
 
-    /// Another program that starts oshrun.
+    /// Makes a job of another program that starts oshrun.
     pub fn by(program: &str, words: &[&str]) -> TestJob {
         // Signals that a background job ignores would be inherited as ignored.
         let mut command = Command::new("env");
@@ -92,7 +93,7 @@ impl TestJob {
         self
     }
 
-    /// Its stdin is open until [`Running::end_input`].
+    /// Keeps the job's stdin open until [`Running::end_input`].
     pub fn input_later(mut self) -> TestJob {
         self.command.stdin(Stdio::piped());
         self
@@ -112,7 +113,7 @@ impl TestJob {
         self.start().wait()
     }
 
-    /// Starts the job with these instead of pipes.
+    /// Starts the job with these streams instead of pipes.
     pub fn start_with(mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Running {
         self.command.stdin(stdin).stdout(stdout).stderr(stderr);
         self.start()
@@ -120,7 +121,7 @@ impl TestJob {
 }
 
 impl Running {
-    /// Returns the mark of its processes, which stays valid after the end.
+    /// Returns the mark of the job's processes, which stays valid after the end of the job.
     pub fn mark(&self) -> TestMark {
         self.0.mark().clone()
     }
@@ -151,7 +152,7 @@ impl Running {
         self.0.child().stdin = None;
     }
 
-    /// Returns its stderr.
+    /// Returns the job's stderr, unbuffered.
     pub fn stderr(&mut self) -> ChildStderr {
         self.0.child().stderr.take().expect("piped")
     }
@@ -194,7 +195,7 @@ fn shell_status(status: ExitStatus) -> i32 {
 }
 
 impl Outcome {
-    /// Asserts status and stderr, and that no process is left when oshrun has ended.
+    /// Asserts the status and stderr of the job, and that no process is left of it.
     #[track_caller]
     pub fn expect(self, status: i32, stderr: &str) -> Outcome {
         assert_eq!((self.status, masked(&self.stderr).as_str()), (status, stderr), "{self:?}");
@@ -213,7 +214,7 @@ impl Outcome {
         pids_of(&self.mark)
     }
 
-    /// Returns the mark of its processes.
+    /// Returns the mark of the job's processes.
     pub fn mark(&self) -> TestMark {
         self.mark.clone()
     }
@@ -243,7 +244,8 @@ fn pids_of(mark: &TestMark) -> Vec<u32> {
     mark.processes().into_iter().map(|process| process.pid as u32).collect()
 }
 
-/// Waits until no process of a job is left; not so long that they would end by themselves.
+/// Waits until no process of a job is left. Fails after half of the time limit of tests, before the
+/// processes would end by themselves.
 #[track_caller]
 pub fn eventually_nothing_left(mark: &TestMark) {
     let (start, within) = (Instant::now(), patient(LIMIT) / 2);
@@ -276,7 +278,7 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     pids
 }
 
-/// Ignores the test if this command, which tries out what the test needs, is not here or fails.
+/// Ignores the test if this command, which checks a requirement of the test, is missing or fails.
 pub fn needs(words: &[&str]) {
     let output = Command::new(words[0]).args(&words[1..]).output();
     if !output.is_ok_and(|output| output.status.success()) {
@@ -294,7 +296,7 @@ pub fn executable(file: &Path, text: &str) {
     assert!(shell.wait().expect("own child").success());
 }
 
-/// Returns a file without a name, at its beginning.
+/// Returns a file without a name that contains `text`, at its beginning.
 pub fn tempfile(text: &str) -> std::fs::File {
     let memory =
         rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
@@ -325,15 +327,15 @@ impl TestAgent {
         self.file.to_str().expect("plain names")
     }
 
-    /// `oshrun -H HOSTS OPTIONS PROGRAM`.
+    /// Makes a job of `oshrun -H HOSTS OPTIONS PROGRAM`, with this agent.
     pub fn job(&self, hosts: &str, options: &str, program: &[&str]) -> TestJob {
         let options: Vec<&str> = options.split_whitespace().collect();
         let first = ["--launch-agent", self.path(), "-H", hosts];
-        // Long enough that a process that waits for a CPU does not seem silent.
+        // Long enough that a process that waits for a CPU does not count as silent.
         TestJob::new(&[&first[..], &options, program].concat()).env("SHMEM_HOST_LIMIT", "50")
     }
 
-    /// `oshrun -H HOSTS OPTIONS pe STEPS`.
+    /// Makes a job of `oshrun -H HOSTS OPTIONS pe STEPS`, with this agent.
     pub fn steps(&self, hosts: &str, options: &str, steps: &[&str]) -> TestJob {
         self.job(hosts, options, &[&[pe().as_str()], steps].concat())
     }

@@ -15,17 +15,16 @@ use serde::{Deserialize, Serialize};
 use super::finding::{Finding, Grade};
 use super::outcome::{line, read};
 
-/// The time for which an examination may take. A provider takes up to a second, on a busy machine
-/// longer.
+/// Maximum time of an examination. A provider takes up to a second, on a busy machine longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The report of a process.
+/// The report of a child process on a transport.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Examination {
     /// The findings of the transport on this machine, or why it is unavailable.
     pub found: String,
     pub parts: Vec<ExaminedPart>,
-    /// The part of a heap that it registers.
+    /// How much of a heap the transport registers, if it registers memory.
     pub memory: Option<Finding>,
 }
 
@@ -33,7 +32,7 @@ pub struct Examination {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExaminedPart {
     pub finding: Finding,
-    /// Jobs whose nodes would connect many pairs of PEs use it before others.
+    /// True if jobs whose nodes would connect many pairs of PEs prefer this part.
     pub is_for_many_pairs: bool,
 }
 
@@ -61,7 +60,7 @@ pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
 /// Examines a transport, or one of its parts, in a child.
 ///
 /// # Errors
-/// If the child crashes or hangs; what it does, as the predicate of a sentence.
+/// If the child crashes or hangs: the predicate of a sentence such as "does not end within 20 s".
 pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("cannot be examined: {error}"))?;
@@ -90,8 +89,8 @@ fn prepare() {
 /// Returns what a command prints.
 ///
 /// # Errors
-/// If it fails, is killed by a signal, or does not end within the limit; what it does, as the
-/// predicate of a sentence.
+/// If it fails, is killed by a signal, or does not end within the limit: the predicate of a sentence,
+/// as for [`examine`].
 fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot be examined: {error}");
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -101,7 +100,7 @@ fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
         let read = stdout.read_to_end(&mut text).map(|_| text);
-        // Nobody receives it after the limit.
+        // After the limit, the receiver is gone.
         let _ = sender.send(read);
     });
     let Ok(text) = receiver.recv_timeout(limit) else {

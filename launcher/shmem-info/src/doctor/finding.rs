@@ -59,8 +59,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// Returns the title, and each finding. Where something is usable, the names of what is unused
-    /// are one line, unless the reasons are wanted.
+    /// Returns the title and the findings. If one of them is `Ok`, those that are `Unused` become one
+    /// line with their names, unless `says_why`.
     pub fn text(&self, says_why: bool) -> String {
         let is_usable = self.findings.iter().any(|finding| finding.grade == Grade::Ok);
         let is_folded =
@@ -78,7 +78,7 @@ impl Section {
     }
 }
 
-/// Returns the verdict, on a line of its own in color, and what follows from it.
+/// Returns the line of the verdict, in color, with `rest` appended.
 pub fn verdict(is_ok: bool, rest: &str) -> String {
     let color = if is_ok { AnsiColor::Green } else { AnsiColor::Red };
     let style = Style::new().bold().fg_color(Some(color.into()));

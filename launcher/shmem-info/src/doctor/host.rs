@@ -1,6 +1,6 @@
-//! This machine: its limits, its memory, its CPUs and NICs, and what the kernel permits.
+//! Examines this machine: its limits, its memory, its CPUs and NICs, and what the kernel permits.
 //!
-//! What cannot be read is not mentioned.
+//! A property that cannot be read is left out.
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -90,7 +90,7 @@ fn cpus(topology: &Topology) -> Finding {
     }
 }
 
-/// The name of the finding that other programs run.
+/// The name of the finding that other programs use the CPUs.
 pub const LOAD: &str = "load";
 
 /// Reports the load of other programs, which distorts measurements.
@@ -257,7 +257,7 @@ fn other_limits() -> Vec<Finding> {
     [space, processes].into_iter().flatten().collect()
 }
 
-/// Returns the limits of the control groups, of which the innermost ones come first.
+/// Returns the limits of this process's control groups: of processes, then of memory.
 fn groups() -> impl Iterator<Item = Finding> {
     let tasks = GroupLimit::of_tasks().into_iter().map(|of| {
         let text = format!("up to {} processes and threads ({})", of.limit, of.file.display());
@@ -271,8 +271,8 @@ fn groups() -> impl Iterator<Item = Finding> {
 }
 
 /// Returns a finding for each RoCE port below `class` (/sys/class/infiniband) whose first address
-/// (GID) is link-local. libfabric's provider verbs uses the first one, from which no route then
-/// leads to other networks; UCX chooses a better one.
+/// (GID) is link-local. libfabric's provider verbs uses the first address, and a link-local one has
+/// no route to other networks. UCX chooses a better one.
 fn gid_findings(class: &Path) -> Vec<Finding> {
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let mut findings = Vec::new();
@@ -291,7 +291,7 @@ fn gid_findings(class: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Returns the addresses that are set, by their indices.
+/// Returns the addresses that are set, with their indices, in ascending order.
 fn gids(dir: &Path) -> Vec<(u32, Ipv6Addr)> {
     let mut gids: Vec<(u32, Ipv6Addr)> = fs::read_dir(dir)
         .into_iter()

@@ -1,6 +1,6 @@
-//! The hosts of a job, for `oshrun --doctor`: first what each of them reports, then a short job as
-//! the user would start it, then one over each of the other transports, each with a job of
-//! `shmem-perf` that measures it. A job that hangs ends by its time limit.
+//! Examines the hosts of a job for `oshrun --doctor`. First each host reports on itself; then a short
+//! job runs as the user would start it, and one over each of the other transports. A job of
+//! `shmem-perf` measures each of these. A time limit ends jobs that hang.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,14 +16,15 @@ use super::pe::{HostReport, PairReport};
 use super::times::{self, seconds};
 use crate::terminal::progress;
 
-/// Seconds for the hosts to answer, as long as `oshrun` waits for a daemon.
+/// Limit in seconds of the job in which each host reports; longer than `oshrun` waits for a daemon.
 const HOSTS_LIMIT: u32 = 90;
-/// Seconds of the user's job, in which candidates that hang may be passed over.
+/// Limit in seconds of the user's job. It suffices to try another transport after one that hangs.
 const JOB_LIMIT: u32 = 90;
-/// Seconds of a job over one of the other transports, and how long a host of it may be silent.
+/// Limit in seconds of a job over one of the other transports, and of one of `shmem-perf`.
 const OTHER_LIMIT: u32 = 20;
+/// The `--host-limit` of these jobs, in seconds.
 const OTHER_HOST_LIMIT: &str = "2";
-/// Clocks that are further apart make times in logs useless.
+/// Difference of clocks in seconds from which on times in logs of several hosts are useless.
 const CLOCKS: f64 = 1.0;
 
 /// The job that is examined.
@@ -50,7 +51,7 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     if layout.is_empty() && one_host && !names_hosts {
         layout = vec!["-n".to_owned(), hosts[0].1.cpus.max(2).to_string()];
     }
-    // The PEs of the jobs that measure, of which there is one on each host.
+    // The PEs of the jobs of shmem-perf: one on each host, or two if there is only one host.
     let names: Vec<String> = match &hosts[..] {
         [_] => ["PE 0", "PE 1"].map(str::to_owned).into(),
         hosts => hosts.iter().map(|(name, _)| name.clone()).collect(),
@@ -104,7 +105,7 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     Ok((format!("{verdict}  {command}\n\n{text}"), outcome.succeeded))
 }
 
-/// Returns the findings of the hosts that spoil what jobs measure.
+/// Returns the findings that other programs use the CPUs of a host, which distorts measurements.
 fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
     let sections = hosts.iter().flat_map(|(_, host)| &host.sections);
     let loads = sections.flat_map(|section| &section.findings).filter(|one| one.name == LOAD);
@@ -150,7 +151,7 @@ fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
     }
 }
 
-/// Returns what differs on a host from the first one, and its warnings.
+/// Returns the findings on a host that differ from those on the first one, and its warnings.
 fn different(
     (first_name, first): &(String, HostReport),
     (name, host): &(String, HostReport),
@@ -198,8 +199,8 @@ fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// Adds to `text` what a job on this number of CPUs reports, or why it failed; returns how its PEs
-/// reach each other.
+/// Adds the reports of a job on `n_cpus` CPUs to `text`, and the messages if the job failed. Returns
+/// the path between the PEs, which begins with the name of the transport.
 fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {
@@ -264,7 +265,8 @@ fn pe(role: &str) -> [String; 3] {
 }
 
 impl Examined {
-    /// Runs a job of a program of Rushmem, whose name is the first word.
+    /// Runs a job of a program of Rushmem: `words` are its name and its arguments, `limit` the time
+    /// limit in seconds.
     fn run(
         &self,
         layout: &[String],
@@ -290,7 +292,8 @@ impl Examined {
         })
     }
 
-    /// Measures operations between the PEs with these names, each pair if there are more than two.
+    /// Measures operations between the first and the last of the PEs with these names, and between
+    /// each pair if there are more than two.
     fn times(
         &self,
         layout: &[String],

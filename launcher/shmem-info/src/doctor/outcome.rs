@@ -21,12 +21,12 @@ pub fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
 /// `[2]` on one host.
 pub struct Tag {
     pub pe: u32,
-    /// As the user names it.
+    /// The host as the user names it; `None` if the job has only one.
     host: Option<String>,
 }
 
 impl Tag {
-    /// Takes it off a line.
+    /// Splits a line into its tag and the rest.
     fn split(line: &str) -> Option<(Tag, &str)> {
         let (tag, rest) = line.strip_prefix('[')?.split_once("] ")?;
         let (pe, host) = match tag.split_once('@') {
@@ -36,8 +36,8 @@ impl Tag {
         Some((Tag { pe: pe.parse().ok()?, host }, rest))
     }
 
-    /// Returns the host as the user names it, with the name that it has for itself if that is
-    /// another.
+    /// Returns the host as the user names it. If its own name `own` differs, adds that in
+    /// parentheses.
     pub fn host_name(&self, own: &str) -> String {
         match &self.host {
             Some(host) if host != own => format!("{host} ({own})"),
@@ -70,7 +70,7 @@ impl CheckOutcome {
         self.stdout.lines().filter_map(|line| Some(Tag::split(line)?.1))
     }
 
-    /// Returns why it failed: the messages of PEs and of oshrun, or else what was printed last.
+    /// Returns why the job failed: the messages of PEs and of oshrun, or else the last line of stderr.
     pub fn complaints(&self) -> Vec<String> {
         let is_ours = |line: &&str| {
             ["PE ", "oshrun: ", "shmem-info: ", "shmem-perf: "]

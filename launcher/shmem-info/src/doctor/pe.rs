@@ -16,7 +16,7 @@ use super::finding::Section;
 use super::outcome::line;
 use super::transports;
 
-/// The time that a PE may take to write to one PE after the other.
+/// Time after which a PE does not begin to write to another PE.
 const ALL_PAIRS: Duration = Duration::from_secs(5);
 
 /// The role of a PE of the doctor.
@@ -47,8 +47,8 @@ pub enum PairReport {
         path: String,
         /// The longest `shmem_init`, in seconds.
         init: f64,
-        /// The maximum difference between clocks of hosts, in seconds, with an error of about as
-        /// long as a barrier takes.
+        /// The maximum difference between the clocks of PEs, in seconds. The error is about the
+        /// time of a barrier.
         clocks: f64,
     },
     /// By the first PE of each host: the name that the host has for itself.
@@ -58,9 +58,9 @@ pub enum PairReport {
     Pair((u32, u32), f64),
     /// By PE 0: writes of each PE to all others, one after the other.
     AllPairs {
-        /// The minimum number of PEs to which one wrote before its time was over.
+        /// The lowest number of PEs to which a PE has written within [`ALL_PAIRS`].
         n_others: u32,
-        /// The longest time for all, in seconds.
+        /// The longest time of a PE, in seconds.
         first: f64,
         /// The time of a second round, when all are connected.
         again: f64,
@@ -128,8 +128,8 @@ fn pairs() -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the longest time in which a PE writes to all others, and to how many the slowest one
-/// does.
+/// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns the
+/// lowest number of PEs that one has written to, and the longest time in seconds.
 fn written_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     shmem.barrier_all();
@@ -154,7 +154,8 @@ fn leaders(shmem: &Shmem) -> Vec<u32> {
     first.filter(|(is_first, _)| *is_first != 0).map(|(_, pe)| pe).collect()
 }
 
-/// Returns the maximum difference between clocks after a barrier, in seconds.
+/// Returns the maximum difference in seconds between the clocks of PEs, which they read after a
+/// barrier.
 fn clocks(shmem: &Shmem) -> f64 {
     shmem.barrier_all();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -162,8 +163,8 @@ fn clocks(shmem: &Shmem) -> f64 {
     world.reduce_value(Max, now) + world.reduce_value(Max, -now)
 }
 
-/// Returns the pairs that connect, in rounds: neighbors, and the first and the last PE. No PE is in
-/// two pairs of a round.
+/// Returns the pairs of PEs that connect, in rounds: neighbors in `leaders`, and its first and last
+/// PE. No PE is in two pairs of a round.
 fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
     let neighbors: Vec<(u32, u32)> = leaders.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let every_second = |from| neighbors.iter().copied().skip(from).step_by(2).collect();
@@ -174,8 +175,8 @@ fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
     [every_second(0), every_second(1), ends].into_iter().filter(|round| !round.is_empty()).collect()
 }
 
-/// Writes to a PE for the first time, and checks its memory after that and after an atomic
-/// operation. Returns the seconds of the write.
+/// Writes to a PE for the first time, which connects to it. Checks the memory of the PE after the
+/// write and after an atomic operation. Returns the time of the write in seconds.
 fn connect(
     shmem: &Shmem,
     (word, count): (&SymBox<'_, u64>, &SymBox<'_, Atomic<u64>>),

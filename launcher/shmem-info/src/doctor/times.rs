@@ -5,8 +5,8 @@ use serde::Deserialize;
 use super::finding::{Finding, Grade};
 use super::outcome::CheckOutcome;
 
-/// Options of `shmem-perf`, which measures the pair of PEs that follows, and each pair if there are
-/// more than two hosts.
+/// Options of `shmem-perf`. The caller appends the pair of PEs to measure, and `--matrix` to measure
+/// all pairs.
 pub const OPTIONS: &[&str] = &[
     "--operations",
     "put,get,fetch_add",
@@ -50,15 +50,15 @@ struct Summary {
     p50: f64,
 }
 
-/// A value for each PE and its peer, unless there was no time for it.
+/// A value for each PE and each of its peers; `None` if the pair was not measured.
 #[derive(Deserialize)]
 struct Matrix {
     measure: String,
     values: Vec<Vec<Option<f64>>>,
 }
 
-/// Returns what a job of `shmem-perf` measured between the first and the last of the PEs with these
-/// names, and the best and the worst pair of more than two.
+/// Returns the times of a job of `shmem-perf` between the first and the last of the PEs with these
+/// names. If there are more than two, also returns the best and the worst pair.
 pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
     // The record is written several times, each time with more in it.
     let records = outcome.lines().filter_map(|line| serde_json::from_str(line).ok());
@@ -101,7 +101,7 @@ impl Record {
 }
 
 impl Matrix {
-    /// Returns the minimum and the maximum between any two PEs, if it has values.
+    /// Returns the minimum and the maximum of all pairs of PEs, if there are values.
     fn extremes(&self, names: &[String]) -> Option<String> {
         let pairs = self.values.iter().zip(names).flat_map(|(row, from)| {
             row.iter().zip(names).filter_map(move |(value, to)| Some(((*value)?, from, to)))
@@ -117,7 +117,7 @@ impl Matrix {
     }
 }
 
-/// Returns a time for people.
+/// Formats a time in seconds with a suitable unit.
 pub fn seconds(of: f64) -> String {
     match of {
         long if long >= 1.0 => format!("{long:.1} s"),

@@ -1,5 +1,5 @@
-//! The transports of this build on this machine, the parts of their libraries, and the size of jobs
-//! from which on a provider of libfabric without connections is used.
+//! Examines the transports of this build on this machine, and the parts of their libraries. States
+//! the size of jobs from which on a provider of libfabric without connections is used.
 
 use rushmem_runtime::settings;
 use rushmem_topology::cpus_at_once;
@@ -12,7 +12,7 @@ use super::host;
 /// The transport that chooses its provider by the number of connections.
 const OFI: &str = "ofi";
 
-/// Returns all findings of this machine, for a job of several machines.
+/// Returns all findings on this machine: those on the host, then those on each transport.
 pub fn with_host() -> Result<Vec<Section>, String> {
     let mut all = vec![host::section()];
     all.extend(sections()?);
@@ -64,8 +64,8 @@ fn examined(provider: &Provider) -> Examination {
     all
 }
 
-/// Returns the section of a transport. `requested` is the one that SHMEM_TRANSPORT names, if any:
-/// without it no job starts.
+/// Returns the section of a transport. `requested` is the transport that SHMEM_TRANSPORT names, if
+/// any; no job starts if that one is unusable.
 fn section(transport: &str, examined: Examination, requested: Option<&str>) -> Section {
     let of_many = examined
         .parts
@@ -98,8 +98,9 @@ fn nodes(pes_per_node: u64) -> u64 {
     MANY_PAIRS / (pes_per_node * pes_per_node) + 2
 }
 
-/// Returns the finding about the size from which on jobs with a PE on each of these CPUs need too
-/// many connections. `provider` is the first one that needs none, if there is one.
+/// Returns the finding on the sizes from which on jobs need too many connections. One of them is the
+/// number of nodes with `cpus` PEs each. `provider` is the first provider that needs no connections,
+/// if there is one.
 fn connections(cpus: usize, provider: Option<&str>) -> Finding {
     let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
     let sizes = format!(

@@ -1,13 +1,11 @@
-//! Times a collective on a team.
-//!
-//! It knows the calls of the collectives, and nothing of algorithms.
+//! Measures the time of a collective on a team, whatever its algorithm.
 #![allow(unsafe_code)]
 
 use std::time::{Duration, Instant};
 
 use rushmem_runtime::{Call, Combine, TeamHandle, collectives, heap, team};
 
-/// The name in messages.
+/// The caller that messages of the runtime name.
 pub const CALL: Call = rushmem_runtime::call!("shmem-perf tune");
 
 static MAX: Combine = Combine::max::<u64>();
@@ -36,8 +34,8 @@ impl Arrays {
         })
     }
 
-    /// Returns true if there is a collective of a table's operation on `nbytes` bytes for a team of
-    /// `n`, and room for it.
+    /// Returns true if a collective of `operation` on `nbytes` bytes makes sense for a team of `n`
+    /// PEs, and fits the arrays. `operation` is the name of a row in a [`rushmem_collectives`] table.
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
         let n = n as usize;
         match operation {
@@ -64,14 +62,14 @@ impl Arrays {
         // SAFETY: a word of the heap that no other PE uses outside of the collective below.
         unsafe { time.write_volatile(number) };
         let (dest, source) = (longest.cast(), time.cast_const().cast());
-        // SAFETY: no reference points to the heap's words.
+        // SAFETY: both pointers are to allocated words of the heap, to which no reference points.
         unsafe { collectives::reduce(CALL, team.into(), dest, source, 1, &MAX) };
         // SAFETY: a word of the heap, to which no reference points.
         unsafe { longest.read_volatile() }
     }
 
-    /// Performs a collective that no PE ends before all have entered it, if need be with a sync
-    /// after it.
+    /// Performs a collective of `nbytes` bytes, which must [fit](Arrays::fit), and a sync after it,
+    /// so that no PE returns before all have entered.
     fn call(&self, operation: &str, team: TeamHandle, nbytes: usize) {
         let (dest, source, members) = (self.dest, self.source.cast_const(), team.into());
         let n = team::n_pes(CALL, team) as usize;

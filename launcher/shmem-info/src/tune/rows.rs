@@ -1,4 +1,4 @@
-//! Makes the rows of the file from the times that were measured.
+//! Makes the rows of a file for `SHMEM_COLL_TUNING` from the times that were measured.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use rushmem_collectives::choice::{ChoiceFacts, Table};
 pub struct MeasuredRow {
     pub operation: &'static str,
     pub facts: ChoiceFacts,
-    /// For a number of bytes, the seconds by each algorithm.
+    /// The numbers of bytes, each with the seconds that a call takes by each algorithm.
     pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
 }
 
@@ -17,8 +17,8 @@ pub struct MeasuredRow {
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {
-    /// Returns the rows for teams from `least` members up to those that were measured, or for all
-    /// larger ones, too; times are comments.
+    /// Returns the rows for teams of `least` members up to the number that was measured, or without an
+    /// upper limit if `and_larger`. The times are in comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
         let ChoiceFacts { members, oversubscribed, .. } = self.facts;
         let one_node = self.facts.one_node();

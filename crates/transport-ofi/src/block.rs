@@ -1,14 +1,15 @@
-//! Memory that libfabric reads and writes, divided into cells of equal size. It is never borrowed.
+//! Memory that libfabric reads and writes, divided into cells of equal size. A block gives away
+//! only addresses; its owner knows which cells libfabric uses.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
-/// Zeroed cells.
+/// Cells that were zeroed when they were allocated.
 pub(crate) struct CellBlock {
     base: *mut u8,
     layout: Layout,
-    /// The length of a cell is two to this power.
+    /// The length of a cell in bytes is two to this power.
     shift: u32,
 }
 
@@ -16,12 +17,12 @@ pub(crate) struct CellBlock {
 unsafe impl Send for CellBlock {}
 
 impl CellBlock {
-    /// Returns `n` zeroed cells of at least `cell` bytes, a multiple of a cache line each. Neither
-    /// number is 0.
+    /// Returns `n` zeroed cells of `cell` bytes, rounded up to a power of two of at least 64. `n`
+    /// is not 0.
     pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
         let cell = cell.next_power_of_two().max(64);
-        // The alignment that the system's allocator has by itself: for more it would write all the
-        // zeros.
+        // The default alignment of the system's allocator. For a larger one, `alloc_zeroed` would
+        // write zeros and so touch all pages.
         let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
         assert!(layout.size() > 0, "cells that are not empty");
         // SAFETY: the size is not 0.

@@ -13,10 +13,10 @@ use rushmem_transport::{
     Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict, setting,
 };
 
-/// Providers that are layers above others, or only log their calls.
+/// Start of the names of libfabric's utility providers, which are layers above others or log calls.
 const LAYERS: &str = "ofi_";
 
-/// The requests of the user, empty if there are none, and the properties of the job.
+/// The requests of the user, each empty if not set, and the properties of the job.
 #[derive(Clone, Debug)]
 struct Request {
     provider: String,
@@ -35,7 +35,8 @@ struct Request {
 }
 
 impl Request {
-    /// Reads the requests of the user, and passes on to libfabric what only its own variables set.
+    /// Reads the requests of the user. Passes the range of ports on to libfabric in its own
+    /// variables, since no field of `fi_info` has it.
     fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Result<Request, String> {
         let variable = |name| host.variable(name).unwrap_or_default();
         if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
@@ -58,8 +59,8 @@ impl Request {
         })
     }
 
-    /// Returns what a provider must offer, with completions that cover the target's memory if
-    /// `delivery`.
+    /// Returns what a provider must offer; with `delivery`, also completions that mean that data
+    /// are in the target's memory.
     fn hints(&self, delivery: bool) -> FiInfo {
         let mut caps = fi::FI_MSG | fi::FI_RMA;
         if self.amos == Amos::Network {
@@ -93,9 +94,9 @@ impl Request {
         }
     }
 
-    /// Returns the reason why an entry that libfabric offers for a job's requirements is not used.
+    /// Returns the reason why an entry that meets the hints is not used; `None` if it can be used.
     fn why_not(&self, info: &FiInfo) -> Option<String> {
-        // Not every provider looks at the domain and the fabric that are requested.
+        // Some providers ignore the domain and the fabric in the hints.
         let names = [
             ("domain", &info.domain, DOMAIN, &self.domain),
             ("fabric", &info.fabric, FABRIC, &self.fabric),
@@ -154,8 +155,8 @@ impl Request {
     }
 }
 
-/// Returns the entries that fit a job, best first; only those of one provider if it is the part to
-/// open.
+/// Returns the entries that fit a job, best first; only those of the provider that `args.part`
+/// names, if it names one.
 pub(crate) fn candidates(args: &Open) -> Result<Vec<(InfoList, FiInfo)>, String> {
     let request = Request::of(&*args.host, args.amos, args.one_machine)?;
     let mut fitting = some_fitting(fabric::library()?, &request)?;
@@ -163,8 +164,8 @@ pub(crate) fn candidates(args: &Open) -> Result<Vec<(InfoList, FiInfo)>, String>
     Ok(fitting)
 }
 
-/// Returns the version of libfabric, and whether it has a device that reads and writes memory
-/// without a CPU. Queries devices only if the kernel shows some.
+/// Returns the version of libfabric, and whether a job would use an RDMA device with it. Queries
+/// providers only if the kernel shows such devices.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
     let version = library.version();
@@ -179,7 +180,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 }
 
 /// Returns the diagnosis of each provider: those that fit in the order in which they are tried,
-/// then the others. If the arguments name a provider, opens it and returns its diagnosis alone;
+/// then the others. If `args.part` names a provider, opens it and returns its diagnosis alone;
 /// otherwise opens none.
 pub(crate) fn diagnose(
     args: &Open,
@@ -239,8 +240,9 @@ pub(crate) fn diagnose(
     all
 }
 
-/// Returns advice if a newer libfabric than this `version` is faster with a provider. With 2.5.1 a
-/// barrier, a broadcast and a maximum of 8 B of two PEs take 0.74 to 0.76 of the time with 1.17.
+/// Returns advice if a newer libfabric than this `version` is faster with a provider. With 2.5.1, a
+/// barrier, a broadcast and a maximum reduction of 8 B of two PEs take 0.74 to 0.76 of the time
+/// that they take with 1.17.
 fn upgrade(version: u32, provider: &str) -> Option<String> {
     let text =
         "with SHMEM_TRANSPORT=ofi, small collectives take a quarter less time with libfabric 2.x";
@@ -253,7 +255,8 @@ fn fitting(
     request: &Request,
 ) -> Result<Vec<(InfoList, FiInfo)>, String> {
     let mut fitting: Vec<(InfoList, FiInfo)> = Vec::new();
-    // An entry that has completions that cover the target's memory is taken with them.
+    // The first query finds the entries that have completions for the target's memory; the second
+    // one adds only entries without them.
     for delivery in [true, false] {
         for entry in InfoList::of(library, &request.hints(delivery))?.iter() {
             let info = FiInfo::of(entry, delivery);
@@ -283,7 +286,7 @@ fn some_fitting(
     }
 }
 
-/// Describes the entry that a job opens, the first one, and whether it uses one of `devices`.
+/// Describes the first of `infos`, which a job would open, and whether it uses one of `devices`.
 fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     let is_device = |name: &String| devices.contains(name);
     let has_device = |info: &&FiInfo| {
@@ -352,7 +355,7 @@ fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String>
     found.map(|info| info.provider)
 }
 
-/// Returns each provider that is not among those that fit, with the reason.
+/// Returns the diagnosis of each provider whose name is not in `fits`.
 fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> Vec<Diagnosis> {
     let mut names: Vec<String> = Vec::new();
     if let Ok(all) = InfoList::of(library, &FiInfo::any()) {
@@ -371,7 +374,7 @@ fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> 
     all
 }
 
-/// Returns the reason why a provider that has a device or an interface here does not fit.
+/// Returns the diagnosis of a provider that has a device or an interface here and does not fit.
 fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagnosis {
     let requested = &request.provider;
     if !requested.is_empty() && requested != name {
@@ -388,9 +391,10 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
     Diagnosis::new(name, Verdict::Refused, why)
 }
 
-/// A requirement that can be dropped: its name in the manual of libfabric; the function that drops
-/// it; and the function that describes what the provider has instead, from the requirements and
-/// from the provider's entry without this one, or returns an empty text.
+/// A requirement that can be dropped: its name, in the words of libfabric's manual where it has
+/// any; the function that drops it from hints; and the function that names what the provider has
+/// instead. The latter takes the hints and the entry that the provider offers without this
+/// requirement, and may return an empty text.
 type Relaxation = (&'static str, fn(&mut FiInfo), fn(&FiInfo, &FiInfo) -> String);
 
 /// All requirements that can be dropped, in the order in which they are named.
@@ -480,7 +484,7 @@ const MODES: &[(&str, u64)] = &[
     ("FI_BUFFERED_RECV", fi::FI_BUFFERED_RECV),
 ];
 
-/// Returns an empty text, for a capability without alternatives.
+/// Returns an empty text, for a requirement without alternatives.
 fn nothing(_: &FiInfo, _: &FiInfo) -> String {
     String::new()
 }
@@ -495,20 +499,20 @@ fn flags(names: &[(&str, u64)], value: u64) -> String {
     set.map(|(name, _)| *name).collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns the reason why a provider refuses `hints`, which libfabric does not say: the
-/// requirements without which it makes an offer. `offer` is what it offers for other hints, if
-/// anything. Returns `None` if it refuses without all of them, too.
+/// Returns the reason why a provider refuses `hints`, which libfabric does not report: a smallest
+/// set of requirements without which it makes an offer. `offer` queries the provider with other
+/// hints. Returns `None` if it offers nothing even without all [`RELAXATIONS`].
 fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> Option<String> {
     let without = |dropped: &[&Relaxation]| {
         let mut left = hints.clone();
         dropped.iter().for_each(|(_, drop, _)| drop(&mut left));
         left
     };
-    // A requirement that is not there refuses nothing.
+    // Requirements that `hints` does not contain cannot be the reason.
     let mut dropped: Vec<&Relaxation> =
         RELAXATIONS.iter().filter(|one| without(&[one]) != *hints).collect();
     let mut offered = offer(&without(&dropped))?;
-    // A requirement that can be put back is not refused.
+    // If the provider still makes an offer with a requirement put back, this one is not the reason.
     for at in (0..dropped.len()).rev() {
         let mut fewer = dropped.clone();
         fewer.remove(at);

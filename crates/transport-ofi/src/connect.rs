@@ -23,7 +23,8 @@ impl Address {
         encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
     }
 
-    /// Returns the service endpoint's name for messages, as a socket address, a text, or bytes.
+    /// Returns the service endpoint's name as a user can read it: a socket address, a text, or the
+    /// bytes in hexadecimal.
     pub(crate) fn shown(&self) -> String {
         let text = self.name.strip_suffix(&[0]).unwrap_or(&self.name);
         match probe::socket(&self.name) {
@@ -39,23 +40,23 @@ impl Address {
     }
 }
 
-/// The address and the key of a segment of a PE.
+/// The address and the key of a segment of a PE, or of a block of its heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentKey {
-    /// The value that is added to offsets.
+    /// The value to which offsets in the segment are added.
     pub(crate) base: u64,
     pub(crate) nbytes: u64,
-    /// The key for operations.
+    /// The key that operations pass; unused in a published segment with a raw key.
     pub(crate) key: u64,
 }
 
 /// What a PE publishes of one of its segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PublishedSegment {
-    /// The key; meaningless if there is a raw key.
+    /// The registered part: the whole segment, or a block of the heap.
     pub(crate) segment: SegmentKey,
     pub(crate) raw: Option<RawKey>,
-    /// The bytes of the segment. The key may cover only the first of them.
+    /// Bytes of the whole segment, of which the key may cover only the first ones.
     pub(crate) whole: u64,
 }
 
@@ -72,20 +73,20 @@ impl PublishedSegment {
         Ok(PublishedSegment { segment: SegmentKey { base, nbytes, key }, raw, whole })
     }
 
-    /// The key for operations of this PE, after a raw key was mapped.
+    /// Returns the key that operations of this PE use. Maps a raw key.
     fn usable(self, fabric: &Fabric) -> Result<SegmentKey, i32> {
         let key = self.raw.map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
         Ok(SegmentKey { key, ..self.segment })
     }
 }
 
-/// A peer that was used.
+/// A peer that this PE has used, as operations address it.
 pub(crate) struct Peer {
     pub(crate) at: fi::fi_addr_t,
     /// The keys of the segments; that of a heap in blocks covers the first block.
     pub(crate) keys: [SegmentKey; Segment::COUNT],
     pub(crate) heap_bytes: u64,
-    /// The keys of further blocks of its heap.
+    /// The keys of the further blocks of its heap that this PE has looked up.
     pub(crate) blocks: HeapBlocks<SegmentKey>,
 }
 
@@ -109,10 +110,10 @@ fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment:
     Ok(published)
 }
 
-/// Checks that PE `me`, whose address is `own`, can use `pe`, from the record of `pe`.
+/// Checks the record of `pe`, and that PE `me`, whose address is `own`, can use `pe`.
 ///
 /// # Errors
-/// When the record is malformed, or the two PEs do not fit together.
+/// If the record is absent or malformed, or the two PEs use different providers.
 pub(crate) fn check(
     (me, own): (Pe, &Address),
     pe: Pe,
@@ -130,7 +131,7 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// Returns peer `pe` from its record, which was checked.
+    /// Inserts the address of `pe` and maps its keys, from its record, which was checked.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let address = address(pe, record)?;
         let at = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;
@@ -161,7 +162,7 @@ impl Peer {
     /// keys.
     ///
     /// # Errors
-    /// When the block is not registered, or libfabric refuses its key.
+    /// If the block is not allocated, the entry is malformed, or libfabric refuses the key.
     pub(crate) fn learn(
         &self,
         fabric: &Fabric,
@@ -172,7 +173,7 @@ impl Peer {
         self.blocks.learn(pe, block, entry, |key| {
             let published = PublishedSegment::decode(key).map_err(invalid(pe))?;
             let key = published.usable(fabric).map_err(refused(fabric, "a key", pe))?;
-            // As if it began where the heap does.
+            // Operations add offsets in the heap, not in the block, to the base.
             Ok(SegmentKey { base: key.base.wrapping_sub(block.start), ..key })
         })
     }

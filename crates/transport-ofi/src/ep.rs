@@ -1,12 +1,12 @@
 //! An endpoint (ep) of libfabric with its completion queue, and the operations in flight on it.
 //!
 //! Every operation has a cell: a context that the provider may use until the operation completes,
-//! and memory for short transfers, so that their source may be reused at once. The user of an ep
-//! holds its lock.
+//! and memory for short transfers, so that their source may be reused at once. An ep has no lock of
+//! its own; the lock of the origin or of the service that owns it protects it.
 //!
-//! Files: `open` opens and closes an ep; `connect` makes connections to PEs, which `connecting`
-//! lists; `rma`, with its `arguments`, `message` and `atomic` start operations; `attempts` counts
-//! refused ones; `poll` takes completions.
+//! Files: `open` opens and closes an ep; `connect` makes connections to PEs, and `connecting` lists
+//! those in setup; `rma`, with its `arguments`, `message` and `atomic` start operations; `attempts`
+//! counts refused attempts to reach PEs; `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
@@ -30,19 +30,20 @@ use rushmem_transport::LocalBuf;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// What happens to the memory of an operation when it completes.
+/// The memory of an operation, by what happens to it at completion.
 enum BufferUse {
-    /// There is no operation, or it has ended.
+    /// The cell is free.
     None,
-    /// Nothing: the memory is the caller's, or its contents are ignored.
+    /// Nothing happens: the memory is the caller's, or its contents are ignored.
     Plain,
-    /// The memory is the caller's and was registered for this operation alone.
+    /// The memory is the caller's and was registered for this operation alone. The registration is
+    /// closed.
     Registered { _mr: Fid<fi::fid_mr> },
     /// The first bytes of the cell are copied to this memory.
     Landing(LocalBuf),
-    /// The cell has a message that has arrived.
+    /// The cell is the buffer of a receive, whose message is handled.
     Receive,
-    /// Nothing: the message only connects to the PE.
+    /// The empty message that connects to the PE: the PE is connected.
     Connect,
 }
 
@@ -51,7 +52,7 @@ struct Op {
     use_: BufferUse,
 }
 
-/// The reason for a failure, and the PE that it concerns if that is known.
+/// A failure that the job cannot survive: the reason, and the PE that it concerns if that is known.
 #[derive(Debug)]
 pub(crate) struct EpFailure {
     pub(crate) pe: Option<u32>,
@@ -62,8 +63,9 @@ pub(crate) struct EpFailure {
 pub(crate) enum ReceiveOutcome<'a> {
     /// A message.
     Whole(&'a [u8]),
-    /// A message that is longer than any that a PE of the job sends: its start, and its length, if
-    /// the provider reports it.
+    /// The message did not fit the buffer, so it is longer than any that a PE of the job sends.
+    /// `start` is as long as a head; `nbytes` is the length of the message as far as the provider
+    /// reports it.
     Truncated { start: &'a [u8], nbytes: usize },
     /// The receive failed, perhaps in the middle of a message with this start.
     Failed { start: &'a [u8], why: String },
@@ -74,14 +76,16 @@ pub(crate) enum ReceiveOutcome<'a> {
 pub(crate) enum PostStatus {
     /// The operation is in flight.
     Started,
-    /// There is no room at present: FI_EAGAIN.
+    /// Not started; the caller tries again after a poll. libfabric has no room (FI_EAGAIN), no cell
+    /// is free, or the PE is not connected yet.
     Again,
 }
 
 /// The sizes in bytes of the buffers of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferSizes {
-    /// The longest message that arrives, and the longest transfer or message that is copied.
+    /// A cell: the longest message that is received, and the longest transfer or message that is
+    /// copied.
     pub(crate) cell: usize,
     /// The longest transfer that is copied.
     pub(crate) copy_up_to: usize,
@@ -89,8 +93,8 @@ pub(crate) struct BufferSizes {
     pub(crate) longest_message: usize,
 }
 
-/// An endpoint. Registrations are closed before the objects that they belong to, and memory is
-/// freed after the endpoint was closed.
+/// An endpoint. Its drop closes registrations before the objects that they belong to, and frees
+/// memory after the endpoint was closed.
 pub(crate) struct FiEndpoint {
     ops: Vec<Op>,
     staging_mr: Option<Fid<fi::fid_mr>>,
@@ -99,13 +103,13 @@ pub(crate) struct FiEndpoint {
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
-    /// For each PE, the number of operations that may still begin: 0 before the PE is connected,
-    /// then `CONNECTED` minus those in flight.
+    /// For each PE, the number of operations that may still begin: 0 until the PE is connected
+    /// (without connections, until it is first used), then `CONNECTED` minus those in flight.
     room: Vec<i32>,
     connecting: Connecting,
     /// The number of receives that wait for a message.
     pub(crate) receiving: usize,
-    /// Bytes of a cell.
+    /// The minimum length of a cell in bytes, as requested.
     cell: usize,
     copy_up_to: usize,
     longest_message: usize,
@@ -114,7 +118,8 @@ pub(crate) struct FiEndpoint {
     inject_up_to: usize,
     write_arguments: WriteArguments,
     attempts: RefusedAttempts,
-    /// The meaning of a write's completion, in libfabric's flags.
+    /// libfabric's flags for the completion of a write: the data are in the target's memory, or, if
+    /// the provider does not report that, were transmitted.
     completion: u64,
     pub(crate) fabric: Arc<Fabric>,
 }
@@ -137,9 +142,9 @@ impl FiEndpoint {
         self.contexts.cell(op).base.cast()
     }
 
-    /// Begins an operation on a PE. Returns its cell, if there is a free one and the PE is
-    /// connected; otherwise the caller calls [`not_now`](Self::not_now). The operation counts as in
-    /// flight from now on, so that little is left to do when libfabric has taken it.
+    /// Begins an operation on a PE: takes a free cell and counts the operation as in flight, so
+    /// that little is left to do when libfabric has accepted it. Returns `None` if there is no free
+    /// cell or the PE is not connected; the caller then calls [`not_now`](Self::not_now).
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let left = self.free.len().wrapping_sub(1);
@@ -150,14 +155,15 @@ impl FiEndpoint {
             // `not_now` follows, which corrects the number.
             return None;
         }
-        // SAFETY: fewer than there are.
+        // SAFETY: shorter by one than the vector, which is not empty.
         unsafe { self.free.set_len(left) };
-        // The operation that a free cell had is over: there is nothing to drop.
+        // A free cell has `BufferUse::None`, so there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
         Some(op)
     }
 
-    /// Frees the cell of an operation that has ended. Returns the operation's use of memory.
+    /// Frees the cell of an operation on a PE that has ended. Returns its use of memory, which the
+    /// caller handles or drops.
     #[inline(always)]
     fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];
@@ -166,7 +172,8 @@ impl FiEndpoint {
         std::mem::replace(use_, BufferUse::None)
     }
 
-    /// Returns the outcome of an operation that has begun, from the code that libfabric returned.
+    /// Returns the outcome of starting an operation that has begun, from the code that libfabric
+    /// returned. Ends the operation if libfabric refused it.
     #[inline(always)]
     fn begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         if code == 0 { Ok(PostStatus::Started) } else { self.not_begun(code, op) }
@@ -186,7 +193,7 @@ impl FiEndpoint {
         })
     }
 
-    /// Returns true if the next attempt to reach a PE that has refused must wait.
+    /// Returns true if an attempt to reach a PE was refused and it is too early for the next one.
     pub(crate) fn pauses(&self, pe: u32) -> bool {
         self.attempts.pauses(pe)
     }
@@ -196,8 +203,8 @@ impl FiEndpoint {
         self.after_attempts(pe, code, self.strerror(code))
     }
 
-    /// Returns `why`, with the number of the attempts at the PE, their time and advice if the code
-    /// means that there is no connection to it.
+    /// Returns `why`; if the code means that there is no connection to the PE, followed by the
+    /// number and duration of the attempts, and advice.
     fn after_attempts(&self, pe: u32, code: i32, why: String) -> String {
         match self.attempts.made(pe, code) {
             Some((n, time)) => format!(
@@ -215,7 +222,7 @@ impl FiEndpoint {
     }
 }
 
-/// Returns the outcome for the code of a rejected operation.
+/// Returns the outcome for the code with which libfabric refused an operation.
 #[cold]
 fn refused(code: isize) -> Result<PostStatus, i32> {
     match i32::try_from(code).unwrap_or(-fi::FI_EIO) {

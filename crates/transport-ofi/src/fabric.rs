@@ -14,16 +14,16 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The advice for a user if libfabric refuses something with only an error number.
+/// The advice for a user if libfabric returns an error number without a reason.
 pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
 
-/// Maximum number of operations for which an endpoint has room: more than are ever in flight.
+/// Maximum number of operations for which an endpoint has room: more than an ep ever has in flight.
 const QUEUE: usize = 512;
 
 /// Maximum number of peers for which libfabric prepares. More can be inserted.
 const EXPECTED_PEERS: usize = 64;
 
-/// Returns the library, opened once.
+/// Returns the library, which the first call opens.
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
     let open = || {
@@ -44,7 +44,8 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
     }
 }
 
-/// Returns the library, after it has read its variables and found its providers.
+/// Opens the library and makes a query, at which libfabric reads its variables and loads its
+/// providers.
 fn opened() -> Result<Libfabric, String> {
     let library = Libfabric::open()?;
     let mut all = null_mut();
@@ -78,16 +79,17 @@ pub(crate) struct Fabric {
     domain: Fid<fi::fid_domain>,
     fabric: Fid<fi::fid_fabric>,
     /// The entry, which libfabric may change while it opens an endpoint. The lock is also held
-    /// while a peer is inserted: shm (1.17, smr_av_insert) then uses all endpoints of the table
-    /// without a lock, also those that are not enabled yet.
+    /// while a peer is inserted, so that no endpoint is opened meanwhile: shm (1.17, smr_av_insert)
+    /// uses all endpoints of the address vector without a lock, also those that are not enabled
+    /// yet.
     list: Mutex<InfoList>,
     pub(crate) library: &'static Libfabric,
     pub(crate) info: FiInfo,
-    /// The next key, if this PE names the keys of its registrations.
+    /// The key of the next registration, if this PE chooses the keys.
     keys: AtomicU64,
-    /// The mapped raw keys of peers.
+    /// The raw keys of peers that this PE has mapped.
     mapped: MappedKeys,
-    /// The connections that all eps make at once.
+    /// Limits the connections that all eps of this PE make at once.
     pub(crate) permits: Arc<ConnectionPermits>,
 }
 
@@ -110,9 +112,9 @@ impl Fabric {
         let tx = unsafe { &mut *entry.tx_attr };
         // SAFETY: a part of the entry, referred to only here.
         let rx = unsafe { &mut *entry.rx_attr };
-        // Which completion is meant is said with each write.
+        // Each write passes the flags of the completion that it needs.
         (tx.op_flags, rx.op_flags) = (0, 0);
-        // Some providers make room for all at once.
+        // Some providers allocate the whole queue when they open an endpoint.
         (tx.size, rx.size) = (tx.size.min(QUEUE), rx.size.min(QUEUE));
         let mut fabric = null_mut();
         // SAFETY: the part of an entry that libfabric made.
@@ -132,7 +134,7 @@ impl Fabric {
         let mut attr = fi::fi_av_attr {
             type_: av_type,
             rx_ctx_bits: 0,
-            // Providers may make room for all at once, and most peers are never used.
+            // Providers may allocate this many entries at once, and most peers are never used.
             count: n_pes.min(EXPECTED_PEERS),
             ep_per_node: 0,
             name: std::ptr::null(),
@@ -186,7 +188,7 @@ impl Fabric {
         // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
         let rx = unsafe { &mut *entry.rx_attr };
         rx.size = receives.min(self.info.receives);
-        // Some variables are read for each endpoint; the program may have removed them.
+        // libfabric reads some variables for each endpoint; the program may have removed them.
         quirks::set_variables();
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
         // meanwhile.
@@ -225,7 +227,8 @@ impl Fabric {
     /// Inserts the name of a peer into the address vector.
     pub(crate) fn insert(&self, name: &[u8]) -> Result<fi::fi_addr_t, i32> {
         let mut at = fi::ADDR_NOTAVAIL;
-        // Names may be structures: libfabric reads them where they are aligned.
+        // A name may be a structure, which libfabric reads in place, so it is passed with the
+        // alignment of one.
         let words: Vec<u64> = name
             .chunks(8)
             .map(|chunk| {
@@ -235,7 +238,8 @@ impl Fabric {
             })
             .collect();
         let _nobody_opens = lock(&self.list);
-        // SAFETY: an open table, and a name that an endpoint of the same provider gave.
+        // SAFETY: an open address vector, and a name that an endpoint of the same provider has
+        // returned.
         match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut at) } {
             1 if at != fi::ADDR_NOTAVAIL => Ok(at),
             code if code < 0 => Err(code),
@@ -243,10 +247,12 @@ impl Fabric {
         }
     }
 
-    /// Registers memory, for this endpoint if registrations belong to endpoints.
+    /// Registers memory for these accesses, and binds the registration to `endpoint` if the
+    /// provider requires that.
     ///
     /// # Safety
-    /// `base` is valid for reads and writes of `nbytes` bytes until the registration is dropped.
+    /// `base` is valid for the accesses of `access` to `nbytes` bytes until the registration is
+    /// dropped.
     pub(crate) unsafe fn register(
         &self,
         base: *const u8,
@@ -259,7 +265,7 @@ impl Fabric {
             false => self.keys.fetch_add(1, Ordering::Relaxed),
         };
         let mut mr = null_mut();
-        // SAFETY: an open domain and memory that is valid by contract.
+        // SAFETY: an open domain, and memory that is valid for these accesses by contract.
         let code =
             unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
         // SAFETY: stored by the call.
@@ -287,7 +293,7 @@ impl Fabric {
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
             return WaitObject::Ready;
         }
-        // SAFETY: the queue's descriptor, which is open as long as it.
+        // SAFETY: the queue's descriptor, which stays open until the queue is closed.
         WaitObject::Descriptor(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 }
@@ -352,14 +358,14 @@ impl<T> Drop for Fid<T> {
     }
 }
 
-/// Returns the code that a function of libfabric has returned as an error, unless it is 0.
+/// Returns the return code of a function of libfabric as an error, unless it is 0.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
-/// A raw key: the key of a provider whose keys are longer than 64 bits, or need work at a peer. The
-/// peer maps a raw key at its first use, and passes the mapped key to operations. It is kept
-/// with the base address that the provider returns.
+/// A raw key: the key of a provider whose keys are longer than 64 bits, or must be mapped by a peer
+/// (`FI_MR_RAW`). A peer maps the raw key, together with the base address that the provider
+/// returns, when it first uses this PE, and passes the mapped key to operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawKey {
     pub(crate) base: u64,

@@ -8,7 +8,7 @@ use libfabric_sys::Libfabric;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::null_mut;
 
-/// All demands that a provider can make on registrations.
+/// All modes of registration that a provider can require.
 pub(crate) const ANY_REGISTRATION: u64 = fi::FI_MR_LOCAL
     | fi::FI_MR_RAW
     | fi::FI_MR_VIRT_ADDR
@@ -20,9 +20,10 @@ pub(crate) const ANY_REGISTRATION: u64 = fi::FI_MR_LOCAL
     | fi::FI_MR_HMEM
     | fi::FI_MR_COLLECTIVE;
 
-/// The orders with which writes, and a write and a message, need no fence between them.
+/// The orders with which neither a write nor a message needs a fence after an earlier write.
 const ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;
-/// The orders any of which makes the completion of a read show that earlier writes have arrived.
+/// The orders of reads after writes. With either, the completion of a read shows that earlier
+/// writes have arrived.
 const READS: u64 = fi::FI_ORDER_RAW | fi::FI_ORDER_RMA_RAW;
 
 /// The fields of a `fi_info` that are used: requirements, in which empty names allow any, or the
@@ -40,10 +41,10 @@ pub(crate) struct FiInfo {
     pub(crate) control_progress: fi::fi_progress,
     pub(crate) data_progress: fi::fi_progress,
     pub(crate) resource_mgmt: fi::fi_resource_mgmt,
-    /// The demands of the provider on registrations: `FI_MR_*`.
+    /// The modes of registration that the provider requires, or that a job supports: `FI_MR_*`.
     pub(crate) mr_mode: u64,
 
-    // These fields are of an entry alone:
+    // The fields below are not part of the requirements, except `delivery`:
     pub(crate) key_bytes: usize,
     /// The maximum number of registrations; 0 if the provider does not state it.
     pub(crate) registrations: usize,
@@ -54,23 +55,23 @@ pub(crate) struct FiInfo {
     /// The number of receives that an endpoint may have posted.
     pub(crate) receives: usize,
     pub(crate) max_message: usize,
-    /// The number of ranges of memory from which one message can be sent.
+    /// The maximum number of ranges of memory from which one message can be sent.
     pub(crate) ranges: usize,
     /// A message of many kilobytes is sent in one piece.
     pub(crate) sends_whole: bool,
     /// Writes of an endpoint to one address, and sends after them, arrive in order.
     pub(crate) ordered: bool,
-    /// A read comes after the writes before it, so that its completion shows that they have
-    /// arrived.
+    /// A read follows the writes before it, so that its completion shows that they have arrived.
     pub(crate) reads_follow: bool,
-    /// A write can complete when it is visible at the target; of requirements, it must.
+    /// A write can complete when it is visible at the target. As a requirement: the provider must
+    /// support such completions.
     pub(crate) delivery: bool,
     /// Two endpoints are connected before they exchange data; most providers for NICs need no
     /// connections.
     pub(crate) connects: bool,
-    /// Addresses are those of sockets.
+    /// Addresses of endpoints are socket addresses.
     pub(crate) sockets: bool,
-    /// The address is one that only this machine reaches.
+    /// The address is a loopback address, which only this machine reaches.
     pub(crate) loopback: bool,
     /// The NIC, if libfabric reports it.
     pub(crate) nic: Option<FabricNic>,
@@ -90,8 +91,8 @@ impl FiInfo {
         FiInfo { mode: u64::MAX, mr_mode: ANY_REGISTRATION, ..FiInfo::default() }
     }
 
-    /// Returns the offer of an entry, with completions that cover the target's memory if
-    /// `delivery`.
+    /// Returns the offer of an entry. `delivery` says whether the entry was offered for hints that
+    /// require completions for the target's memory.
     pub(crate) fn of(entry: &fi::fi_info, delivery: bool) -> FiInfo {
         // SAFETY: entries that libfabric returns have all parts.
         let tx = unsafe { &*entry.tx_attr };
@@ -170,8 +171,8 @@ impl FiInfo {
         quirks::has(&self.provider, quirk)
     }
 
-    /// Returns true if the provider reaches any number of peers without connections and without the
-    /// kernel.
+    /// Returns true if the provider scales to any number of peers: it makes no connections and does
+    /// not move data through the kernel.
     pub(crate) fn scales(&self) -> bool {
         !self.connects && !self.has(Quirk::ByKernel)
     }
@@ -194,25 +195,27 @@ impl FiInfo {
         self.asks(fi::FI_MR_ALLOCATED)
     }
 
-    /// Returns true if CPUs move the data: libfabric reports no device on a bus.
+    /// Returns true if CPUs move the data, which is assumed if libfabric reports no PCI device.
     pub(crate) fn copies(&self) -> bool {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
-    /// Returns true if a message of any length costs little more than a short one and is sent from
-    /// the memory of its parts: over streams, if no memory need be registered.
+    /// Returns true if long data can be sent with their signal in one message at little cost: the
+    /// provider sends a stream of bytes, the message whole, and its data from the memory of the
+    /// caller.
     pub(crate) fn streams(&self) -> bool {
         self.sockets && self.takes_data() && self.ranges >= 2
     }
 
-    /// Returns true if data of more than a few words are sent with their signal in one message.
+    /// Returns true if a message with data of more than a few words is cheap: CPUs copy the data,
+    /// and the provider sends the message whole and needs no registered memory.
     pub(crate) fn takes_data(&self) -> bool {
         self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
     }
 
-    /// Returns the length of the longest message, and so of the buffers for messages. Where CPUs
-    /// move the data, a batch fits a page; elsewhere a message has at most a signal with a word of
-    /// data. Over streams, longer data are sent with their signal, too.
+    /// Returns the length in bytes of the longest message, and so of the buffers for messages: a
+    /// page for a batch where CPUs move the data, and a signal with a word of data elsewhere. Over
+    /// streams, long data are sent with their signal, too.
     pub(crate) fn longest_message(&self) -> usize {
         match (self.streams(), self.copies()) {
             (true, _) => 64 << 10,
@@ -221,7 +224,8 @@ impl FiInfo {
         }
     }
 
-    /// Returns true if this PE chooses the keys of its registrations, which then have 64 bits.
+    /// Returns true if the keys that this PE chooses for its registrations start at a random
+    /// number, so that others cannot guess them: over sockets, if a key has 64 bits.
     pub(crate) fn has_own_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)
     }
@@ -233,8 +237,8 @@ pub(crate) struct InfoList {
     first: *mut fi::fi_info,
 }
 
-// SAFETY: owned memory that libfabric does not share. It is not `Sync`, since code that has its
-// pointer may change it.
+// SAFETY: owned memory that libfabric does not share. The type is not `Sync`, since callers of
+// `first` may change the entries.
 unsafe impl Send for InfoList {}
 
 impl Drop for InfoList {
@@ -247,7 +251,7 @@ impl Drop for InfoList {
 }
 
 impl InfoList {
-    /// Returns what libfabric offers for these requirements.
+    /// Returns the entries that libfabric offers for these requirements; the list may be empty.
     pub(crate) fn of(library: &'static Libfabric, hints: &FiInfo) -> Result<InfoList, String> {
         // SAFETY: null asks for an empty one.
         let filled = InfoList { library, first: unsafe { library.dupinfo(std::ptr::null()) } };
@@ -312,13 +316,13 @@ fn is_loopback(info: &fi::fi_info) -> bool {
     if info.src_addr.is_null() || info.src_addrlen < size_of::<libc::sockaddr_in>() {
         return false;
     }
-    // SAFETY: a socket address of at least this size, by its format.
+    // SAFETY: a live source address of at least this size, by the check above.
     let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
     i32::from(address.sin_family) == libc::AF_INET
         && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
 }
 
-/// Returns a string that libfabric will free; null for an empty one.
+/// Returns a copy of a string that `freeinfo` will free; null for an empty one.
 fn copy(text: &str) -> Result<*mut c_char, String> {
     if text.is_empty() {
         return Ok(null_mut());

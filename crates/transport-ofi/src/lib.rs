@@ -1,11 +1,12 @@
-//! Rushmem over libfabric: Slingshot, Omni-Path, EFA, InfiniBand and everything else for which it
-//! has a provider. One build serves all of them, since a provider's needs and capabilities are
-//! queried when it is opened.
+//! Rushmem over libfabric: Slingshot, Omni-Path, EFA, InfiniBand and every other network for which
+//! libfabric has a provider. One build serves all of them, since a provider's needs and
+//! capabilities are queried when it is opened.
 //!
-//! Puts and gets are operations of libfabric. Atomic operations are messages to a service endpoint
-//! that the target's CPU carries out, because operations of a device are not atomic with respect to
-//! those of the CPUs of a node on the same word. If `SHMEM_AMOS` leaves them to the network, all of
-//! them are operations of libfabric.
+//! Puts and gets are RMA operations of libfabric, except that small ones are batched into messages
+//! where CPUs move the data anyway. Atomic operations are messages to the target's service
+//! endpoint, whose CPU carries them out: operations of a device are not atomic with respect to
+//! those of a node's CPUs on the same word. If `SHMEM_AMOS` leaves them to the network, they are
+//! atomic operations of libfabric.
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the service thread; `service` serves peers;
@@ -16,10 +17,11 @@
 //! - `info` compares what libfabric offers with what a job requires, `quirks` has known faults of
 //!   its providers; `choice` selects a provider, and reports why others are not used;
 //! - `settings` has the limits and variables;
-//! - `fabric` owns libfabric's objects and keys; `block` is memory that libfabric uses.
+//! - `fabric` owns libfabric's objects and keys; `block` has the cells that hold messages and short
+//!   transfers.
 //!
 //! Limits: messages are neither encrypted nor signed, since libfabric does neither. A failed
-//! operation ends the job. Over providers that are a stream of bytes, such as tcp, a word of a put
+//! operation ends the job. Over providers that send a stream of bytes, such as tcp, a word of a put
 //! may be torn until the put is complete.
 
 mod block;

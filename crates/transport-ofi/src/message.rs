@@ -1,6 +1,6 @@
-//! The messages between PEs over libfabric: a head of fixed length, which is a request or a reply,
-//! and a body of bytes, which the engine interprets. Every message has the tag of the job; messages
-//! with another tag are ignored.
+//! The messages between PEs over libfabric: a head of fixed length, which has a request or a reply,
+//! and a body of bytes, which the engine interprets. The head starts with the tag of the job;
+//! messages with another tag are ignored.
 
 use rushmem_transport::Pe;
 use rushmem_transport::engine::message::{self, Reply, Request};
@@ -20,9 +20,9 @@ const DATA: u8 = 3;
 /// The head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Its body is a batch.
+    /// A request whose body is a batch.
     Request(Request),
-    /// Its body is the data of the request.
+    /// A request whose body is its data.
     Data(Request),
     Reply(Reply),
 }
@@ -45,8 +45,8 @@ impl Message {
         bytes
     }
 
-    /// Decodes the head of a message. Returns the head and the body, or `None` if the message is
-    /// not of this job.
+    /// Decodes the head of a message. Returns the head and the body, or `None` if the message does
+    /// not have this tag.
     pub(crate) fn decode(
         bytes: &[u8],
         tag: u64,

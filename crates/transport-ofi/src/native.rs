@@ -1,4 +1,5 @@
-//! Atomic operations of libfabric: their names, and which of them an endpoint has.
+//! Atomic operations that the fabric carries out: their numbers in libfabric, and which of them an
+//! endpoint supports.
 #![allow(unsafe_code)]
 
 use crate::fabric::Fid;
@@ -18,7 +19,7 @@ pub(crate) fn name(op: AmoOp) -> fi::fi_op {
     }
 }
 
-/// Returns libfabric's number of the type of the word of an operation.
+/// Returns libfabric's number of the type of an operation's word.
 pub(crate) fn datatype(op: AmoOp, width: AmoWidth) -> fi::fi_datatype {
     match (op, width) {
         (AmoOp::AddFloat, AmoWidth::Four) => fi::FI_FLOAT,
@@ -28,12 +29,13 @@ pub(crate) fn datatype(op: AmoOp, width: AmoWidth) -> fi::fi_datatype {
     }
 }
 
-/// The atomic operations that an endpoint has.
+/// The set of atomic operations that an endpoint supports: a bit for each operation and width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Native(u32);
 
 impl Native {
-    /// Queries an endpoint that was opened for atomic operations.
+    /// Queries an endpoint that was opened for atomic operations. Fails if it lacks a
+    /// compare-and-swap.
     pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
         let mut native = Native(0);
         for op in AmoOp::ALL {
@@ -66,7 +68,7 @@ impl Native {
         self.0 & bit(op, width) != 0
     }
 
-    /// Returns only compare-and-swap, of which all other operations can be composed.
+    /// Returns the set with only compare-and-swap, of which all other operations can be composed.
     pub(crate) fn compare_swap_only(self) -> Native {
         let swap = |width| bit(AmoOp::CompareSwap, width);
         Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))

@@ -1,5 +1,5 @@
-//! Limits the number of connections that all eps of this PE make at once. If many PEs of a node
-//! begin many at once over one NIC, most attempts fail.
+//! Limits the number of connections that all eps of this PE make at once: if many PEs of a node
+//! start many connections over one NIC, most attempts fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct ConnectionPermits {
 pub(crate) struct ConnectionPermit(Arc<ConnectionPermits>);
 
 impl ConnectionPermits {
-    /// Returns a permit, unless all are taken.
+    /// Takes a permit. Returns `None` if all are taken.
     pub(crate) fn take(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let one_more = |taken| (taken < MAX_AT_ONCE).then_some(taken + 1);
         let order = Ordering::Relaxed;

@@ -1,17 +1,18 @@
 //! Checks whether the process of a PE that has been silent for long still exists.
 //!
-//! Providers that make connections try forever to reach a process that has ended, without an error.
-//! If their names are socket addresses, a connection to the address shows more: the kernel of the
-//! other host refuses it if the process has ended, but not if the process is stopped.
+//! Providers that make connections try forever, without an error, to reach a process that has
+//! ended. If the names of their endpoints are socket addresses, a TCP connection to the address
+//! shows more: the kernel of the other host refuses it if the process has ended, but not if the
+//! process is stopped.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The maximum time in which a host refuses a connection.
+/// Maximum time to wait for the answer of a host.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Returns a name as a socket address, if it is one.
+/// Returns the socket address in the name of an endpoint, if the name is one.
 pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(name.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(name.get(2..4)?.try_into().ok()?);
@@ -20,7 +21,8 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
         libc::AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(name.get(8..24)?).ok()?),
         _ => return None,
     };
-    // A listener on every interface is reached by its own host as itself.
+    // An unspecified address is that of a listener on all interfaces, which its own host reaches by
+    // the loopback address.
     let ip = match ip {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
@@ -29,7 +31,8 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// Returns whether a process listens on an address; `None` if this is unknown.
+/// Returns whether a process listens on an address, by connecting to it; `None` if there is no
+/// clear answer.
 pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
     match TcpStream::connect_timeout(&at, LIMIT) {
         Ok(_) => Some(true),

@@ -66,8 +66,9 @@ impl Progress {
         awaited: &[AwaitedWord],
         is_over: &mut dyn FnMut() -> bool,
     ) -> Result<bool, Error> {
-        // The service thread polls operations in flight while this thread sleeps. Without a wait
-        // object this thread polls itself. What a NIC writes is not signaled.
+        // Long if an event ends the sleep; the service thread polls operations in flight meanwhile.
+        // Short if the network carries out atomic operations, since nothing signals a word that a
+        // NIC writes. Shortest without a wait object, where this thread has to poll.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.local.amos) {
             (true, Amos::Software) => at_most.min(self.shared.tuning.max_sleep),
             (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
@@ -77,17 +78,17 @@ impl Progress {
         self.poll().map(|worked| worked || signaled)
     }
 
-    /// Wakes threads that sleep, after a poll by the service thread: a poll of one endpoint may
-    /// make progress on all of them, and providers do not report which memory they have written.
+    /// Wakes threads that sleep, after a poll by the service thread: providers do not report which
+    /// memory they have written, and may make progress on all endpoints when one is polled.
     fn wake_sleepers(&self) {
         self.shared.local.state.record_event();
     }
 
-    /// Records that the caller stops polling and sleeps elsewhere.
+    /// Records that the caller stops polling and sleeps elsewhere. See `Transport::stop_polling`.
     pub(crate) fn stop_polling(&self) {
         self.shared.stopped_polling.store(true, Ordering::Relaxed);
         self.shared.local.state.stop_polling();
-        // The service thread may be in a longer sleep than the caller may make.
+        // The service thread may be in a sleep that is too long now that no other thread polls.
         self.shared.local.state.wake();
     }
 }
@@ -116,7 +117,7 @@ impl Driver for Progress {
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let shared = &self.shared;
         let object = shared.fabric.wait_object(&shared.cq);
-        // That may have made progress, as a poll does.
+        // `wait_object` may have made progress, as a poll does.
         self.wake_sleepers();
         let queue = match object {
             WaitObject::Ready => return,
@@ -128,7 +129,8 @@ impl Driver for Progress {
         } else if queue.is_none() {
             sleeper.briefly(&[], MAX_SLEEP_WITHOUT_WAIT_OBJECT);
         } else {
-            // Only polls of this thread wake a thread that sleeps on a word that a device writes.
+            // A word that a device writes is not signaled: only a poll by this thread wakes those
+            // that sleep on it.
             let is_unsignaled = shared.local.amos == Amos::Network
                 || shared.stopped_polling.load(Ordering::Relaxed);
             let at_most = if is_unsignaled { MAX_SLEEP_WITHOUT_WAIT_OBJECT } else { MAX_SLEEP };
@@ -145,7 +147,8 @@ impl Driver for Progress {
         let shared = &self.shared;
         let mut descriptors = DescriptorWatch::default();
         move || {
-            // Over sockets, libfabric lets connecting peers wait forever if no descriptor is left.
+            // Over sockets, libfabric lets connecting peers wait forever, without an error, if this
+            // process has no file descriptor left.
             if shared.fabric.info.sockets && descriptors.is_over(shared.local.state.timer()) {
                 shared.local.loss.of_self(&settings::no_descriptors());
             }

@@ -1,6 +1,6 @@
-//! The quirks of libfabric's providers that libfabric does not report: defects, and variables that
-//! only the environment sets. Missing or slow features are not listed here, since the
-//! [`FiInfo`](crate::info::FiInfo) reports them.
+//! The quirks of libfabric's providers that libfabric does not report: defects, properties that a
+//! job must know, and settings that only environment variables change. All that libfabric reports
+//! is in [`FiInfo`](crate::info::FiInfo).
 
 use Quirk::*;
 use rushmem_transport::machine::devices;
@@ -16,14 +16,14 @@ pub(crate) enum Quirk {
     AmoDefect(&'static str),
     /// The provider connects its endpoints.
     Connects,
-    /// The kernel moves the data, as datagrams or by copies between processes.
+    /// The kernel moves the data, as datagrams or by copying between processes.
     ByKernel,
     /// The provider has the target fetch messages that are longer than its buffers, which takes
     /// longer than a write. In the versions from 1.13 to 1.19 a variable that [`set_variables`]
     /// sets avoids this.
     CutsMessages,
     /// A read's completion shows that the writes before it have arrived, although the provider
-    /// promises no order, and completions that show it are of no use.
+    /// promises no such order. Its completions for the target's memory must not be used.
     ReadsFollow,
     /// The provider stops working when the first thread of the process ends.
     NeedsFirstThread,
@@ -31,55 +31,56 @@ pub(crate) enum Quirk {
     FailsAtClose,
     /// Endpoints may get the names of those of a killed process ([`unused_name`]).
     ReusesNames,
-    /// NICs carry out the atomic operations. libfabric does not report this, but the manuals of its
-    /// providers do: others leave them to a CPU at one of the ends (fi_efa, fi_opx, fi_psm3,
-    /// fi_rxm).
+    /// NICs carry out the atomic operations. The manuals of the providers say so; other providers
+    /// leave them to a CPU at one of the two ends (fi_efa, fi_opx, fi_psm3, fi_rxm).
     HardwareAmos,
 }
 
-/// Providers and layers of them, or a composed name, with their quirks.
+/// The quirks by provider: the name of a layer, or the whole name that libfabric composes of
+/// layers.
 const QUIRKS: &[(&str, &[Quirk])] = &[
     ("cxi", &[HardwareAmos]),
     ("sockets", &[Connects]),
     ("tcp", &[Connects]),
     ("udp", &[ByKernel]),
-    // The kernel finds the memory of a process, which shm copies from and to, by its first thread.
-    // Completions that cover the target's memory are reported when the target polls (1.17), and too
-    // early once atomic operations are requested; without them the kernel carries writes out at
-    // once, or reads are in the same queue as the writes.
+    // To copy from and to a process, shm lets the kernel find its memory by its first thread.
+    // Completions for the target's memory are reported only when the target polls (1.17), and too
+    // early once atomic operations are requested. Without such completions a read follows the
+    // writes before it: the kernel carries out writes at once, or both are in the same queue.
     ("shm", &[ByKernel, ReadsFollow, NeedsFirstThread, ReusesNames]),
     ("ofi_rxm", &[Connects, CutsMessages]),
-    // Atomic operations: seen with 1.17 over a NIC in software (FI_ENOKEY), where software does
-    // them. Closing (1.17 by a core file, seldom): rxm takes completions of connections that it has
-    // freed.
+    // Atomic operations failed (FI_ENOKEY) with 1.17 over a NIC in software, where rxm carries them
+    // out. Closing crashed (1.17, seldom, seen in a core file): rxm takes completions of
+    // connections that it has freed.
     (
         "verbs;ofi_rxm",
         &[AmoDefect("lose keys of atomic operations (libfabric 1.17)"), FailsAtClose],
     ),
-    // Its reliability is a layer above datagrams. With several PEs writing to one at once a target
-    // now and then takes a write for complete of which parts are missing ("Truncation error"): seen
-    // with 1.17 here, and by libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
+    // A layer that makes datagrams reliable. When several PEs write to one at once, the target
+    // sometimes completes a write of which parts are missing ("Truncation error"): seen with 1.17,
+    // and with libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
     ("ofi_rxd", &[Defect("lose parts of writes (libfabric 1.17, 2.3)"), ByKernel]),
     // The provider that became tcp in 1.18, as an experiment beside the tcp of 1.17.
     ("net", &[Defect("stall (libfabric 1.16, 1.17)"), Connects]),
-    // An experiment (fi_mrail): with 1.17, over tcp;ofi_rxm, processes crash in it and transfers
-    // fail (FI_ETOOSMALL).
+    // Experimental (fi_mrail): with 1.17 over tcp;ofi_rxm, processes crash in it and transfers fail
+    // (FI_ETOOSMALL).
     ("ofi_mrail", &[Defect("crash (libfabric 1.17)")]),
-    // It links other providers (fi_lnx), and is offered if FI_LNX_PROV_LINKS is set. With 2.5.1
-    // over shm+tcp, opening its domain crashes; over shm alone, no endpoint can be opened. Issues
-    // 11392 and 12242 of ofiwg/libfabric.
+    // Links other providers (fi_lnx), and is offered if FI_LNX_PROV_LINKS is set. With 2.5.1 over
+    // shm+tcp, opening its domain crashes; over shm alone, no endpoint can be opened. Issues 11392
+    // and 12242 of ofiwg/libfabric.
     ("lnx", &[Defect("crash when it is opened (libfabric 2.5)")]),
 ];
 
-/// Variables that a user has not set, as `NAME=value`. libfabric reads most of its variables when
-/// it is opened and first queried, and some whenever it opens an endpoint.
+/// Defaults for variables that the user has not set, as `NAME=value`. libfabric reads most of its
+/// variables when it is opened and first queried, and some whenever it opens an endpoint.
 ///
-/// - rxm takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB, whatever is
-///   requested; a message of one operation has fewer than 128 bytes here, and puts wait in memory
-///   of their own. Over sockets, rxm sends and receives longer messages in one piece and without
-///   buffers of its own, up to its eager limit, which it reads for each endpoint and which must be
-///   the same everywhere. It checks for connecting peers every 10 ms, which delays the first
-///   message on both sides; here it checks every millisecond.
+/// - By default rxm allocates buffers for some 5,000 messages of 16 KiB per endpoint, 85 MiB,
+///   whatever the hints say. Few and short ones suffice: a message of one operation has fewer than
+///   128 bytes here, and puts wait in memory of their own. Over sockets, rxm sends and receives
+///   longer messages in one piece and without buffers of its own, up to its eager limit, which it
+///   reads for each endpoint and which must be the same on all PEs. By default it checks for
+///   connecting peers every 10 ms, which delays the first message on both sides; here it checks
+///   every millisecond.
 /// - tcp, if a socket is full, keeps the rest of a short message and reports the message as sent.
 ///   The next poll of the endpoint would send the rest, but nothing requires another poll then. So
 ///   tcp is configured to keep nothing.
@@ -93,14 +94,15 @@ const VARIABLES: [&CStr; 5] = [
     c"IPATH_NO_BACKTRACE=1",
 ];
 
-/// Further variables on machines with a NIC. Over verbs rxm opens no endpoint (`FI_ENODATA`, 1.17)
-/// with buffers of 128 bytes.
+/// Further variables on machines with an RDMA device, of hardware or software. Over verbs, rxm
+/// cannot open an endpoint (`FI_ENODATA`, 1.17) with buffers of 128 bytes.
 const WITH_NIC: [&CStr; 1] = [c"FI_OFI_RXM_BUFFER_SIZE=256"];
 
-/// Further variables on machines without a NIC. rxm makes each endpoint's ring of completions long
-/// enough for 1024 processes: 12 MiB, of which each operation makes 48 further bytes resident. Over
-/// TCP, rxm continues a full ring in a list. Over a NIC the ring would be too short for the
-/// connections, and the provider of Slingshot uses the same variable for more.
+/// Further variables on machines without an RDMA device. By default, rxm makes each endpoint's ring
+/// of completions long enough for 1024 processes: 12 MiB, of which each operation makes 48 further
+/// bytes resident. A short ring suffices over TCP, where rxm continues a full one in a list. Over a
+/// NIC it would be too short for the connections, and the provider of Slingshot uses the same
+/// variable for other purposes, too.
 const WITHOUT_NIC: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=128", c"FI_UNIVERSE_SIZE=4"];
 
 /// Sets the variables that are not set.
@@ -123,8 +125,7 @@ pub(crate) fn has(provider: &str, quirk: Quirk) -> bool {
     quirks(provider).any(|one| one == quirk)
 }
 
-/// Returns the defect of a provider that must not be used, and the remedy; `None` for one that may
-/// be used.
+/// Returns why a provider must not be used, and the remedy; `None` if it may be used.
 pub(crate) fn defect(provider: &str, amos: Amos) -> Option<String> {
     let amo_defect = |quirk| match quirk {
         AmoDefect(defect) if amos == Amos::Network => Some(format!(
@@ -141,16 +142,16 @@ pub(crate) fn defect(provider: &str, amos: Amos) -> Option<String> {
     quirks(provider).find_map(amo_defect).or_else(|| quirks(provider).find_map(defect))
 }
 
-/// Returns true if a provider sends messages of many kilobytes in one piece, where it need not
-/// register memory. Providers write their version as 117.0.
+/// Returns true if a provider sends messages of many kilobytes in one piece, provided that it need
+/// not register memory. `version` is that of the provider: 117.0 for libfabric 1.17.
 pub(crate) fn sends_whole(provider: &str, version: u32) -> bool {
     !has(provider, CutsMessages) || (113..=119).contains(&(version >> 16))
 }
 
 /// Returns an unused name for an endpoint of shm; `None` for other providers. The names that shm
-/// makes consist of the number of the process and a count, and the files in /dev/shm of a killed
-/// process remain, so that a later process of that number would be refused (`FI_EBUSY`). `oshrun`
-/// removes files by the number of the process with which the name begins.
+/// chooses itself consist of the process ID and a count. A killed process leaves its files in
+/// /dev/shm, so that a later process with the same ID would be refused (`FI_EBUSY`). The unused
+/// name begins with the process ID, too, by which `oshrun` finds files to remove.
 pub(crate) fn unused_name(provider: &str) -> Option<CString> {
     if !has(provider, ReusesNames) {
         return None;

@@ -1,8 +1,8 @@
-//! The service endpoint, which peers address: it receives their requests, which this CPU carries
-//! out, and the replies to this PE's requests. Polling it also lets the provider serve reads and
-//! writes of peers.
+//! The service endpoint, to which peers send: it receives their requests, which this CPU carries
+//! out, and the replies to this PE's requests. Polling it also lets a software provider carry out
+//! reads and writes of peers.
 //!
-//! One thread at a time polls. This module does not decide which one.
+//! One thread at a time polls; `progress` decides which one.
 #![allow(unsafe_code)]
 
 use crate::connect::Peer;
@@ -20,10 +20,10 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Maximum number of sends in flight.
+/// Number of sends for which the ep has cells besides those of receives.
 pub(crate) const SENDS: usize = 64;
 
-/// What serves the peers of this PE.
+/// The service endpoint of this PE and its state.
 pub(crate) struct Service {
     pub(crate) ep: FiEndpoint,
     /// Maximum number of buffers that wait for messages.
@@ -55,7 +55,7 @@ impl From<EpFailure> for ServiceFailure {
     }
 }
 
-/// What a request that has arrived needs to be served.
+/// The parts of the service that handle a message while the ep is polled.
 struct OfiServing<'a> {
     local: &'a NetworkPe<usize>,
     tag: u64,
@@ -79,7 +79,7 @@ impl Service {
         }
     }
 
-    /// Posts receives until the maximum number waits.
+    /// Posts receives until the maximum number is posted, or libfabric has no room at present.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
         while self.ep.receiving < self.receives && self.ep.receive()? != PostStatus::Again {}
         Ok(())
@@ -117,7 +117,7 @@ impl Service {
         Ok(worked)
     }
 
-    /// Tries once to send each reply of the backlog, so that a peer that receives nothing does not
+    /// Tries once to send each reply of the backlog, so that a peer that takes no messages does not
     /// delay the others.
     fn flush(&mut self, peers: &Peers<Peer>) -> Result<(), EpFailure> {
         let backlog = &mut self.backlog;
@@ -130,7 +130,8 @@ impl Service {
                 Ok(peer) => {
                     let answers = LocalBuf::source(bytes.as_ptr(), bytes.len());
                     debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
-                    // SAFETY: the answers are copied: a cell has room for the longest message.
+                    // SAFETY: the answers are copied, since a cell of the service has room for the
+                    // longest message.
                     unsafe { self.ep.send(pe, peer.at, &head, answers) }
                 }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
@@ -223,18 +224,20 @@ impl Serving for OfiServing<'_> {
     }
 }
 
-/// Ignores a message without the job's tag, since no PE waits for its effects.
+/// Ignores a message without the job's tag: no PE of the job has sent it, so none waits for its
+/// effects.
 fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
     rushmem_log::debug!("a message of {nbytes} bytes is not of this job");
     Ok(())
 }
 
-/// Handles a truncated message, which is longer than any that a PE of the job sends.
+/// Handles a truncated message of `nbytes` bytes, which is longer than any that a PE of the job
+/// sends.
 fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
     match sender(start, tag)? {
         Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
-        // A PE may wait for the effects of the message. Of most such messages, ofi_rxm over sockets
-        // keeps nothing.
+        // The sender is unknown, but may be a PE that waits for the effects of the message: ofi_rxm
+        // over sockets stores nothing of most truncated messages.
         None if start.iter().all(|byte| *byte == 0) => Err(RefusedMessage::of_nobody(
             "it is longer than any that a PE sends, and the provider kept nothing of it; give all PEs \
              the same SHMEM_OFI settings",

@@ -1,4 +1,4 @@
-//! The environment variables of this provider, how its threads poll and sleep, and its other
+//! The environment variables of this provider, its limits of polling and sleeping, and its other
 //! limits, which tests reduce.
 
 use crate::info::FiInfo;
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 /// The variable that names libfabric's provider.
 pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
-/// The variable that names its domain.
+/// The variable that names libfabric's domain.
 pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
 
-/// The variable that names its fabric.
+/// The variable that names libfabric's fabric.
 pub(crate) const FABRIC: &str = "SHMEM_OFI_FABRIC";
 
 /// The variable that sets the number of endpoints.
@@ -48,13 +48,14 @@ pub(crate) const ALL: &[Setting] = &[
     ENDPOINTS,
 ];
 
-/// Descriptors for each peer: connections of two endpoints to the peer's service and of the peer's
-/// two to this PE's service, and one back for each of these.
+/// File descriptors for each peer: two endpoints of this PE connect to the peer's service, and two
+/// of the peer's to this PE's service, which connects back to each.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
-/// Descriptors of an endpoint over sockets: its own, and a connection in each direction for each
-/// peer.
+/// File descriptors of an endpoint over sockets: its own, and a connection in each direction for
+/// each peer.
 pub(crate) const OF_ENDPOINT: PerEndpoint = PerEndpoint { own: 8, per_peer: 2 };
-/// The minimum number of descriptors, which suffices for a small job.
+/// The limit of file descriptors below which the transport does not open. It suffices for a small
+/// job.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Returns the message that this PE has no descriptor left.
@@ -65,8 +66,8 @@ pub(crate) fn no_descriptors() -> String {
 
 /// A waiter spins for some milliseconds, since the progress of a long transfer is not visible. Its
 /// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty
-/// while much data arrives, so a thread that polls every 25 us counts as waiting. The service
-/// thread also serves beside a thread that does not poll during a long call.
+/// while much data arrives, so a thread that polls every 25 us counts as one that waits. The
+/// service thread serves peers itself if a thread in a long call does not poll.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 5_000,
     sleep: Duration::from_micros(50),
@@ -85,28 +86,30 @@ pub struct Tuning {
     /// Maximum number of bytes of a transfer that is copied, so that its source may be reused at
     /// once.
     pub copy_up_to: usize,
-    /// Maximum number of bytes of a put that is copied if the call would otherwise wait for the
-    /// target, unless copies need registered memory.
+    /// The same for a put whose call would otherwise wait for the target; unused if copies need
+    /// registered memory.
     pub copy_before_waiting_up_to: usize,
-    /// Maximum number of atomic operations that a context has in flight.
+    /// Maximum number of requests that a context has unacknowledged at one PE, and of requests of
+    /// the context whose answers have not arrived.
     pub amos: usize,
     /// Maximum number of endpoints; further contexts share them. Software providers take megabytes
-    /// and several descriptors for each.
+    /// and several file descriptors for each.
     pub endpoints: usize,
-    /// Maximum number of buffers for messages of peers.
+    /// Maximum number of receives that are posted for messages of peers.
     pub receives: usize,
     /// Maximum number of bytes of a message.
     pub longest_message: usize,
-    /// Maximum number of bytes of a message with a batch.
+    /// Maximum number of bytes of a message whose body is a batch, or the results of one.
     pub longest_batch_message: usize,
-    /// The time for which attempts to connect to a PE that refuses are repeated.
+    /// The time for which refused attempts to connect to a PE are repeated.
     pub connect_limit: Duration,
-    /// Maximum number of bytes of a transfer. Longer ones are divided.
+    /// Maximum number of bytes of a write or read. Longer transfers are divided.
     pub max_bytes: usize,
-    /// Use optional features of the fabric: completions that cover the target's memory, its order,
-    /// and its atomic operations besides compare-and-swap.
+    /// Use optional features of the fabric: completions for the target's memory, the order of
+    /// writes, and atomic operations besides compare-and-swap.
     pub trust: bool,
-    /// Longest sleep of a wait for what peers change, if whatever changes ends it.
+    /// Longest sleep of a thread that waits for a word that peers change, if each such change ends
+    /// the sleep.
     pub max_sleep: Duration,
 }
 
@@ -129,19 +132,19 @@ impl Default for Tuning {
     }
 }
 
-/// Maximum number of bytes of all buffers for messages of peers, and the minimum number of buffers,
-/// which takes precedence.
+/// Maximum number of bytes of all buffers for messages of peers, unless [`MIN_RECEIVES`] need more.
 const RECEIVE_BYTES: usize = 128 << 10;
+/// Minimum number of receives that are posted, unless [`Tuning::receives`] is lower.
 const MIN_RECEIVES: usize = 16;
 
 impl Tuning {
-    /// Returns the usual limits, and those that the user sets.
+    /// Returns the default limits, changed by the settings of the user.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
         let endpoints = ENDPOINTS.number(|name| host.variable(name));
         let endpoints = endpoints.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
         let endpoints = endpoints.unwrap_or(usual.endpoints);
-        // As for the detection of silence.
+        // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
         Ok(Tuning { endpoints, connect_limit, ..usual })
     }
@@ -151,7 +154,7 @@ impl Tuning {
         let longest_batch_message = self.longest_batch_message.min(info.longest_message());
         let longest_message = match info.streams() {
             true => self.longest_message.min(info.longest_message()),
-            // A message that is longer than a cell for small operations is not sent.
+            // No message is longer than a batch, so each fits a cell.
             false => longest_batch_message,
         };
         Tuning {

@@ -1,8 +1,8 @@
 //! The state that all wires of a PE and its service thread share: the peers, the registered
-//! segments, and the service.
+//! segments, and the service. Also sleeps on the service's queue, and reports losses.
 //!
-//! Locking: the lock of the service is only tried, except to open resources that must not be opened
-//! while the service runs. This module does not know what endpoints issue.
+//! Locking: the lock of the service is only tried, except in `while_paused`, which opens resources
+//! that must not be opened while the service runs.
 
 use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
@@ -35,21 +35,23 @@ pub(crate) struct SharedState {
     /// The completion queue of the service, to sleep on.
     pub(crate) cq: Arc<Cq>,
     pub(crate) fabric: Arc<Fabric>,
+    /// This PE and its segments, each with libfabric's descriptor as a number; a heap in blocks has
+    /// that of the first block.
     pub(crate) local: NetworkPe<usize>,
-    /// The address of this PE. Messages contain the name of its host.
+    /// The address of this PE. Reports of losses name its host.
     pub(crate) address: Address,
     /// The socket address on which this PE's service listens, if there is one.
     socket: Option<SocketAddr>,
     /// The tag in every message of this job.
     pub(crate) tag: u64,
-    /// The atomic operations that the fabric has, if it carries them out.
+    /// The atomic operations that the fabric carries out; none unless `SHMEM_AMOS` is `network`.
     pub(crate) native: Native,
     pub(crate) tuning: Tuning,
-    /// Maximum number of bytes of a put that is copied, and, below, of one whose call would
-    /// otherwise wait for the target.
+    /// Maximum number of bytes of a put that is copied when it starts.
     copies_up_to: usize,
+    /// The same for a put whose call would otherwise wait for the target.
     copies_before_waiting_up_to: usize,
-    /// This PE's heap, with the descriptors of its further blocks as numbers.
+    /// This PE's heap, with libfabric's descriptors of its further blocks as numbers.
     pub(crate) own_heap: OwnHeap<usize>,
     pub(crate) peers: Peers<Peer>,
     /// The last thread that polled now sleeps elsewhere, perhaps on a word whose change wakes no
@@ -59,8 +61,7 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
-    /// Returns the state of a PE with this service and this address. The data on a segment are its
-    /// descriptor as a number; a heap in blocks has that of the first block.
+    /// Returns the state of a PE with this service and this address.
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
@@ -152,19 +153,21 @@ impl SharedState {
         connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
     }
 
-    /// Returns true if the fabric keeps the order of puts to a PE, and of messages after them.
+    /// Returns true if the fabric keeps the order of puts to a PE, and of messages after them. Not
+    /// claimed if the fabric carries out atomic operations, which that order does not cover.
     pub(crate) fn keeps_order(&self) -> bool {
         self.fabric.info.ordered && self.local.amos == Amos::Software
     }
 
     /// Returns the maximum number of bytes of a put that is copied when it starts, so that its
-    /// source may be reused at once.
+    /// source may be reused at once. `awaited` says that the call would otherwise wait for the
+    /// target.
     pub(crate) fn copy_up_to(&self, awaited: bool) -> usize {
         if awaited { self.copies_before_waiting_up_to } else { self.copies_up_to }
     }
 
-    /// Returns the descriptor of the registration that contains `memory`, if there is one and the
-    /// fabric asks for descriptors.
+    /// Returns the descriptor of the registered segment that contains `memory`, if there is one and
+    /// the fabric requires descriptors.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
         let asks = self.fabric.info.asks(fi::FI_MR_LOCAL);
@@ -187,8 +190,8 @@ impl SharedState {
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
         let there = self.address_of(pe).and_then(|address| probe::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
-        // The check of this PE's own address shows whether the provider's names are addresses of
-        // listening sockets.
+        // The same check of this PE's own address shows whether a process listens at the addresses
+        // that this provider publishes at all.
         if probe::listens(there) == Some(false) && probe::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
             return Err(EpFailure { pe: Some(pe), why });
@@ -238,15 +241,15 @@ impl SharedState {
         is_over: &mut dyn FnMut() -> bool,
     ) -> bool {
         let object = self.fabric.wait_object(&self.cq);
-        // Software providers make progress when they are asked for the object: that may have
-        // written words for which this thread or others wait.
+        // Software providers make progress in `wait_object`, which may have written words for which
+        // this thread or others wait.
         self.local.state.wake_for_words();
         if is_over() {
             return false;
         }
         match object {
-            // What has arrived may be for a thread that is serving, perhaps without a CPU at
-            // present. Polling on would keep the CPU from it.
+            // Another thread holds the service and will take the event, but may have no CPU at
+            // present. To poll on would keep the CPU from it.
             WaitObject::Ready if try_lock(&self.service).is_none() => {
                 let at_most = at_most.min(FLUSH_DELAY);
                 let on = SleepOn::Shared(&[]);

@@ -35,7 +35,8 @@ struct Ofi {
     thread: ServiceThread<Progress>,
 }
 
-/// Returns words of the job's secret: one is the tag of messages, another the first key.
+/// Returns the first two words of the job's secret: the tag of messages, and the random number from
+/// which the keys of registrations start.
 fn words(secret: &[u8; 32]) -> [u64; 2] {
     let (words, _) = secret.as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
@@ -48,7 +49,7 @@ struct OpenedProvider {
     address: Address,
 }
 
-/// Opens an entry and closes it, if that is safe.
+/// Opens an entry to see whether it works, and closes it unless closing may crash.
 pub(crate) fn try_open(args: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
     let fails_at_close = info.has(Quirk::FailsAtClose);
     let opened = opened(args, &Tuning::default(), list, info)?;
@@ -73,7 +74,8 @@ fn opened(
     let read_back = info.has(Quirk::ReadsFollow);
     let info = match tuning.trust && !read_back {
         true => info,
-        // Only these completions cover the target's memory where reads do not follow writes.
+        // Uses as little of what the provider promises as possible: completions for the target's
+        // memory only where no read can show that writes have arrived.
         false => {
             let reads_follow = info.reads_follow || read_back;
             let delivery = info.delivery && !reads_follow;
@@ -106,7 +108,7 @@ fn opened(
 /// Opens the transport with these limits.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
+/// [`Error::Unavailable`] if libfabric cannot be used, or none of its providers; the text says why.
 pub fn open(args: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     Ok(Box::new(started(args, tuning)?))
 }
@@ -163,7 +165,7 @@ fn started(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
     let tuning = tuning.limited_to(&ep.fabric.info);
-    // Other networks take no descriptors for connections.
+    // Only connections over sockets take file descriptors.
     let endpoints = match ep.fabric.info.sockets {
         true => OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints),
         false => tuning.endpoints,
@@ -216,7 +218,8 @@ impl Transport for Ofi {
         let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
         // SAFETY: valid until this transport is dropped by contract.
         let (descriptor, published) = unsafe { self.register_part(segment, base, first) }?;
-        // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
+        // SAFETY: valid until this transport is dropped by contract, and it serves no peer after
+        // that.
         unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
         Ok(PublishedSegment { whole: nbytes as u64, ..published }.encode())
     }
@@ -286,7 +289,8 @@ impl Ofi {
         &self.progress.shared
     }
 
-    /// Registers memory of a segment. Returns its descriptor, and what peers need.
+    /// Registers memory of a segment. Returns libfabric's descriptor of it, as a number, and what
+    /// peers need to access it.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.
@@ -321,7 +325,8 @@ impl Ofi {
         shared.local.loss.check()?;
         let make = || {
             let ep = self.new_ep()?;
-            // Nobody else makes an origin meanwhile: the replies have its number.
+            // `issuer` holds the lock of all issuers, so the replies added here get the same number
+            // as the origin.
             let wire = OfiWire::new(shared, ep, shared.replies.add());
             Ok((Origin::new(wire, shared), ()))
         };
@@ -338,7 +343,7 @@ impl Ofi {
         let copy_up_to = shared.copy_up_to(true);
         let cell = copy_up_to.max(longest_batch_message);
         let cells = BufferSizes { cell, copy_up_to, longest_message };
-        // Shm of libfabric 2.5 cannot open an endpoint while another works.
+        // shm of libfabric 2.5 cannot open an endpoint while another one is polled.
         let ep = self.shared().while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);
             FiEndpoint::open(fabric, n_pes, depth, cells, shared.tuning.connect_limit, false)
@@ -352,7 +357,7 @@ impl Ofi {
 
 impl Drop for Ofi {
     fn drop(&mut self) {
-        // Peers that leave first are no losses.
+        // From now on, a peer that leaves is no loss.
         self.shared().local.loss.leave();
         self.thread.end();
         if self.shared().fabric.info.has(Quirk::FailsAtClose) {

@@ -17,17 +17,19 @@ use rushmem_transport::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of the ep per poll of the service, while no reply is expected.
+/// A waiting thread polls the service once per this many polls of its ep, unless it expects a reply
+/// or PEs outnumber the CPUs.
 const POLLS_PER_SERVICE: u32 = 16;
 
 /// The wire of one origin.
 pub(crate) struct OfiWire {
-    /// `None` after a loss: the ep is closed then, so that libfabric accesses no memory of callers.
+    /// `None` after a loss: the ep was closed, so that libfabric accesses no memory of callers any
+    /// more.
     ep: Option<FiEndpoint>,
     /// The replies to the origin's requests.
     replies: Arc<Replies>,
-    /// The PEs that were written to since the last flush, if the completion of a write does not
-    /// mean that the data are in the target's memory.
+    /// The PEs to which writes were started since the last flush of each. Empty if the completion
+    /// of a write means that the data are in the target's memory.
     pub(crate) unflushed: Vec<Pe>,
     caps: WireCaps,
 }
@@ -35,8 +37,8 @@ pub(crate) struct OfiWire {
 impl OfiWire {
     pub(crate) fn new(shared: &SharedState, ep: FiEndpoint, replies: Arc<Replies>) -> OfiWire {
         let (info, tuning) = (&shared.fabric.info, &shared.tuning);
-        // A NIC writes and reads a word faster than the target's CPU carries out a request, and its
-        // buffers for messages are short.
+        // Over a NIC nothing is batched: it writes and reads a word faster than the target's CPU
+        // carries out a request, and the buffers for messages are short.
         let batches = info.copies() && shared.local.amos == Amos::Software;
         let longest_batch = tuning.longest_batch();
         let caps = WireCaps {
@@ -46,14 +48,15 @@ impl OfiWire {
                 true => StreamOrder::WritesBeforeMessages,
                 false => StreamOrder::Unordered,
             },
-            // Over sockets, the kernel has taken a message that is complete.
+            // Over sockets, a message is complete when the kernel has taken it. Other providers may
+            // report the completion before they have sent the message.
             polled: match info.sockets {
                 true => PolledUntil::Over,
                 false => PolledUntil::Acknowledged,
             },
             flushes_free: info.delivery,
-            // Where a NIC writes, only a word is sent with its signal. Where a long message costs
-            // more than a write, as much as an operation of a batch may have.
+            // Over a NIC, only a word is sent with its signal. Where a long message costs more than
+            // a write, as many bytes as an operation of a batch may have.
             longest_signaled: match (batches, info.takes_data()) {
                 (true, true) => tuning.longest_data().max(MAX_NBYTES),
                 (true, false) => MAX_NBYTES,
@@ -75,8 +78,9 @@ impl OfiWire {
         self.ep.as_mut()
     }
 
-    /// Returns the outcome of an attempt to start an operation on a PE. `is_done` says that the
-    /// call need not wait once it is started.
+    /// Returns the outcome of an attempt to start an operation on a PE. `is_done` says that no call
+    /// needs to wait for the operation once it has started, since its data were copied or are
+    /// ignored.
     #[inline(always)]
     fn posted(
         &self,
@@ -93,8 +97,9 @@ impl OfiWire {
         }
     }
 
-    /// Works as [`write`](Wire::write), without injection. Looks up the range again, so that an
-    /// injected write has it in registers.
+    /// Works as [`write`](Wire::write), without injection. `copies` says that the data are copied
+    /// to a cell first. Looks up the remote range again instead of taking it as an argument: so the
+    /// caller's injected path keeps it in registers.
     ///
     /// # Safety
     /// The same.
@@ -118,8 +123,9 @@ impl OfiWire {
             return self.posted(shared, pe, true, attempt);
         }
         let known = shared.descriptor_of(source);
-        // A call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU to it meanwhile, for at most a few of its sleeps.
+        // This call of libfabric may take long: a provider over sockets sends up to a megabyte in
+        // it. Counting as a waiter makes the service thread leave the CPU to this thread meanwhile,
+        // for at most a few of its sleeps.
         shared.local.state.enter_wait();
         // SAFETY: valid until it completes, by contract.
         let attempt = unsafe { ep.write(remote, source, known, source_free) };
@@ -139,8 +145,8 @@ impl OfiWire {
         self.posted(shared, pe, true, attempt)
     }
 
-    /// Reports that an operation on a PE was refused with libfabric's `code`, or, if `None`,
-    /// because the ep is closed. Returns the first loss.
+    /// Reports a loss: an operation on a PE was refused with libfabric's `code`, or, if `None`,
+    /// because the ep is closed. Returns the first loss, which may be another one.
     #[cold]
     fn refused(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
         let refused = self.ep.as_ref().zip(code);
@@ -158,7 +164,7 @@ fn given_up() -> EpFailure {
 
 impl Wire for OfiWire {
     type Network = SharedState;
-    /// No identity: a call waits until all operations on the PE have ended.
+    /// An operation has no identity: a call that waits for one waits for all operations on its PE.
     type Token = ();
     type Outside = ();
 
@@ -280,8 +286,7 @@ impl Wire for OfiWire {
             Payload::Data(data) => (Message::Data(*request).encode(shared.tag), data),
         };
         let is_copied = ep.copies_data(data.nbytes);
-        // SAFETY: the same contract; a batch is copied, since none is longer than a cell has room
-        // for.
+        // SAFETY: the same contract; a batch is copied, since a cell has room for the longest one.
         let attempt = unsafe { ep.send(pe.0, at, &head, data) };
         self.posted(shared, pe, is_copied, attempt)
     }
@@ -295,8 +300,9 @@ impl Wire for OfiWire {
         self.ep.as_ref().is_some_and(|ep| ep.pauses(pe.0))
     }
 
-    /// If the completion of a write does not mean that the data are in the target's memory, reads a
-    /// byte from it, since a read follows the writes before it.
+    /// If the completion of a write does not mean that the data are in the target's memory, starts
+    /// a read of a byte of it: the read follows the writes before it, so its completion shows that
+    /// they have arrived.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         if self.in_flight_to(pe) > 0 {
             return Ok(false);
@@ -325,7 +331,8 @@ impl Wire for OfiWire {
 
     #[inline]
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
-        // Taking a reply is cheaper than polling the ep, which the next poll does.
+        // Replies first: taking one is cheaper than polling the ep, which can wait for the next
+        // poll.
         if self.replies.take(take).map_err(|message| shared.refuse(&message))? > 0 {
             return Ok(true);
         }
@@ -367,7 +374,8 @@ impl Wire for OfiWire {
         });
     }
 
-    /// No descriptor signals the end of an operation, so none may be in flight.
+    /// No descriptor signals the completion of an operation, so a thread must not sleep while any
+    /// is in flight, unflushed or unacknowledged.
     fn arm(&self, are_unacked: bool) -> bool {
         self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked
     }

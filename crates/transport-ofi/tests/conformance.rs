@@ -1,8 +1,7 @@
-//! The suite that every provider must pass, over each of libfabric's providers that this machine
-//! has; once with the usual and once with tiny queues, and without trust in what the provider says
-//! of completion and order. All but one are part of `cargo xtask test --full`, which sets
-//! `RUSHMEM_PROVIDERS=all`. Another library than the system's is tested by `LD_LIBRARY_PATH` and
-//! `FI_PROVIDER_PATH`.
+//! The conformance suite over each of libfabric's providers that this machine has: once with the
+//! default limits, and once with tiny ones and without the optional features of the provider. Only
+//! `tcp;ofi_rxm` is tested unless `RUSHMEM_PROVIDERS=all` is set, as `cargo xtask test --full`
+//! does. To test another library than the system's, set `LD_LIBRARY_PATH` and `FI_PROVIDER_PATH`.
 //!
 //! The provider `strict` is our own for tests: its domains are named after the fabrics whose rules
 //! they keep.
@@ -16,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use testkit::{Test, absent};
 
-/// Asks for one provider, and perhaps for a domain of it.
+/// A host on which the user has set a provider, and perhaps a domain of it.
 #[derive(Clone, Copy)]
 struct Asks(&'static str, Option<&'static str>);
 
@@ -30,7 +29,7 @@ impl Host for Asks {
     }
 }
 
-/// Returns what a name such as `tcp` or `strict cxi` requests.
+/// Returns the host for a provider such as `tcp`, or a provider and a domain such as `strict cxi`.
 fn requested(name: &'static str) -> Asks {
     match name.split_once(' ') {
         Some((provider, domain)) => Asks(provider, Some(domain)),
@@ -42,10 +41,10 @@ fn with(provider: &'static str, amos: Amos, open: &Open) -> Open {
     Open { host: Arc::new(requested(provider)), amos, ..open.clone() }
 }
 
-/// The one that is always tested.
+/// The provider that is always tested.
 const FIRST: &str = "tcp;ofi_rxm";
 
-/// Returns a job of one PE that asks for a provider.
+/// Returns the arguments to open a job of one PE over a provider.
 fn alone(provider: &'static str) -> Open {
     Open {
         pe: rushmem_transport::Pe(0),
@@ -59,7 +58,7 @@ fn alone(provider: &'static str) -> Open {
     }
 }
 
-/// This machine must have the provider, and it is to be tested.
+/// Ignores the test unless this machine has the provider and it is to be tested.
 fn needs(provider: &'static str) {
     if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
         absent("part of `cargo xtask test --full`");
@@ -104,7 +103,8 @@ over! {
     sockets "sockets" Software;
     shm "shm" Software;
     verbs_rxm "verbs;ofi_rxm" Software;
-    // As a user asks for it whose NICs do atomic operations; here the library's software does.
+    // `Network` is what a user sets whose NICs carry out atomic operations; here libfabric's
+    // software carries them out.
     tcp_rxm_network "tcp;ofi_rxm" Network;
     shm_network "shm" Network;
     copy "strict copy" Software;
@@ -130,14 +130,15 @@ fn faulty_providers_are_refused_by_name() {
         let Err(Error::Unavailable(why)) = open(&alone, Tuning::default()) else {
             panic!("{provider} was opened")
         };
-        // It may come with a layer above it, or not at all.
+        // libfabric may offer it with a layer above it, or not at all.
         let refused =
             why.contains(provider) && why.contains("known to ") && why.contains("tcp;ofi_rxm");
         assert!(refused || why.contains("has no reliable"), "{why}");
     }
 }
 
-/// A fabric whose atomic operations are too few for all that there are is not opened for them.
+/// A provider that lacks a compare-and-swap is not opened if the network is to carry out atomic
+/// operations.
 fn too_few_atomic_operations_are_refused() {
     let few = alone("strict few");
     if let Err(error) = open(&few, Tuning::default()) {
@@ -153,7 +154,7 @@ fn too_few_atomic_operations_are_refused() {
     );
 }
 
-/// Nodes of 192 PEs, two of them.
+/// The host of a job of two nodes with 192 PEs each.
 struct ManyPesPerNode;
 
 impl Host for ManyPesPerNode {
@@ -166,8 +167,8 @@ impl Host for ManyPesPerNode {
     }
 }
 
-/// Domains without connections go before one with them, which libfabric offers first, where a node
-/// would have too many.
+/// If a node would make too many connections, connectionless domains are preferred to one with
+/// connections, although libfabric offers that one first.
 fn connections_are_avoided_where_there_would_be_too_many() {
     let few = alone("strict");
     if let Err(error) = open(&few, Tuning::default()) {

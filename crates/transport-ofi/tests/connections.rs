@@ -1,5 +1,5 @@
-//! Connections over a fabric that refuses some, at once or in its completion queue, and that ends a
-//! process which makes too many at once (ci/strict-fabric).
+//! Connections over a provider that refuses some, either at the call or in its completion queue,
+//! and that ends a process which makes too many at once (ci/strict-fabric).
 #![allow(unsafe_code)]
 
 use conformance::{Case, LIMIT, Member};
@@ -15,7 +15,8 @@ use std::thread;
 use std::time::Duration;
 use testkit::Test;
 
-/// Asks for a domain of the provider `strict`, and is silent for no longer than two seconds.
+/// A host on which the user has set a domain of the provider `strict`, and a host limit of two
+/// seconds.
 struct Asks(&'static str);
 
 impl Host for Asks {
@@ -45,13 +46,13 @@ fn needs() {
     }
 }
 
-/// Operations on each PE.
+/// The number of puts to each PE, each with an atomic operation.
 const ROUNDS: u64 = 5;
 /// The offset of the word in which a PE counts.
 const COUNTER: usize = 0;
 
-/// Each PE connects to all, and what follows a refusal is carried out once and in order. The fabric
-/// refuses the first connection of each PE in its completion queue.
+/// Each PE connects to all others, and operations after a refusal are carried out once and in
+/// order. The provider refuses the first connection of each PE in its completion queue.
 fn uses_all(member: &Member) {
     let n = member.n_pes();
     let mut endpoint = member.endpoint();
@@ -72,7 +73,7 @@ fn uses_all(member: &Member) {
     }
 }
 
-/// Threads with an endpoint each connect at the same time, and all PEs answer all others.
+/// Threads with an endpoint each connect at the same time, and each PE answers all others.
 fn connects_by_many_threads(member: &Member) {
     const THREADS: usize = 8;
     let (n, together) = (member.n_pes(), Barrier::new(THREADS));
@@ -127,7 +128,7 @@ fn pair() -> [Box<dyn Transport>; 2] {
     pair
 }
 
-/// The message names both PEs, the number of attempts, and what the user can set.
+/// The text of the loss names both PEs, the number of attempts, and the settings that may help.
 fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     needs();
     let [transport, _peer] = pair();
@@ -135,7 +136,7 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     let word = 7u64.to_ne_bytes();
     let source = LocalBuf::source(word.as_ptr(), word.len());
     let put = Put { dest: START, source, completion: Completion::AtQuiet };
-    // SAFETY: the word outlives the endpoint's use of it: there is no connection.
+    // SAFETY: no write of the word is started, since there is no connection.
     let tried = unsafe { endpoint.put(Pe(1), put) };
     let Err(Error::Lost(Pe(1), why)) = tried else { panic!("{tried:?}") };
     let found = why.split_once("(attempt ").expect(&why).1;

@@ -56,7 +56,7 @@ fn cards_without_connections_go_first_in_jobs_of_many() {
     assert_eq!(sorted(&offers, &request(MANY_PAIRS + 1)), ["irdma0", "mlx5_0", "eth0", "eth1"]);
 }
 
-/// Returns an entry whose NIC libfabric names, and whether it says that the NIC is on a bus.
+/// Returns an entry with a NIC, for which libfabric reports a PCI device if `on_pci`.
 fn with_nic(provider: &str, domain: &str, on_pci: bool) -> FiInfo {
     let nic = Some(FabricNic { on_pci, name: domain.to_owned() });
     FiInfo { nic, ..info(provider, domain) }
@@ -112,7 +112,8 @@ fn hints() -> FiInfo {
     request().hints(false)
 }
 
-/// Returns the message about a provider that agrees to all but `refuses`, and has `has`.
+/// Returns the message about a provider that offers `has` for all hints but those for which
+/// `refuses` is true.
 fn refused(refuses: fn(&FiInfo) -> bool, has: FiInfo) -> Option<String> {
     refused_hints(&hints(), |hints| (!refuses(hints)).then(|| has.clone()))
 }

@@ -1,5 +1,5 @@
-//! The arguments that a write passes to libfabric by address. They stay in one place for the life
-//! of an ep, so that a write stores only what may differ from the one before.
+//! The arguments that a write passes to libfabric by address. They are allocated once for an ep, so
+//! that a write stores only the values that may differ from those of the write before.
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
@@ -8,7 +8,7 @@ use rushmem_transport::LocalBuf;
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
-/// An address in a peer's memory, in the terms of libfabric.
+/// An address in a peer's memory, as libfabric's RMA calls take it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remote {
     pub(crate) pe: u32,
@@ -23,14 +23,15 @@ pub(super) struct WriteArguments {
     lists: NonNull<Lists>,
 }
 
-/// The lists, of one element each, to which the message points.
+/// The lists to which the message points, of one element each. They are in a box, so that the
+/// pointers stay valid when the owner is moved.
 struct Lists {
     iov: Cell<fi::iovec>,
     desc: Cell<*mut c_void>,
     rma: Cell<fi::fi_rma_iov>,
 }
 
-// SAFETY: it owns its memory, and its addresses are either of that or of no use to it.
+// SAFETY: it owns the lists, and accesses no memory through the other addresses in them.
 unsafe impl Send for WriteArguments {}
 
 impl WriteArguments {
@@ -40,7 +41,7 @@ impl WriteArguments {
             desc: Cell::new(null_mut()),
             rma: Cell::new(fi::fi_rma_iov { addr: 0, len: 0, key: 0 }),
         })));
-        // SAFETY: a box that nobody else has.
+        // SAFETY: a live allocation, to which no other code has a pointer.
         let Lists { iov, desc, rma } = unsafe { lists.as_ref() };
         let message = fi::fi_msg_rma {
             msg_iov: iov.as_ptr(),
@@ -55,8 +56,8 @@ impl WriteArguments {
         WriteArguments { message, lists }
     }
 
-    /// Returns the arguments of a write of `from`, whose descriptor is `desc`, with the context of
-    /// the operation.
+    /// Returns the arguments of a write of `from`, whose descriptor is `desc`, with `context` for
+    /// its completion. They are valid until the next call.
     #[inline(always)]
     pub(super) fn of(
         &mut self,
@@ -65,7 +66,7 @@ impl WriteArguments {
         desc: *mut c_void,
         context: *mut c_void,
     ) -> &fi::fi_msg_rma {
-        // SAFETY: alive as long as this.
+        // SAFETY: freed only when this is dropped.
         let lists = unsafe { self.lists.as_ref() };
         lists.iov.set(fi::iovec { iov_base: from.base.cast(), iov_len: from.nbytes });
         lists.desc.set(desc);

@@ -1,5 +1,4 @@
-//! Attempts to reach PEs that the provider has refused: the codes for which they are repeated, and
-//! for how long.
+//! Refused attempts to reach PEs: the codes after which an attempt is repeated, and for how long.
 
 use libfabric_sys as fi;
 use rushmem_transport::peers::Attempts;
@@ -13,14 +12,14 @@ const NOT_CONNECTED: [i32; 5] = [
     fi::FI_EHOSTDOWN,
     fi::FI_EHOSTUNREACH,
 ];
-/// Codes that mean the same for the first message to a PE.
+/// Further codes that mean the same if the message that connects to a PE fails with them.
 const NOT_CONNECTED_AT_FIRST: [i32; 5] =
     [fi::FI_ECONNRESET, fi::FI_ENOTCONN, fi::FI_ENETDOWN, fi::FI_ENETUNREACH, libc::EPIPE];
 
 /// The refused attempts, by PE.
 pub(super) struct RefusedAttempts {
     by_pe: Vec<(u32, Attempts)>,
-    /// The time after which no more attempts to reach a PE are made.
+    /// The time for which attempts to reach a PE are repeated.
     limit: Duration,
 }
 
@@ -39,7 +38,7 @@ impl RefusedAttempts {
         });
         let attempts = &mut self.by_pe[known].1;
         if now.saturating_duration_since(attempts.next()) > self.limit {
-            // The PE has been reached meanwhile.
+            // No attempt was refused for long, so the PE must have been reached meanwhile.
             *attempts = Attempts::new(now);
         }
         attempts.refused(now, self.limit)
@@ -67,21 +66,21 @@ impl RefusedAttempts {
         means_not_connected(code) && self.refused(pe, Instant::now())
     }
 
-    /// Returns true if the next attempt to reach a PE must wait.
+    /// Returns true if it is too early for the next attempt to reach a PE.
     pub(super) fn pauses(&self, pe: u32) -> bool {
         self.of(pe).is_some_and(|attempts| Instant::now() < attempts.next())
     }
 
-    /// Returns the number and the time of the refused attempts to reach a PE, if this code means
-    /// that it is not connected.
+    /// Returns the number and the duration of the refused attempts to reach a PE, if this code
+    /// means that there is no connection.
     pub(super) fn made(&self, pe: u32, code: i32) -> Option<(u32, Duration)> {
         let attempts = self.of(pe).filter(|_| means_not_connected(code));
         attempts.map(|attempts| (attempts.n(), attempts.elapsed()))
     }
 }
 
-/// Returns true if the first message to a PE that fails with this code shows that there is no
-/// connection.
+/// Returns true if this code means that there is no connection when the message that connects to a
+/// PE fails with it.
 fn means_not_connected(code: i32) -> bool {
     NOT_CONNECTED.contains(&-code) || NOT_CONNECTED_AT_FIRST.contains(&-code)
 }

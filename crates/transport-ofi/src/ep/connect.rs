@@ -1,6 +1,6 @@
-//! Connects an ep to PEs, over providers that need connections. At the first use of a PE, an empty
-//! message is sent to it, which its service ignores, and nothing else until that message has left.
-//! So if a connection is not made, only this message fails, and it can be sent again.
+//! Connects an ep to PEs, over providers that need connections. At the first use of a PE, the ep
+//! sends it an empty message, which its service ignores, and nothing else until that message is
+//! complete. So if the connection is not made, only this message fails, and it can be sent again.
 #![allow(unsafe_code)]
 
 use super::connecting::{AGAIN, CONNECTED, report};
@@ -9,7 +9,7 @@ use crate::permits::MAX_AT_ONCE;
 use libfabric_sys as fi;
 
 impl FiEndpoint {
-    /// Returns true if an operation on a PE may begin at present.
+    /// Returns true if there is a free cell, and the PE is connected or needs no connection.
     pub(super) fn may_begin(&self, pe: u32) -> bool {
         !self.free.is_empty() && self.is_connected(pe)
     }
@@ -19,9 +19,9 @@ impl FiEndpoint {
         self.room[pe as usize] > 0 || !self.fabric.info.connects
     }
 
-    /// Called when an operation on a PE with this address could not begin: there is no free cell,
-    /// or the PE is used for the first time, and is to be connected if the provider needs
-    /// connections.
+    /// Called when an operation on a PE with this address could not begin. If the PE is not
+    /// connected, starts to connect it, or marks it as usable if the provider makes no connections.
+    /// Otherwise there was no free cell. The caller tries again later in each case.
     #[cold]
     #[inline(never)]
     pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<PostStatus, i32> {
@@ -36,7 +36,7 @@ impl FiEndpoint {
         Ok(PostStatus::Again)
     }
 
-    /// Sends the message that connects, if there is a permit.
+    /// Sends the message that connects to a PE, if there is a free cell and a permit.
     fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
         let Some(&op) = self.free.last() else { return Ok(()) };
         let connection = self.connecting.take_or_begin(pe, &self.fabric.permits);
@@ -50,7 +50,7 @@ impl FiEndpoint {
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let nothing = self.staging.cell(op).base.cast();
-        // SAFETY: an open endpoint, a context that is free, and a cell that no operation uses.
+        // SAFETY: an open endpoint, and a context and a cell that no operation uses.
         let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, at, context) };
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
             0 => {
@@ -69,7 +69,7 @@ impl FiEndpoint {
         }
     }
 
-    /// Records that the message that connects, in the cell `op`, was sent.
+    /// Records that the message that connects, in the cell `op`, is complete.
     #[cold]
     pub(super) fn connected(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;
@@ -80,11 +80,11 @@ impl FiEndpoint {
         report(pe, &which, "connected to it");
     }
 
-    /// Handles the failure, with this code, of the message that connects, which is in the cell
-    /// `op`.
+    /// Handles the failure with this code of the message that connects, in the cell `op`. The next
+    /// operation on the PE sends it again.
     ///
     /// # Errors
-    /// If attempts have taken too long, or the code means that they are in vain.
+    /// If attempts have taken too long, or the code does not mean that there is no connection.
     pub(super) fn not_connected(
         &mut self,
         op: u32,

@@ -1,34 +1,35 @@
-//! The connections that an ep is making, and their reports.
+//! The connections that an ep is making, and log events about them.
 #![forbid(unsafe_code)]
 
 use crate::permits::{ConnectionPermit, ConnectionPermits};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The number of operations that may begin on a connected PE: more than an ep has cells. For an
-/// unconnected PE it is 0, the value of unused memory.
+/// The number of operations that may begin on a connected PE with none in flight: more than an ep
+/// has cells. The number for an unconnected PE is 0, so that fresh zeroed memory has the right
+/// value.
 pub(super) const CONNECTED: i32 = i32::MAX;
 
-/// The end of the report of a failed attempt to reach a PE that will be repeated.
+/// The text of the event that an attempt to reach a PE has failed and will be repeated.
 pub(super) const AGAIN: &str = "connects once more";
 
 /// A connection that is being made.
 pub(super) struct BegunConnection {
     pub(super) pe: u32,
-    /// The permit; `None` after it was given to another connection because this one takes long.
+    /// The permit; `None` after it was returned because this connection takes long.
     pub(super) permit: Option<ConnectionPermit>,
     begun: Instant,
-    /// The message is in flight. Before, the provider did not take it.
+    /// The message that connects is in flight. False if the provider has not accepted it yet.
     pub(super) is_sent: bool,
 }
 
 /// The connections that an ep is making.
 pub(super) struct Connecting {
     begun: Vec<BegunConnection>,
-    /// A PE waits for a permit, which was reported.
+    /// An attempt to connect waits for a permit, and this was logged.
     waits: bool,
-    /// The time for which a connection keeps its permit while the provider takes no message.
-    /// Stopped or ended peers must not keep all permits from those that answer.
+    /// The time for which a connection keeps its permit while the provider does not accept the
+    /// message. Connections to stopped or ended peers must not keep all permits.
     permit_limit: Duration,
 }
 
@@ -48,8 +49,8 @@ impl Connecting {
         Some(self.begun.swap_remove(place))
     }
 
-    /// Removes and returns the connection to a PE, if it is being made, or returns a new one if
-    /// there is a permit.
+    /// Removes and returns the connection to a PE, if it is being made, without its permit if it
+    /// takes long. Otherwise returns a new connection, or `None` if there is no permit.
     pub(super) fn take_or_begin(
         &mut self,
         pe: u32,
@@ -71,13 +72,14 @@ impl Connecting {
         self.begun.push(connection);
     }
 
-    /// Records that a PE waits for a permit. Returns true if none waited before.
+    /// Records that an attempt waits for a permit. Returns true if none has waited since a
+    /// connection was last added.
     pub(super) fn start_waiting(&mut self) -> bool {
         !std::mem::replace(&mut self.waits, true)
     }
 }
 
-/// Logs an event of a connection to a PE, and the reason.
+/// Logs the event `what` of a connection to a PE, and its reason.
 pub(super) fn report(pe: u32, why: &str, what: &str) {
     rushmem_log::debug!(peer = pe, "{what}: {why}");
 }

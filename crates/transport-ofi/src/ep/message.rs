@@ -1,4 +1,4 @@
-//! Starts to send and to receive messages on an ep.
+//! Starts sends and receives of messages on an ep.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, FiEndpoint, PostStatus, refused};
@@ -8,15 +8,15 @@ use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Returns true if the data of a message are copied, so that their source may be reused at
-    /// once.
+    /// Returns true if a message with `nbytes` bytes of data is copied to a cell, so that the
+    /// source of the data may be reused at once.
     pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
         HEAD + nbytes <= self.cell
     }
 
     /// Starts to send a message with data, which are [copied](Self::copies_data) or sent from the
-    /// memory of the caller. The message is not injected: an injected message has no completion, so
-    /// it would not be known when it has left.
+    /// memory of the caller. The message is not injected, since an injected message has no
+    /// completion.
     ///
     /// # Safety
     /// The data are valid for reads until the operation completes or the ep is dropped, or, if they
@@ -35,7 +35,8 @@ impl FiEndpoint {
         let cell = self.staging.cell(op);
         if self.copies_data(data.nbytes) {
             let place = cell.skip(HEAD).base;
-            // SAFETY: valid by contract, and a cell with room for both.
+            // SAFETY: data that are valid by contract, and a cell with room for the head and the
+            // data.
             unsafe { mem::copy_bytes::<mem::VolatileLoads>(place, data.base, data.nbytes) };
             return self.send_cell(op, to, HEAD + data.nbytes);
         }
@@ -77,10 +78,11 @@ impl FiEndpoint {
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base;
-        // The head of an earlier message would name a wrong sender if this receive fails.
+        // If this receive fails, the head of an earlier message would name a wrong sender.
         // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
         unsafe { to.cast::<[u8; HEAD]>().write([0; HEAD]) };
-        // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
+        // SAFETY: an open endpoint, and a context and a cell that no other operation uses. An ep
+        // that receives has cells of the longest message.
         let code = unsafe { fi::fi_recv(endpoint, to.cast(), self.longest_message, desc, context) };
         if code != 0 {
             self.free.push(op);

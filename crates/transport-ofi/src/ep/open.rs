@@ -1,7 +1,8 @@
-//! Opens and closes an ep, and registers memory for its operations.
+//! Opens and closes an ep, and registers memory for its operations where the provider requires
+//! that.
 //!
-//! After an error the owner of an ep drops it, so that libfabric accesses no memory of its
-//! operations any more.
+//! After a failure the owner drops the ep, so that libfabric accesses no memory of its operations
+//! any more.
 #![allow(unsafe_code)]
 
 use super::arguments::WriteArguments;
@@ -18,13 +19,14 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Room for receives of an ep that receives nothing. Not every provider makes an endpoint without
-/// any.
+/// Room for receives of an ep that receives nothing. Some providers open no endpoint without any
+/// room.
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// Opens an ep for `depth` operations, with a cell for each. Attempts to connect to a PE are
-    /// repeated for `connect_limit`.
+    /// Opens an ep for `depth` operations, with a cell for each. Refused attempts to connect to a
+    /// PE are repeated for `connect_limit`. `sleep` marks the ep of the service, which receives
+    /// messages and on whose queue threads sleep.
     pub(crate) fn open(
         fabric: Arc<Fabric>,
         n_pes: usize,
@@ -34,7 +36,7 @@ impl FiEndpoint {
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
-        // The service alone receives messages, and sleeps until one comes.
+        // Only the service receives messages.
         let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
         let staging = CellBlock::new(depth, cell);
         let staging_mr = match fabric.info.asks(fi::FI_MR_LOCAL) {
@@ -42,7 +44,8 @@ impl FiEndpoint {
             true => {
                 let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
                 let LocalBuf { base, nbytes } = staging.whole();
-                // SAFETY: the block is dropped after the registration.
+                // SAFETY: the block is valid for reads and writes, and is freed after the
+                // registration was closed.
                 Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
             }
         };
@@ -71,16 +74,17 @@ impl FiEndpoint {
         })
     }
 
-    /// Returns the descriptor of the cells.
+    /// Returns the descriptor of the cells; null if the provider needs none.
     pub(super) fn staging_desc(&self) -> *mut core::ffi::c_void {
         desc(self.staging_mr.as_ref())
     }
 
-    /// Returns a descriptor for memory of the caller, and a registration of the memory, if it must
-    /// be registered.
+    /// Returns a descriptor for memory of the caller, null if the provider needs none, and the
+    /// operation's use of that memory. Registers the memory unless a descriptor is `known`, also if
+    /// registrations belong to endpoints: a known one does not belong to this ep.
     ///
     /// # Safety
-    /// The range is valid for reads and writes until the registration is dropped.
+    /// The range is valid for the accesses of `access` until the registration is dropped.
     #[inline]
     pub(super) unsafe fn describe(
         &self,
@@ -102,16 +106,16 @@ impl FiEndpoint {
 
 impl Drop for FiEndpoint {
     fn drop(&mut self) {
-        // Registrations that belong to an endpoint are closed before it; others when no operation
-        // uses them any more.
+        // Registrations that belong to an endpoint must be closed before it. Others are closed
+        // after it, when no operation uses them any more.
         if self.fabric.info.asks(fi::FI_MR_ENDPOINT) {
             self.ops.clear();
             self.staging_mr = None;
         }
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
-        // If the endpoint cannot be closed, libfabric may go on using the memory of its operations,
-        // which is kept.
+        // If the endpoint cannot be closed, libfabric may still access the memory of its
+        // operations, so this memory is leaked.
         if endpoint.close() {
             // SAFETY: it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.contexts) };

@@ -8,11 +8,12 @@ use rushmem_transport::mem;
 use std::mem::MaybeUninit;
 use std::slice;
 
-/// The errors of an operation that this PE has caused: its local memory cannot be accessed or sent.
+/// The errors of an operation that this PE and not its peer has caused: the local memory cannot be
+/// accessed or sent.
 const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 
-/// Maximum number of attempts to read an error that the queue reports. Then the queue counts as
-/// broken.
+/// Maximum number of times that a poll fails to read an error that the queue reports and tries
+/// again. After one more failure the queue counts as broken.
 const READS: u32 = 100;
 /// Maximum number of completions taken at once.
 pub(super) const ENTRIES: usize = 32;
@@ -67,16 +68,16 @@ impl FiEndpoint {
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let cell = self.staging.cell(op);
             let nbytes = nbytes.min(cell.nbytes);
-            // SAFETY: initialized memory of this ep's own; its operation is over, and no other
-            // begins before the message was taken.
+            // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
+            // used again before this call has returned.
             arrived(ReceiveOutcome::Whole(unsafe { slice::from_raw_parts(cell.base, nbytes) }));
             return self.received(op);
         }
         match self.end(op) {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
-                // SAFETY: valid until now by the contract of `read_staged` and `atomic`; a cell has
-                // as many bytes.
+                // SAFETY: the destination is valid by the contract of `read_staged` and `atomic`,
+                // and a cell has at least as many bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
             BufferUse::Connect => self.connected(op),
@@ -87,15 +88,15 @@ impl FiEndpoint {
         }
     }
 
-    /// Handles the end of a receive.
+    /// Frees the cell of a receive that has ended.
     fn received(&mut self, op: u32) {
         self.ops[op as usize].use_ = BufferUse::None;
         self.free.push(op);
         self.receiving -= 1;
     }
 
-    /// Returns the error that the queue reports; `None` if it cannot be read at present, as in
-    /// `unread` attempts before.
+    /// Returns the error that the queue reports; `None` if it cannot be read at present. `unread`
+    /// is the number of attempts before this one that returned `None`.
     #[cold]
     fn read_error(&mut self, unread: u32) -> Result<Option<fi::fi_cq_err_entry>, EpFailure> {
         // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
@@ -114,7 +115,8 @@ impl FiEndpoint {
         }
     }
 
-    /// Returns the failure of an operation, with the PE and the reason.
+    /// Handles a failed operation. A failed receive is passed to `arrived`, a failed connection is
+    /// tried again if possible; the failure of another operation is returned.
     #[cold]
     fn failed(
         &mut self,
@@ -127,11 +129,11 @@ impl FiEndpoint {
             && matches!(self.ops[op as usize].use_, BufferUse::Receive)
         {
             let start = self.staging.cell(op).first(HEAD).base;
-            // SAFETY: initialized memory of this ep's own; its operation is over, and no other
-            // begins before the message was taken.
+            // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
+            // used again before the last use of `start`.
             let start = unsafe { slice::from_raw_parts(start, HEAD) };
             match entry.err {
-                // It was closed.
+                // The endpoint was closed.
                 libc::ECANCELED => {}
                 err if err == fi::FI_ETRUNC as i32 => {
                     arrived(ReceiveOutcome::Truncated { start, nbytes: entry.len + entry.olen });

@@ -1,4 +1,4 @@
-//! Starts writes and reads on an ep.
+//! Starts writes and reads on an ep. Addresses, keys and descriptors are those of libfabric.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, FiEndpoint, PostStatus, Remote};
@@ -7,13 +7,14 @@ use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Returns true if a write of this length is injected.
+    /// Returns true if a write of `nbytes` bytes can be injected.
     #[inline(always)]
     pub(crate) fn injects(&self, nbytes: usize) -> bool {
         nbytes <= self.inject_up_to
     }
 
-    /// Starts an injected write. Its source may be reused at once.
+    /// Starts a write of at most as many bytes as the ep [injects](Self::injects). Its source may
+    /// be reused at once.
     ///
     /// # Safety
     /// The range is valid for reads.
@@ -27,7 +28,7 @@ impl FiEndpoint {
             return self.not_now(to.pe, to.at);
         };
         let flags = self.completion | fi::FI_INJECT;
-        // SAFETY: valid by contract, and injected memory is free when the call returns.
+        // SAFETY: valid by contract; libfabric does not access injected memory after the call.
         let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
         match self.begun(code, op) {
             Err(code) => self.injects_not(code),
@@ -35,8 +36,9 @@ impl FiEndpoint {
         }
     }
 
-    /// Handles the error of an injected write. If the provider does not support injection, injects
-    /// no further writes and has this one issued again; otherwise returns the error.
+    /// Handles the error of an injected write. If the provider does not support injection with a
+    /// completion, injects no further writes, and the caller issues this one again; otherwise
+    /// returns the error.
     #[cold]
     #[inline(never)]
     fn injects_not(&mut self, code: i32) -> Result<PostStatus, i32> {
@@ -70,8 +72,8 @@ impl FiEndpoint {
     }
 
     /// Starts a write. `known` is the descriptor of the registration that contains the source, if
-    /// there is one. The write completes when the data are in the target's memory, as far as the
-    /// provider reports that, or, if `source_free`, when the source may be reused.
+    /// there is one. If `source_free`, the write completes when the source may be reused, otherwise
+    /// when the data are in the target's memory, if the provider reports that.
     ///
     /// # Safety
     /// The range is valid for reads until the operation completes or the ep is dropped.
@@ -117,11 +119,11 @@ impl FiEndpoint {
 
     /// Starts a read of a byte whose value is ignored.
     pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<PostStatus, i32> {
-        // SAFETY: nothing is copied.
+        // SAFETY: at completion nothing is copied to memory of a caller.
         unsafe { self.read_staged(from, 1, BufferUse::Plain) }
     }
 
-    /// Starts a read.
+    /// Starts a read. `known` is the descriptor of the registration that contains `dest`, if any.
     ///
     /// # Safety
     /// `dest` is valid for writes until the operation completes or the ep is dropped.
@@ -145,7 +147,7 @@ impl FiEndpoint {
     }
 
     /// Works as [`read`](Self::read), for a provider that needs registered memory: short data for
-    /// unregistered memory are read into a cell first.
+    /// unregistered memory are read into a cell and copied at completion.
     ///
     /// # Safety
     /// The same.
@@ -174,8 +176,8 @@ impl FiEndpoint {
     /// Starts a read of at most `copy_up_to` bytes into a cell.
     ///
     /// # Safety
-    /// The memory to which the bytes are to be copied is valid for writes until the operation
-    /// completes or the ep is dropped.
+    /// The destination in `use_`, if any, is valid for writes until the operation completes or the
+    /// ep is dropped.
     unsafe fn read_staged(
         &mut self,
         from: Remote,
@@ -207,7 +209,7 @@ impl FiEndpoint {
     }
 }
 
-/// Returns true if the provider does not support the operation at all.
+/// Returns true if this code means that the provider does not support the operation.
 fn is_refusal(code: i32) -> bool {
     let flags = fi::FI_EBADFLAGS as i32;
     [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags].contains(&-code)

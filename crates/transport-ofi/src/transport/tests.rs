@@ -1,4 +1,4 @@
-//! Unit tests of `transport`: one PE that takes itself for its peers, and what errors leave behind.
+//! Unit tests of `transport`: one PE that has itself as its peers, and the state after errors.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -16,7 +16,7 @@ use std::mem::ManuallyDrop;
 use std::sync::mpsc;
 use testkit::eventually;
 
-/// A host whose user requests a provider.
+/// A host on which the user has set SHMEM_OFI_PROVIDER.
 struct RequestedProvider(&'static str);
 
 impl Host for RequestedProvider {
@@ -25,9 +25,9 @@ impl Host for RequestedProvider {
     }
 }
 
-/// A provider that moves long data only while it is polled, and one that goes on after a message
-/// that is too long.
+/// A provider that moves long data only while it is polled.
 const STREAMS: &str = "tcp;ofi_rxm";
+/// A provider that goes on working after a message that is too long.
 const MESSAGES: &str = "shm";
 
 /// The size of the heap, and the length of transfers that are not copied, in bytes.
@@ -40,7 +40,8 @@ fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
     job_of(Arc::new(RequestedProvider(provider)), tuning)
 }
 
-/// PE 0 of a job of four, of which all but the last are itself; `None` where libfabric is not.
+/// Returns PE 0 of a job of four PEs. The records of PEs 1 and 2 are its own; the address of PE 3
+/// is invalid. Returns `None` if libfabric or the provider is absent.
 fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     let (n_pes, secret) = (4, [7; 32]);
     let open = Open {
@@ -73,7 +74,7 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     Some(ofi)
 }
 
-/// Works on an ep of a job, where libfabric is here.
+/// Calls `work` with an ep of a job, if libfabric is here.
 pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let endpoint = ofi.new_endpoint().expect("the first");
@@ -82,12 +83,12 @@ pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
 
 type TestEndpoint = WireEndpoint<Progress>;
 
-/// Works on the wire of an endpoint.
+/// Calls `work` with the wire of an endpoint.
 fn with<T>(endpoint: &TestEndpoint, work: impl FnOnce(&mut OfiWire) -> T) -> T {
     work(lock(&endpoint.issuer().origin).wire())
 }
 
-/// Starts something on the ep of an endpoint as soon as there is room.
+/// Calls `post`, which starts an operation on the ep of an endpoint, until there is room.
 fn start(
     ofi: &Ofi,
     endpoint: &TestEndpoint,
@@ -111,7 +112,7 @@ fn in_flight(endpoint: &TestEndpoint) -> Option<u32> {
     with(endpoint, |wire| wire.ep().map(|ep| ep.in_flight()))
 }
 
-/// Returns how many requests PE 0 has acknowledged, and the number of their origin.
+/// Returns the number of the endpoint's origin, and how many of its requests PE 0 has acknowledged.
 fn acked(endpoint: &TestEndpoint) -> (u32, u32) {
     lock(&endpoint.issuer().origin).acked(Pe(0))
 }
@@ -182,9 +183,9 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             }
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(0));
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(1));
-            // This PE acknowledges as PE 0 what it has carried out as PE 1, so the end waits for
-            // nothing only after a loss. An endpoint that is not closed would leave its file in
-            // /dev/shm.
+            // This PE acknowledges as PE 0 what it has carried out as PE 1, so only after a loss
+            // does the drop of the endpoint not wait. An endpoint that is not closed would leave
+            // its file in /dev/shm.
             ofi.shared().local.loss.of_self("the test is over");
         }
         done.send(()).expect("a thread waits");
@@ -195,7 +196,8 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
 /// Makes a message that no PE sends.
 type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 
-/// Returns what the service says of a message that PE 2 might send, which is this PE.
+/// Returns the error with which the service refuses a message that is sent to PE 2, which is this
+/// PE.
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
     let endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
@@ -212,7 +214,7 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
     error.map(|error| error.to_string())
 }
 
-/// One message names both PEs and says what is wrong, whichever thread finds it.
+/// The text of the loss names both PEs and says what is wrong with the message.
 #[test]
 fn a_message_that_no_pe_sends_is_a_loss() {
     let request = Request {
@@ -258,8 +260,8 @@ fn a_message_that_no_pe_sends_is_a_loss() {
     assert!(why.contains("names no PE of this job: it sent an unknown message"), "{why}");
 }
 
-/// Checks that, where the provider keeps no order, an operation after a fence waits for those to
-/// the same PE before it, and for nothing else.
+/// Over a provider that keeps no order, an operation after a fence waits for earlier operations on
+/// the same PE, and for nothing else.
 #[test]
 fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     let no_order = Tuning { trust: false, ..Tuning::default() };
@@ -289,7 +291,7 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     assert!(with(&endpoint, |wire| wire.unflushed.is_empty()));
 }
 
-/// Each signal is a message, and none is answered before a thread waits.
+/// Each signal is a message; the target acknowledges none of them before a thread waits for that.
 #[test]
 fn signals_are_not_answered_before_somebody_waits() {
     const SIGNALS: u32 = 20;
@@ -302,7 +304,7 @@ fn signals_are_not_answered_before_somebody_waits() {
         // SAFETY: there are no data.
         unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a signal that starts");
     }
-    // A fetch of another origin's stream is answered, which says nothing of this one.
+    // The answers to fetches of another origin acknowledge nothing of this one.
     let mut other = ofi.new_endpoint().expect("the second");
     let count = |end: &mut TestEndpoint| {
         let fetch = AmoRequest { op: AmoOp::Fetch, old: OldValue::Returned, ..signal.amo() };
@@ -324,7 +326,8 @@ fn signals_are_not_answered_before_somebody_waits() {
     std::mem::forget((endpoint, other));
 }
 
-/// The target, which does nothing meanwhile, need not fetch the data.
+/// The message completes although the target does nothing meanwhile, so the target need not fetch
+/// the data.
 #[test]
 fn data_and_their_signal_leave_as_one_message() {
     const AT: u64 = 20_000;
@@ -333,7 +336,7 @@ fn data_and_their_signal_leave_as_one_message() {
         eprintln!("skipped: this version cuts long messages");
         return;
     }
-    // This PE acknowledges as PE 0 what it has carried out as PE 1, so the end would wait.
+    // This PE acknowledges as PE 0 what it has carried out as PE 1, so a drop would wait forever.
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let dest = RemoteAddr { offset: AT, ..START };
     let signal = SignalUpdate { dest, op: AmoOp::Add, value: 5, follows: Follows::Data };
@@ -368,8 +371,7 @@ fn data_and_their_signal_leave_as_one_message() {
     });
 }
 
-/// Checks that batched operations leave without a call: if they had to wait for the next call,
-/// they might never leave.
+/// Batched operations are sent without a further call of the program, which might never come.
 #[test]
 fn what_is_batched_leaves_without_a_call() {
     const WORDS: usize = 100;
@@ -401,12 +403,13 @@ fn what_is_batched_leaves_without_a_call() {
     std::mem::forget(endpoint);
 }
 
-/// A thread that calls nothing takes no answers, and a peer may wait for what it has put.
+/// A thread that makes no calls takes no answers, but a peer may wait for what it has put.
 #[test]
 fn what_is_batched_leaves_while_no_answer_is_taken() {
     const WORDS: usize = 50;
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
-    // This PE acknowledges as PE 0 what it has carried out as others, so the end would wait.
+    // This PE acknowledges as PE 0 what it has carried out as other PEs, so a drop would wait
+    // forever.
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let (one, n) = (1u64, ofi.shared().tuning.amos);
     for old in vec![7u64; n].leak() {
@@ -414,11 +417,11 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
         let dest = RemoteAddr { offset: 8 * WORDS as u64, ..START };
         let (op, width, operand, condition) = (AmoOp::Fetch, AmoWidth::Eight, 0, 0);
         let fetch = AmoRequest { dest, width, op, operand, condition, old };
-        // SAFETY: the old value goes to a word that is never freed.
+        // SAFETY: the old value is stored in a word that is never freed.
         unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
         eventually("it leaves", || !lock(&endpoint.issuer().origin).moves_data());
     }
-    // The acknowledgment that the answers would bring if PE 1 were another PE.
+    // The acknowledgment that the answers would contain if PE 1 were another PE.
     let (origin, count) = (acked(&endpoint).0, n as u32);
     let acknowledged = ofi.shared().local.acks.acknowledge(Pe(1), Ack { origin, count });
     assert_eq!(acknowledged, Ok(()));
@@ -436,7 +439,8 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     });
 }
 
-/// The call that meets the loss ends what libfabric may still do with memory of callers.
+/// The next call returns the loss and closes the ep, so that libfabric accesses no memory of
+/// callers any more.
 #[test]
 fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
@@ -454,14 +458,14 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
     assert_eq!(in_flight(&endpoint), None, "its ep is open");
 }
 
-/// The call itself polls until they are complete.
+/// A blocking get or fetch polls itself until it is complete.
 #[test]
 fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let (mut words, mut listed) = ([0u64; 2], Vec::new());
     let dest = LocalBuf { base: words.as_mut_ptr().cast(), nbytes: 16 };
-    // Fewer fetches than a window, since none is acknowledged as those of PE 1.
+    // Fewer fetches than may be unacknowledged, since PE 1 acknowledges none.
     for _ in 0..20 {
         let get = Get { dest, source: START, completion: Completion::Now };
         // SAFETY: a local array, which the call waits for.
@@ -472,11 +476,12 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     }
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     std::mem::forget(endpoint);
-    // A wait that lasts, as beside other work, lists the endpoint until the service thread looks.
+    // A long wait, as on a busy machine, lists the endpoint for the service thread, so not every
+    // call need leave it unlisted.
     assert!(listed.contains(&false), "each call has listed the endpoint");
 }
 
-/// Each ep makes connections of its own, and all of them take permits.
+/// Each ep makes connections of its own, and all eps take permits from the same supply.
 #[test]
 fn no_more_connections_are_made_at_once_than_may_be() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };

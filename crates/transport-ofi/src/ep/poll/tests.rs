@@ -11,7 +11,7 @@ use std::ffi::c_void;
 enum QueueReport {
     /// An operation with this context failed by this error.
     Failed(*mut c_void, i32),
-    /// There is an error; to read it returns this.
+    /// There is an error, and reading it returns this code.
     Unreadable(isize),
 }
 
@@ -39,7 +39,7 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
     }
 }
 
-/// Polls an ep whose queue says this.
+/// Polls an ep whose queue reports these errors.
 fn poll(
     ep: &mut FiEndpoint,
     reports: &[QueueReport],

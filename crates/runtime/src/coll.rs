@@ -1,5 +1,6 @@
-//! Collectives: executes the plans of the crate `rushmem-collectives` over signals and symmetric
-//! ranges. That crate also has the table by which algorithms are chosen.
+//! Collectives of the standard and of the extensions. A routine checks its arguments, chooses a
+//! plan of the crate `rushmem-collectives`, and executes its steps by signals and by copies of
+//! symmetric ranges. That crate also has the table by which algorithms are chosen.
 
 pub mod alltoallv;
 pub mod collectives;

@@ -39,8 +39,8 @@ pub struct TargetBlocks {
     pub nbytes: usize,
 }
 
-/// `shmemx_alltoallv`: copies block `l` of member `k` to byte `t_offsets[k]` of `target` on member
-/// `l`, and stores the size of the block in `t_sizes[k]` there.
+/// `shmemx_alltoallv`: stores the block that member `k` sends to this member at byte `t_offsets[k]`
+/// of `target`, and the size of that block in `t_sizes[k]`.
 ///
 /// # Safety
 /// The arrays have an entry for each member: `t_offsets` and those of `blocks` valid for reads,
@@ -72,7 +72,8 @@ pub unsafe fn alltoallv(
 }
 
 /// `shmemx_alltoallv_packed`: stores the blocks for this member in `target`, one behind the other
-/// in the order of the members. Returns their size in bytes, which is at most `target_len`.
+/// in the order of the members. Returns the size of all of them in bytes. Ends the job with an
+/// error if that is more than `target_len`.
 ///
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.
@@ -145,7 +146,8 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     received
 }
 
-/// Copies a block to each member, from an offset of `source` here to an offset of `target` there.
+/// Copies a block to each member: `sizes[k]` bytes from byte `from[k]` of `source` on this PE to
+/// byte `dest_offsets[k]` of `target` on member `k`.
 fn deliver(
     executor: &mut Executor<'_>,
     (target, dest_offsets): (TargetBlocks, &[u64]),

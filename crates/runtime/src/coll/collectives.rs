@@ -1,9 +1,9 @@
 //! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
 //!
-//! Each routine checks its arguments, takes the signals of the team and executes a plan. Peers
-//! write to `dest` as soon as they have called: the standard requires that `dest` is ready on all
-//! PEs before any of them calls. Scans and short reductions use receive buffers, piece by piece;
-//! long reductions read and write the arrays of the program directly.
+//! Each routine locks the signals of the team, checks its arguments and executes a plan. A peer may
+//! write to `dest` as soon as it has entered: the standard requires that `dest` is ready on all PEs
+//! before any of them calls. Scans and short reductions use receive buffers, piece by piece; long
+//! reductions read and write the arrays of the program directly.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -36,8 +36,8 @@ pub fn barrier_all(call: Call) {
 }
 
 /// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
-/// PEs of a node pass different values of the first argument, since the blocks of the heap would be
-/// at different offsets from then on.
+/// PEs of a node pass different values of the first of `arguments`, since the blocks of the heap
+/// would be at different offsets from then on. There is at least one argument.
 pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
     barrier_with(call, arguments, |executor| {
         let (name, value) = arguments[0];
@@ -87,7 +87,7 @@ pub fn sync_all(call: Call) {
     executor.sync();
 }
 
-/// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
+/// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3), without a quiet. Returns 0.
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
     let group = members.find_for(call, PsyncPurpose::Sync);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
@@ -136,7 +136,7 @@ pub unsafe fn broadcast(
     executor.limit_lead(root as u32);
     let algorithm = match is_on_set {
         false => executor.choose(nbytes),
-        // `limit_lead` knows the senders and receivers of this tree only.
+        // `limit_lead` supports only the senders and receivers of this tree.
         true => BroadcastAlgorithm::Binomial,
     };
     let (parts, number) = match algorithm {
@@ -228,7 +228,7 @@ fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
     nbytes > 0 && std::ptr::addr_eq(dest, source)
 }
 
-/// Returns the offset of each member's block, and behind them the total size.
+/// Returns the offset of each member's block, and the total size as the last entry.
 fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     let mut end = 0usize;
     let ends = sizes.map(|size| {
@@ -419,6 +419,7 @@ pub unsafe fn exscan(
 }
 
 /// Returns the facts by which algorithms are chosen for a team, for a program that measures them.
+/// Counts as a collective of the team, so all members call it.
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     CollectiveEntry::new(call, &registry::find(call, "team", team)).1.facts()
 }

@@ -35,7 +35,7 @@ pub struct Combine {
 }
 
 impl Combine {
-    /// Returns an operator whose function is another language's.
+    /// Creates an operator whose function is written in another language.
     ///
     /// # Safety
     /// `f` accesses only the given elements, of `elem_bytes` bytes each, at any alignment, and
@@ -44,42 +44,42 @@ impl Combine {
         Combine { elem_bytes, f }
     }
 
-    /// Returns the bytes of an element.
+    /// Returns the size of an element in bytes.
     pub(crate) fn elem_bytes(&self) -> usize {
         self.elem_bytes
     }
 
-    /// Bitwise AND.
+    /// Returns the bitwise AND.
     pub const fn and<T: Bits>() -> Self {
         Self::with::<T, And>()
     }
 
-    /// Bitwise OR.
+    /// Returns the bitwise OR.
     pub const fn or<T: Bits>() -> Self {
         Self::with::<T, Or>()
     }
 
-    /// Bitwise exclusive OR.
+    /// Returns the bitwise exclusive OR.
     pub const fn xor<T: Bits>() -> Self {
         Self::with::<T, Xor>()
     }
 
-    /// Returns the greater of two; for floating-point types see [`Ordered::max`].
+    /// Returns the maximum; for floating-point types see [`Ordered::max`].
     pub const fn max<T: Ordered>() -> Self {
         Self::with::<T, Max>()
     }
 
-    /// Returns the lesser of two; for floating-point types see [`Ordered::min`].
+    /// Returns the minimum; for floating-point types see [`Ordered::min`].
     pub const fn min<T: Ordered>() -> Self {
         Self::with::<T, Min>()
     }
 
-    /// Addition; integers wrap.
+    /// Returns the addition; integers wrap.
     pub const fn sum<T: Arithmetic>() -> Self {
         Self::with::<T, Sum>()
     }
 
-    /// Multiplication; integers wrap.
+    /// Returns the multiplication; integers wrap.
     pub const fn prod<T: Arithmetic>() -> Self {
         Self::with::<T, Prod>()
     }
@@ -188,8 +188,8 @@ macro_rules! floats {
         // Without branches, so that loops are vectorized.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
-                // The two values differ only if the operands are zeros of different signs; the AND
-                // clears the sign bit.
+                // If no operand is a NaN, the two values differ only if the operands are zeros of
+                // different signs; the AND clears the sign bit.
                 let greater = if self > other { self } else { other };
                 let or_equal = if other > self { other } else { self };
                 let greater = $float::from_bits(greater.to_bits() & or_equal.to_bits());

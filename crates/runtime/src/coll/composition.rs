@@ -1,5 +1,6 @@
-//! Composes a collective of plans: chooses them by facts that are the same on all members, and
-//! makes the steps between them. The routines of the standard are in `collectives`.
+//! Composes collectives from plans: chooses the plans by facts that are the same on all members,
+//! and does what is needed between them, such as copies and syncs. The routines of the standard are
+//! in `collectives`.
 
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
@@ -37,8 +38,9 @@ impl<'a> Executor<'a> {
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
         let team = self.collective.team;
-        // In a job without threads all teams share receive buffers and pair flags, which another
-        // collective may use beside a non-blocking one.
+        // In a job whose PEs have one thread in the library at a time, all teams share receive
+        // buffers and pair flags. A non-blocking collective must not use them, since a blocking
+        // collective may use them at the same time.
         let is_beside_others = self.collective.in_request && !self.job.threads_somewhere;
         ChoiceFacts {
             members: self.n(),
@@ -113,11 +115,12 @@ impl<'a> Executor<'a> {
         (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
     }
 
-    /// Keeps the senders of a broadcast on an active set from overtaking their receivers. If the
-    /// same broadcast is repeated, a sender waits in its next call for the receivers of this one,
-    /// so that a program may alternate between two destinations.
+    /// Keeps the senders of a broadcast on an active set from running ahead of their receivers: a
+    /// sender waits until its receivers have entered the broadcast. If this PE's last broadcast had
+    /// the same set and root, the wait is made in the next call on the set instead, so that a
+    /// program may alternate between two destinations.
     pub(crate) fn limit_lead(&mut self, root: u32) {
-        /// The last broadcast of this PE: its team and root.
+        /// A digest of the team and the root of this PE's last broadcast.
         static LAST: AtomicU64 = AtomicU64::new(0);
         if !self.collective.team.is_active_set() {
             return;
@@ -134,8 +137,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Waits until the PEs to which this PE has sent data in its last broadcast have entered that
-    /// broadcast, unless this was awaited before.
+    /// Waits until the receivers of this PE in the last broadcast on the set have entered that
+    /// broadcast, unless a call has waited for this before.
     pub(crate) fn await_receivers(&mut self) {
         let Some(root) = self.signals.unconfirmed_root.take() else { return };
         for step in binomial::arrivals(self.n(), self.me(), root) {
@@ -145,7 +148,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Combines vectors element by element over all members, to all.
+    /// Combines the vectors of all members element by element. All members get the result.
     pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
         let (n, me, parts) = (self.n(), self.me(), vector_parts(vectors.nbytes()));
         match self.choose(vectors.nbytes()) {
@@ -198,7 +201,8 @@ impl<'a> Executor<'a> {
     }
 
     /// Scans vectors element by element: each member gets the result of the members up to itself,
-    /// or of those before it if the scan is `exclusive`; then the first member gets nothing.
+    /// or of those before it if the scan is `exclusive`; then `dest` of the first member is
+    /// undefined.
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {
@@ -285,7 +289,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Syncs by dissemination, without `execute`, which would take longer than the signals.
+    /// Syncs by dissemination. Does not call `execute`, whose overhead exceeds the time of the
+    /// signals.
     fn disseminate(&mut self) {
         dissemination::sync(self.n(), self.me()).for_each(|step| match step {
             Step::Signal { peer } => self.signal(peer),
@@ -294,8 +299,8 @@ impl<'a> Executor<'a> {
         });
     }
 
-    /// Exchanges blocks of `nbytes` bytes in the lines of pairs of PEs. The steps of `plan` are
-    /// carried out here, since `execute` takes longer than such a message.
+    /// Exchanges blocks of `nbytes` bytes in the lines of pairs of PEs. Carries out the steps of
+    /// `plan` without `execute`, whose overhead exceeds the time of such a message.
     pub(crate) fn exchange_in_lines(
         &mut self,
         (source, dest): (SymmetricRange, SymmetricRange),
@@ -346,9 +351,10 @@ impl Executor<'_> {
     }
 }
 
-// Plans of two levels, over nodes. The leaders of nodes are not at the distances for which a team
-// has flags, so these plans use the flags of pairs of PEs. Where threads of a PE may be in several
-// collectives at once, only the world uses these plans.
+// Plans of two levels: within nodes, and between the leaders of nodes. A team has flags only for
+// members at certain distances, at which leaders need not be, so these plans use the flags of pairs
+// of PEs. Where threads of a PE may be in several collectives at once, only the world uses these
+// plans.
 impl<'a> Executor<'a> {
     /// Returns the members by node.
     fn levels(&self) -> &'a NodeLists {
@@ -387,11 +393,11 @@ impl<'a> Executor<'a> {
 }
 
 // A collect of blocks of different sizes gathers the sizes first, and short blocks together with
-// them. Each member fills one slot of a vector. Members of one node exchange the slots in lines.
-// Otherwise the rest of each vector is zero, and the vectors are combined by a bitwise OR: a
-// reduction, whose messages a member sends without waiting for an answer.
+// them: each member fills one slot of a vector. Members of one node exchange the slots in lines.
+// Other members set the rest of their vector to zero and combine the vectors by a bitwise OR, since
+// a member sends the messages of a reduction without waiting for an answer.
 
-/// Bytes of the size of a block.
+/// Bytes of the word that holds the size of a block.
 const WORD: usize = size_of::<u64>();
 /// Maximum number of bytes of a slot: a size, and a block that fits a packet of most networks.
 const SLOT: usize = WORD + 512;
@@ -403,7 +409,7 @@ pub(crate) struct GatheredSlots {
 }
 
 impl GatheredSlots {
-    /// Returns the size that each member has passed.
+    /// Returns the size that each member has passed to `gather_slots`, in the order of the team.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let starts = (0..self.slots.nbytes()).step_by(self.slot);
         starts.map(|at| self.slots.part(at, WORD).first_word()).collect()
@@ -421,9 +427,9 @@ impl GatheredSlots {
 }
 
 impl Executor<'_> {
-    /// Gathers the `size` of each member, and those blocks `source` that fit a slot. Returns `None`
-    /// if the members are on one node but have no lines, or if receive buffers have no room for a
-    /// block of each member.
+    /// Gathers the `size` of each member, and each member's `source` if it fits a slot. Returns
+    /// `None` if the members are on one node but have no lines, or if there are no receive buffers
+    /// with room for a slot of each member.
     pub(crate) fn gather_slots(
         &mut self,
         size: u64,

@@ -2,10 +2,11 @@
 //! members and stores the result in the destinations of all members.
 //!
 //! A reduction reads mapped sources in place, in blocks so small that the result of a block stays
-//! in the cache until it is stored on all members. It computes the result in this PE's destination
-//! if that does not overlap the source. Sources that are not mapped are fetched first, in blocks so
-//! large that they keep a network busy. A scan copies or fetches one member's source after the
-//! other, in small blocks. The synchronization is in the plan, not here.
+//! in the cache until it is stored on all members. If all members are mapped, it computes the
+//! result in this PE's destination, unless that overlaps the source. Sources that are not mapped
+//! are fetched first, in blocks so large that they keep a network busy. A scan copies or fetches
+//! one member's source after the other, in small blocks. The synchronization is in the plan, not
+//! here.
 
 use crate::coll::combine::Combine;
 use crate::job::members::Members;
@@ -15,7 +16,7 @@ use rushmem_transport::Pe;
 use std::mem::MaybeUninit;
 
 /// Maximum number of bytes that are fetched from a member at a time: many times what a network
-/// transfers during a round trip, in which this PE may be idle.
+/// transfers during a round trip, since this PE may be idle for a round trip between two blocks.
 const FETCHED_BLOCK: usize = 512 << 10;
 /// Maximum number of bytes that are fetched from all members at a time.
 const FETCHED: usize = 4 << 20;
@@ -38,7 +39,7 @@ pub(crate) fn reduce(
             let is_there = |pe: &Pe| *pe == me && result.starts_with(dest);
             members.world_pes().filter(|pe| !is_there(pe)).for_each(|pe| result.copy_to(pe, dest));
         };
-        // No other PE accesses this share of the two arrays here.
+        // No other PE accesses this share of the two arrays of this PE.
         let accumulator = (!dest.overlaps(source)).then_some(dest);
         combine(members.n, source.nbytes(), op, accumulator, operand, store);
     } else {
@@ -49,8 +50,8 @@ pub(crate) fn reduce(
 /// Works as [`reduce`], where the memory of some members is not mapped here.
 #[cold]
 fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
-    // Each PE begins with the members after the first one that is mapped here, so that not all PEs
-    // access the same PE first.
+    // Each PE begins with the unmapped members behind the first mapped one, which differs from node
+    // to node, so that not all PEs access the same PE first.
     let n_before = |range: SymmetricRange| {
         let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
         first_mapped.unwrap_or(0)
@@ -89,7 +90,7 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
 }
 
 /// Stores in `dest` of each member the combination of `source` of the members up to that one, or of
-/// those before it if the scan is `exclusive`; then the first member gets nothing.
+/// those before it if the scan is `exclusive`; then `dest` of the first member is not written.
 pub(crate) fn scan(
     members: &Members,
     source: SymmetricRange,
@@ -129,13 +130,14 @@ pub(crate) fn scan(
         });
     }
     if !is_mapped {
-        // Another PE may signal the members that their results are complete.
+        // The signal by which a member learns that its result is complete may be another PE's, and
+        // so is not ordered after the copies of this one.
         complete_copies();
     }
 }
 
-/// Combines `source` of `pe` with an operand of this PE into `dest`. `own_is_left` says which of
-/// the two is the left operand.
+/// Combines `source` of `pe` with the operand `own` of this PE into `dest`, which is on this PE.
+/// `own_is_left` says whether `own` is the left operand.
 pub(crate) fn combine_with(
     pe: Pe,
     source: SymmetricRange,
@@ -159,8 +161,9 @@ pub(crate) fn combine_with(
     }
 }
 
-/// Combines the operands of `n` members, `nbytes` bytes each, block by block. The result of a block
-/// is computed in `accumulator` or in scratch memory; `store` is given its offset and the result.
+/// Combines the operands of `n` members, `nbytes` bytes each, block by block. Computes the result
+/// of a block in `accumulator`, or else in scratch memory, and calls `store` with the offset of the
+/// block and the result.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,

@@ -1,5 +1,5 @@
-//! The entry of a collective: finds the participants, checks the arguments, and shows the call to
-//! observers. An [`Executor`] then carries out the plans; it does none of this.
+//! The entry into a collective: finds the participants, locks the signals of their team, checks the
+//! arguments, and shows the call to observers. An [`Executor`] then carries out the plans.
 
 use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
@@ -37,7 +37,7 @@ pub enum TeamOrActiveSet {
         log_stride: c_int,
         /// `PE_size`
         size: c_int,
-        /// `pSync`, of which only the address is used.
+        /// `pSync`: its address, and with `SHMEM_CHECK` also its value.
         psync: *mut c_long,
     },
 }
@@ -89,7 +89,7 @@ impl Participants {
 pub(crate) struct CollectiveEntry<'a> {
     collective: CollectiveCall<'a>,
     job: &'static Job,
-    /// Ends with the collective.
+    /// The event for observers, which ends when the entry is dropped.
     observed: ObservedCall,
 }
 
@@ -123,7 +123,8 @@ impl<'a> CollectiveEntry<'a> {
         CollectiveEntry::enter(call, job, team, false)
     }
 
-    /// Completes the non-blocking collectives of the team, which come before a blocking one.
+    /// Waits for the non-blocking collectives of the team, since a blocking one begins after them.
+    /// Also records the call for messages about the network.
     #[inline(always)]
     fn complete_requests(call: Call, team: &Team) {
         if team.has_requests.load(Relaxed) {
@@ -145,8 +146,9 @@ impl<'a> CollectiveEntry<'a> {
             Ok(signals) => signals,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                // This may be a signal handler that has interrupted a collective, which holds the
-                // lock. With SHMEM_CHECK this ends the job with a message that says so.
+                // The caller may be a signal handler that has interrupted a collective of its own
+                // thread. With SHMEM_CHECK, the check then ends the job with a message that says
+                // so.
                 caller::check(call, job);
                 fail!(
                     call,
@@ -173,7 +175,8 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Works as [`agree`](CollectiveEntry::agree), for two arrays and the arguments `more`.
+    /// Works as [`agree`](CollectiveEntry::agree), for two arrays and the arguments `more`. Also
+    /// shows the arrays to observers.
     pub(crate) fn agree_on(
         &mut self,
         dest: SymmetricRange,
@@ -208,7 +211,8 @@ impl<'a> CollectiveEntry<'a> {
     }
 
     /// Returns the arrays of a reduction or scan, after checking that they are symmetric, and with
-    /// `SHMEM_CHECK` that all members pass the same arrays and that they do not overlap.
+    /// `SHMEM_CHECK` that all members pass the same arguments, and that the arrays are either the
+    /// same one or do not overlap.
     pub(crate) fn checked_vectors(
         &mut self,
         dest: *mut u8,
@@ -225,8 +229,8 @@ impl<'a> CollectiveEntry<'a> {
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error if two arrays overlap but are not the same.
-    /// OpenSHMEM does not define a collective on one array. It works in place here, but the first
-    /// member warns that this is not portable.
+    /// If they are the same, the first member warns: the collective works in place here, but
+    /// OpenSHMEM leaves it undefined.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
         let (CollectiveCall { call, team, .. }, job) = (self.collective, self.job);
         require_disjoint(call, job, source, dest);

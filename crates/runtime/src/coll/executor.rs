@@ -1,8 +1,8 @@
-//! Executes plans.
+//! Executes plans, step by step.
 //!
-//! A plan refers to buffers and parts of them; [`PlanArrays`] has their addresses and sizes. A step
-//! puts data directly at the destination on the peer and then raises a flag there: one ordered
-//! put-with-signal.
+//! A plan names buffers by their role, and their parts by numbers; [`PlanArrays`] has the addresses
+//! and sizes. A put step copies data to the destination array or a receive buffer of the peer, and
+//! then raises a flag there: one ordered put-with-signal. `composition` chooses the plans.
 
 use crate::call::Call;
 use crate::coll::combine::Combine;
@@ -20,8 +20,9 @@ use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::sync::MutexGuard;
 
-/// Bytes of a part of a vector whose parts are divided among the members: whole cache lines, so
-/// that no two PEs write to one line, and whole elements of every type.
+/// Bytes of a part of a vector whose parts are divided among the members: whole elements of every
+/// type, and whole cache lines, so that no two PEs write to one line of an array that is aligned to
+/// lines.
 const DIRECT_PART: usize = 512;
 
 /// Returns the number of parts of a vector of `nbytes` bytes.
@@ -40,7 +41,8 @@ pub(crate) enum Parts<'a> {
     Table(&'a [usize]),
     /// Parts of [`DIRECT_PART`] bytes of a vector; the last part may be shorter.
     Vector,
-    /// Parts of `nelems` elements, `stride * elem_bytes` apart within and between parts.
+    /// Parts of `nelems` elements of `elem_bytes` bytes. Each element begins `dst` elements after
+    /// the one before it in the destination and `sst` elements in the source, also across parts.
     Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
 }
 
@@ -50,8 +52,9 @@ pub(crate) enum ReceiveBuffers {
     /// The set of buffers of the team, which other teams may use, too: a sender must know that the
     /// receiver has entered the collective.
     Shared,
-    /// Buffers for reductions and all-to-alls among all PEs. No PE leaves one of these before all
-    /// have entered it, and all PEs make them in the same order, so two copies in turn suffice.
+    /// Buffers for reductions and all-to-alls among all PEs of the job. No PE leaves such a
+    /// collective before all have entered it, and all PEs call them in the same order, so two
+    /// copies that are used in turn suffice.
     OfJob,
     /// Beside the flag, in its cache line: for at most [`SHORT`] bytes of a reduction.
     BesideFlags,
@@ -62,10 +65,12 @@ pub(crate) enum ReceiveBuffers {
 pub(crate) struct PlanArrays<'a> {
     /// The source array of this PE. If peers read it, it has the same offset on every member.
     pub(crate) source: SymmetricRange,
-    /// The destination array of this PE, which has the same offset on every member.
+    /// The destination array of this PE. If peers access it, it has the same offset on every
+    /// member.
     pub(crate) dest: SymmetricRange,
     pub(crate) parts: Parts<'a>,
-    /// The partial result, of one part.
+    /// The partial result of a reduction, of one part; for an all-to-all in rounds, the buffer in
+    /// which blocks are packed.
     pub(crate) accumulator: SymmetricRange,
     /// The operator of a reduction or scan.
     pub(crate) combine: Option<&'static Combine>,
@@ -111,7 +116,7 @@ pub(crate) struct CollectiveCall<'a> {
     pub(crate) team: &'a Team,
     /// Its number among the collectives of this PE on the team, from 1.
     pub(crate) nth: u64,
-    /// True if it does not block: a thread of the library carries it out beside the program.
+    /// True for a non-blocking collective, which a thread of the library carries out.
     pub(crate) in_request: bool,
 }
 
@@ -157,7 +162,6 @@ impl Drop for Executor<'_> {
 }
 
 impl Executor<'_> {
-    /// Signals a member.
     pub(crate) fn signal(&mut self, peer: Partner) {
         self.signals.signal(peer);
     }
@@ -167,11 +171,11 @@ impl Executor<'_> {
         self.signals.wait(&self.collective, self.job, peer);
     }
 
-    /// Carries out a plan. It uses `for_each`, since `next` of a plan takes as long as a short
-    /// step.
+    /// Carries out a plan. Uses `for_each`, since a call of the plan's `next` takes as long as a
+    /// short step.
     pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
         let members = self.collective.team.members();
-        // The peer of the last wait, from which the plan then reads.
+        // The peer of the last wait. A step that reads a receive buffer reads this peer's message.
         let mut awaited = None;
         plan.for_each(|step| {
             if !arrays.is_brief(step) {
@@ -262,8 +266,8 @@ impl Executor<'_> {
             contribution.image(owner).expect("PEs that share memory use a counter")
         };
         let store = |_, result: SymmetricRange| {
-            // In each member's own area: the first member that is released may destroy the team,
-            // and use the slot of the counter again.
+            // The result is stored in the area of each member, not beside the counter: the first
+            // member that is released may destroy the team, and another team then uses the slot.
             members.world_pes().for_each(|pe| result.copy_to(pe, range(areas.combined(slot))));
         };
         let op = arrays.operator();
@@ -317,8 +321,8 @@ impl Executor<'_> {
 }
 
 impl PlanArrays<'_> {
-    /// Returns true if the step is so short that a PE which was signaled before it is woken after
-    /// it.
+    /// Returns true if the PE that was signaled last need not be woken before the step: the step is
+    /// short, or wakes that PE itself.
     fn is_brief(&self, step: Step) -> bool {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
@@ -345,7 +349,7 @@ impl PlanArrays<'_> {
         direct::combine_with(pe, source, (own, is_left), dest, self.operator());
     }
 
-    /// Returns `count` parts of the source and of the destination vector.
+    /// Returns `count` parts, from part `first` on, of the source and of the destination vector.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         self.contiguous((self.source, from), (self.dest, to), count)

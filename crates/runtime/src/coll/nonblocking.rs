@@ -41,7 +41,8 @@ pub enum NonblockingCollective {
 }
 
 impl NonblockingCollective {
-    /// Returns the size in bytes of an array of `n` elements, or of `n` bytes without an operator.
+    /// Returns the size in bytes of an array of `n` elements if there is an operator, otherwise of
+    /// `n` bytes.
     fn nbytes(self, n: usize) -> usize {
         match self {
             Self::Reduce(op) | Self::Inscan(op) | Self::Exscan(op) => {
@@ -63,7 +64,8 @@ struct Work {
 // SAFETY: the pointers are to symmetric memory, which every thread of the PE may access.
 unsafe impl Send for Work {}
 
-/// Starts a collective on a team, with arrays of `n` elements, or of `n` bytes without an operator.
+/// Starts a collective on a team. `n` counts the elements of an array if there is an operator,
+/// otherwise its bytes.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states, until the

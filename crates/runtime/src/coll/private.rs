@@ -1,5 +1,5 @@
-//! Collectives on private memory, for languages whose functions return values. Those of C have
-//! symmetric arrays.
+//! Collectives on private memory, for languages whose functions return values. The collectives of C
+//! have symmetric arrays instead.
 //!
 //! Peers neither read nor write this memory: data are transferred through receive buffers, piece by
 //! piece, by plans that use nothing else. A team without receive buffers, in a job whose threads

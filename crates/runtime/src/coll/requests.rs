@@ -2,13 +2,14 @@
 //! carry them out. The work of a request is a closure that `nonblocking` makes.
 //!
 //! Each team with requests has a thread, which carries them out in the order of the calls. So the
-//! requests of one team have the same order on all members, and those of different teams never wait
-//! for each other, whatever the order in which PEs make them. A blocking collective first waits for
-//! the requests of its team. A thread ends with its team, or when it has been idle for a while.
+//! requests of one team have the same order on all members, and requests of different teams never
+//! wait for each other, whatever the order of the calls on each PE. A blocking collective first
+//! waits for the requests of its team. A thread ends with its team, or when it has been idle for
+//! `IDLE`.
 //!
-//! Several collectives of a PE can be in progress at once, as with `SHMEM_THREAD_MULTIPLE`. So
-//! those of requests use no buffer that teams share, and communicate by the library's own endpoint,
-//! which is locked at every thread level.
+//! Several collectives of a PE can be in progress at once, as with `SHMEM_THREAD_MULTIPLE`. So a
+//! non-blocking collective uses no buffer that teams share, and communicates over the library's own
+//! endpoint, which is locked at every thread level.
 
 use crate::call::thread;
 use crate::call::warning::warning;
@@ -85,7 +86,7 @@ pub(crate) fn queue(
     let handle = team.handle();
     let mut requests = lock(&REQUESTS);
     let queue = requests.by_team.get(&handle);
-    // Once the last request is complete, blocking collectives may have followed.
+    // Blocking collectives may have followed the last request if that is complete.
     let nth = 1 + match queue.filter(|queue| !queue.last.is_done()) {
         Some(queue) => queue.last.nth,
         None => entered(call, &team),
@@ -113,8 +114,8 @@ pub(crate) fn queue(
     RequestHandle(number)
 }
 
-/// Returns the number of collectives that this PE has entered on a team without incomplete
-/// requests.
+/// Returns the number of collectives that this PE has entered on a team, all of whose requests are
+/// complete.
 fn entered(call: Call, team: &Team) -> u64 {
     match team.signals.try_lock() {
         Ok(signals) => signals.entered(),
@@ -157,9 +158,9 @@ impl Request {
         drop(lock(&self.observed).take());
     }
 
-    /// Waits until the collective is complete, and returns its result. The status of this thread
-    /// shows the same call as that of the thread that carries the collective out, so that a hang
-    /// report sees all members in one collective.
+    /// Waits until the collective is complete, and returns its result. The status of the waiting
+    /// thread shows the same call as the status of the thread that carries the collective out, so
+    /// that a hang report sees all members in one collective.
     fn wait(&self) -> usize {
         let describe = || {
             let (call, nth) = (self.call, self.nth);
@@ -172,7 +173,7 @@ impl Request {
 }
 
 /// Returns the request of a handle; `None` for `SHMEMX_REQ_NULL`. Ends the job with an error for
-/// any other handle that is not of a held request.
+/// any other handle that names no held request.
 fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
     caller::check(call, job::require(call));
     if handle == RequestHandle::NULL {
@@ -190,7 +191,8 @@ fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
 }
 
 /// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if
-/// the request is not complete.
+/// the request is not complete. Returns `Some(0)` for
+/// `SHMEMX_REQ_NULL`.
 pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
     let Some(request) = find(call, handle) else { return Some(0) };
     if !request.is_done() {
@@ -203,7 +205,8 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
     Some(request.result.load(Ordering::Relaxed))
 }
 
-/// `shmemx_req_wait`: waits until a request is complete, and returns its result.
+/// `shmemx_req_wait`: waits until a request is complete, forgets it and returns its result. Returns
+/// 0 for `SHMEMX_REQ_NULL`.
 pub fn wait(call: Call, handle: RequestHandle) -> usize {
     let Some(request) = find(call, handle) else { return 0 };
     let result = request.wait();

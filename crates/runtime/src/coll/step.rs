@@ -1,8 +1,9 @@
-//! The steps of a program whose language proves that all PEs make the same calls (the Rust
-//! interface): each PE publishes its steps to a neighbor, so that a PE that has made another call
-//! is found.
+//! Compares the steps that all PEs of a program in Rust must take together, so that memory is safe:
+//! to allocate or drop an object, and to finalize. A PE that has taken another step is found.
 //!
-//! The words are in the internal area, which no routine of a program reaches.
+//! Each PE publishes the words of its step in its internal area, which no routine of a program
+//! reaches, and reads those of the next PE. It also sends its progress to the next PE, so that a
+//! wait in the barrier of an epoch ends if the PE before has left out that barrier.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -49,7 +50,7 @@ impl StepPosition {
     }
 }
 
-/// Publishes the progress of this PE to the next PE, before this one waits for others in a step.
+/// Sends the progress of this PE to the next PE. Called before this PE waits for others in a step.
 pub fn announce(call: Call, position: StepPosition) {
     let area = flags::area();
     area.raise(next_pe(job::require(call)), area.areas().progress(), position.word());
@@ -62,8 +63,8 @@ fn next_pe(job: &Job) -> Pe {
 /// Waits in a barrier of an epoch until `flag` has reached `value`.
 ///
 /// # Errors
-/// The number of the PE before this one, if that PE has left the barrier out, so that the wait
-/// would never end.
+/// The number of the PE before this one, if that PE has left out the barrier, so that the wait
+/// would not end.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
@@ -88,9 +89,9 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     if has_passed { Ok(()) } else { Err((job.me.0 + job.n_pes - 1) % job.n_pes) }
 }
 
-/// Publishes step `number` of this PE, makes a barrier, and returns the next PE and its latest step
-/// of the same parity. The caller makes another barrier before step `number + 2`, which replaces
-/// it.
+/// Publishes step `number` of this PE, makes a barrier, and returns the next PE and the step that
+/// the next PE has published last with a number of the same parity. Step `number + 2` replaces the
+/// published words, so the caller makes another barrier before it.
 pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);
     let area = flags::area();

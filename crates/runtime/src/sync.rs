@@ -1,7 +1,5 @@
 //! The means by which PEs wait for each other: backoff, signals between the members of a team, and
-//! mailboxes.
-//!
-//! It knows no team and no collective.
+//! mailboxes. This module knows neither `Team` nor the collectives, which are built on it.
 
 pub(crate) mod backoff;
 pub(crate) mod mailbox;

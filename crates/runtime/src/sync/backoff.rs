@@ -28,28 +28,28 @@ const POLLS: u32 = 3_000;
 /// milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
 /// Longest sleep in the network if only a message can change the awaited words, and every message
-/// ends the sleep. An idle PE then uses hardly any CPU time. A transport may end it sooner.
+/// ends the sleep. An idle PE then uses hardly any CPU time. A transport may end the sleep sooner.
 const NETWORK_SLEEP: Duration = Duration::from_millis(100);
 /// Longest sleep in the network if only a message can change the awaited words, but not every
 /// message ends the sleep.
 const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
 /// Longest sleep in the network if other threads of this PE may change the words, too.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
-/// After a wait in the network that was longer than this, the service thread is made to take over
-/// at once, which takes a system call.
+/// After a wait in the network that was longer than this, the waiting thread wakes the service
+/// thread, which then serves peers at once. This takes a system call.
 const LONG: Duration = Duration::from_millis(2);
 /// The number of yields before a sleep if other threads may need the CPU.
 const YIELDS: u32 = 20;
 /// The time for which a waiter yields before it sleeps if the CPU is its own. The kernel takes some
 /// 50 us to wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes six such
-/// times. If waiters yielded for less than that, one PE that is late once would have all of them
+/// times. If waiters yielded for less than that, then after one PE was late once, all of them would
 /// sleep in each of the barriers that follow.
 const YIELD_TIME: Duration = Duration::from_millis(2);
 /// The interval between two polls of a word of the program that a plain store may change.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// Waits until `ready` returns true. It reads words for which the library rings the doorbell after
-/// each change. `describe` says what the thread waits for.
+/// Waits until `ready` returns true. `ready` reads words for which the library rings the doorbell
+/// after each change. `describe` says what the thread waits for; it is called if the wait is long.
 #[inline]
 pub(crate) fn until_rung(
     job: &Job,
@@ -90,8 +90,8 @@ fn sleep_until_rung(describe: impl Fn() -> WaitDescription, ready: impl FnMut() 
     flags::area().sleep_until(ready, |word, heard| wait.sleep(word, heard));
 }
 
-/// Waits until `ready` returns true. It reads words that any store may change. `describe` says what
-/// the thread waits for; it is called if the wait is long.
+/// Waits until `ready` returns true. `ready` reads words that any store may change. `describe` says
+/// what the thread waits for; it is called if the wait is long.
 #[inline]
 pub(crate) fn until_seen(
     job: &Job,
@@ -130,7 +130,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
     ready()
 }
 
-/// Returns the longest single sleep in the network, in a wait for any words.
+/// Returns the longest single sleep in the network, in a wait for arbitrary words.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
         (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
@@ -144,9 +144,9 @@ fn sleep_limit(job: &Job) -> Duration {
 
 /// Waits until `ready` returns true, and serves peers in the meantime: polls while there is work
 /// for peers, then sleeps until there is more, or until one of the awaited `flags` has changed. A
-/// sleep lasts for `at_most` at the longest. Where not every change ends it, it also lasts no
-/// longer than the wait so far. Elsewhere that would only take time: for a short sleep the kernel
-/// sets its timer anew, which can take 10 us.
+/// sleep lasts for `at_most` at the longest. If not every change ends a sleep, it also lasts no
+/// longer than the wait so far. Otherwise that limit would only take time: for a short sleep the
+/// kernel sets its timer anew, which can take 10 us.
 #[cold]
 fn wait_in_network<const N: usize>(
     job: &Job,
@@ -184,13 +184,14 @@ fn wait_in_network<const N: usize>(
         network::end_wait();
     }
     if wait.lasted() > LONG {
-        // The service thread sleeps during this wait, too, and for the longer the wait has lasted.
+        // The service thread also sleeps during this wait, in intervals that grow with the wait.
         network::stop_polling();
     }
 }
 
-/// Waits until another thread of this PE, which may need the CPU meanwhile, has set a word.
-/// `describe` says what the thread waits for; it is called if the wait is long.
+/// Waits until another thread of this PE, which may need the CPU meanwhile, has set `word` to
+/// another value than 0. `describe` says what the thread waits for; it is called if the wait is
+/// long.
 pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
     let mut is_set = || word.load(Ordering::Acquire) != 0;
     if yielding(true, &mut is_set) {
@@ -203,7 +204,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription
 }
 
 /// Returns true if the calling thread belongs to the library and carries out a non-blocking
-/// collective. The program may compute meanwhile.
+/// collective. It should not take the CPU from the program, which may compute meanwhile.
 fn is_in_background() -> bool {
     thread::has_requests() && thread::request_call().is_some()
 }
@@ -246,8 +247,8 @@ fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Works as [`poll`], and polls the network, too. Work for peers restarts the backoff. `is_woken`
-/// says whether an event ends the sleep that follows.
+/// Works as [`poll`], and makes progress on the network, too. Work for peers restarts the backoff.
+/// `is_woken` says whether an event ends the sleep that follows.
 #[cold]
 fn poll_network(oversubscribed: bool, is_woken: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let oversubscribed = oversubscribed || is_in_background();

@@ -1,4 +1,4 @@
-//! Messages between PEs that share no team: each PE has a mailbox per source, for one message.
+//! Messages between two PEs that need no team: each PE has a mailbox per source, for one message.
 //!
 //! A message has a tag, so that a PE can take part in several agreements at once: the receiver
 //! moves a message for another agreement out of the mailbox and keeps it until it is requested. A
@@ -30,10 +30,12 @@ pub(crate) type DescribeWait<'a> = &'a dyn Fn(Pe) -> WaitDescription;
 /// The contents of one message.
 pub(crate) type MailboxMessage = [u64; MESSAGE];
 
-/// The lower half of the tags of non-blocking collectives: no thread of the program waits for them.
+/// The lower half of the tags of non-blocking collectives, whose messages are sent and received by
+/// threads of the library, not of the program.
 const OF_REQUEST: u32 = u32::MAX;
 
-/// Returns the tag of a message of a non-blocking collective, made of the lower half of `number`.
+/// Returns the tag of a message of a non-blocking collective: the lower half of `number`, then
+/// [`OF_REQUEST`].
 pub(crate) fn request_tag(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }
@@ -52,7 +54,8 @@ struct State {
 }
 
 impl Mailboxes {
-    /// Sends `message` to `dest`, after the last message of this PE has left the mailbox there.
+    /// Sends `message` to `dest`, after `dest` has taken the last message of this PE from the
+    /// mailbox.
     pub(crate) fn send(
         &self,
         describe: DescribeWait<'_>,
@@ -76,8 +79,8 @@ impl Mailboxes {
             }
             let waited_for = *sent;
             drop(state);
-            // A sender that waits takes the messages that others have sent to this PE: otherwise
-            // PEs that each wait to send to the next one would wait forever.
+            // While it waits, a sender takes the messages that others have sent to this PE:
+            // otherwise PEs that each wait to send to the next one would wait forever.
             backoff::until_rung(
                 job,
                 || describe(dest),
@@ -136,7 +139,7 @@ impl Mailboxes {
     }
 }
 
-/// Describes waits for a message of a PE, outside of a collective.
+/// Returns the description of a wait of `call` for a message of a PE, outside of a collective.
 pub(crate) fn message_wait(call: Call) -> impl Fn(Pe) -> WaitDescription {
     move |pe| (call, Subject::Message { from: pe.0 })
 }
@@ -155,12 +158,14 @@ impl State {
         message
     }
 
-    /// Returns true if a message of `source` is kept for which a thread of its program waits.
+    /// Returns true if a kept message of `source` is for a blocking call, in which a thread of that
+    /// PE waits.
     fn has_other_message(&self, source: Pe) -> bool {
         self.kept.keys().any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
     }
 
-    /// Moves the message in the mailbox of `source`, if there is one, to the kept ones.
+    /// Moves the message in the mailbox of `source`, if there is one, to the kept ones, and
+    /// acknowledges it.
     fn take(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
         let at = internal.areas().mailbox(source);
         let taken = self.taken.entry(source).or_default();

@@ -35,8 +35,8 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
 const PAIR_COUNT_BITS: u32 = 48;
 
-/// The number of polls of a flag before a thread wakes the peer that it has signaled last: they
-/// take some hundreds of nanoseconds.
+/// The number of polls of a flag before a thread wakes the peer that it has signaled last: a few
+/// microseconds.
 const POLLS_BEFORE_RING: u32 = 256;
 
 /// A collective in which a PE signals and waits, for messages and statuses.
@@ -113,8 +113,8 @@ fn pair(pe: Pe) -> &'static PairCounts {
     &PAIRS.get_or_init(counts)[pe.index()]
 }
 
-/// Adds 1 to a count of a pair and returns it, without a locked instruction: one collective at a
-/// time uses these counts.
+/// Adds 1 to a count of a pair and returns the new value. Uses no locked instruction, since one
+/// collective at a time uses these counts.
 #[inline]
 fn next(count: &AtomicU64) -> u64 {
     let next = count.load(Relaxed) + 1;
@@ -190,8 +190,8 @@ impl TeamSignals {
     }
 
     /// Returns the offset at which each member publishes its next word. Two words in turn suffice:
-    /// no PE leaves a collective that publishes a word before all have entered it, so nobody still
-    /// reads the word before the last one.
+    /// no PE leaves a collective that publishes a word before all have entered it, so no member
+    /// still reads the word before the last one.
     pub(crate) fn next_shown(&mut self) -> usize {
         self.shown += 1;
         flags::area().areas().shown(self.slot, self.shown % 2)
@@ -231,9 +231,9 @@ impl TeamSignals {
         self.generation << COUNT_BITS
     }
 
-    /// Returns the place at `peer` for the next short vector of this member, beside the flag. Two
-    /// places in turn suffice: this member sends again only after the peer's message, and the peer
-    /// sends that only after it has read the place before the last one.
+    /// Returns the memory of `peer` for the next short vector of this member, beside the flag. Two
+    /// ranges in turn suffice: this member sends again only after the peer's message, and the peer
+    /// sends that message only after it has read the vector before the last one.
     pub(crate) fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, pe) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
@@ -247,7 +247,7 @@ impl TeamSignals {
         area.range(at, SHORT)
     }
 
-    /// Returns the place here of the next short vector that `peer` has sent beside its flag.
+    /// Returns the memory of this PE that has the next short vector of `peer`, beside its flag.
     pub(crate) fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, source) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
@@ -293,9 +293,10 @@ impl TeamSignals {
         }
     }
 
-    /// Changes a flag of `pe` by `change`, and wakes the PE that was signaled before. If the change
-    /// is a store, `pe` is not woken yet: whether it sleeps is only known after the store has taken
-    /// effect, which this member need not await before it looks at its own flags.
+    /// Wakes the PE that was signaled before, then calls `change`, which changes a flag of `pe` and
+    /// returns true if it has done so by a store of this CPU. After a store, `pe` is not woken yet:
+    /// whether it sleeps is only known after the store has taken effect, and this member can look
+    /// at its own flags before that.
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();
@@ -346,7 +347,7 @@ impl TeamSignals {
         self.raise(pe, |area| area.put_and_raise_unrung(pe, (block, line), at, value));
     }
 
-    /// Waits for the next block that a member sends in its line. Returns the place of the block.
+    /// Waits for the next block that a member sends in its line. Returns the block.
     #[inline]
     pub(crate) fn wait_for_line(
         &mut self,
@@ -449,10 +450,10 @@ impl TeamSignals {
     }
 }
 
-/// Returns which of the two copies of a set of receive buffers the next collective of all PEs uses,
-/// a reduction or an all-to-all. All PEs make these in the same order, on whatever team or active
-/// set. Where each set belongs to one team, all PEs have been in the same teams that had this set
-/// one after the other, and have made the same calls there.
+/// Counts a reduction or an all-to-all among all PEs of the job. Returns which of the two copies of
+/// a set of receive buffers it uses. All PEs agree on the copy, since they make these calls in the
+/// same order, on whatever team or active set. If each set belongs to one team, all PEs have been
+/// in the same teams that had this set one after the other, and have made the same calls there.
 pub(crate) fn next_collective_of_job(set: u8) -> usize {
     static COUNTS: [AtomicUsize; RECEIVE_BUFFER_SETS] =
         [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS];

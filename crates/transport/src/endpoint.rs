@@ -50,7 +50,7 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Starts to get blocks, which have arrived after the next quiet.
+    /// Starts to get blocks. The data have arrived when the next quiet returns.
     ///
     /// # Safety
     /// Every block is valid for writes until that quiet returns.
@@ -128,9 +128,9 @@ pub trait Endpoint: Send {
         self.quiet().map(|()| true)
     }
 
-    /// Returns the number of operations to each PE that are not known to be complete at the target,
-    /// at least 1 for each PE that is listed. Begins to complete them, but waits for no PE. Returns
-    /// `None` if the provider does not know.
+    /// Returns the PEs with operations that are not known to be complete at the target, each with
+    /// the number of these operations. Begins to complete them if there is room to do so, but waits
+    /// for no PE. Returns `None` if the provider does not know.
     ///
     /// # Errors
     /// When a PE was lost.

@@ -1,26 +1,26 @@
-//! The engine of operations: the order, the completion and the batches of what contexts issue over
-//! a network, once for all providers.
+//! The engine of operations: the order, the completion and the batching of the operations that
+//! contexts issue over a network, once for all providers.
 //!
-//! A provider supplies a [`Wire`], which starts single operations; one [`Origin`] owns it, together
-//! with all that is known of what was issued. Contexts use an origin by an [`Issuer`], which has
-//! its lock. A provider shares one struct among its wires and its service thread, with a
-//! [`NetworkPe`] and [`Peers`](crate::peers::Peers). `transport-tcp` is an example: see its
-//! `shared.rs`, `progress.rs` and `wire.rs`.
+//! A provider supplies a [`Wire`], which starts single operations. An [`Origin`] owns a wire and
+//! the state of all operations that were issued over it. Contexts use an origin through an
+//! [`Issuer`], which has its lock. A provider shares one struct among its wires and its service
+//! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers). `transport-tcp` is an example:
+//! see its `shared.rs`, `progress.rs` and `wire.rs`.
 //!
-//! | file | what it decides |
+//! | file | what it has |
 //! |---|---|
 //! | `endpoint` | the verbs of a context |
-//! | `issuer` | the lock of an origin, and who completes what calls leave unfinished |
-//! | `origin` | what is known of what was issued, and how a call waits |
-//! | `order` | what a fence and a quiet are, and how the order between a put and a signal is kept |
+//! | `issuer` | the lock of an origin, and the list of origins with unfinished operations |
+//! | `origin` | the state of the operations that were issued, and how a call waits |
+//! | `order` | fence and quiet, and the order between a put and a signal |
 //! | `rma` | puts and gets, whole, in parts, strided |
-//! | `requests` | what the target's CPU carries out: atomic operations, signals, batches |
-//! | `batching` | which operations travel together; `batch`: the bytes in which they do |
-//! | `replies` | where the answers to requests go |
+//! | `requests` | the operations that the target's CPU carries out: atomics, signals, batches |
+//! | `batching` | the choice of operations that are sent together; `batch`: their encoding |
+//! | `replies` | the slots and destinations of the answers to requests |
 //! | `acks` | the numbers of requests, and the acknowledgments of their targets |
 //! | `message` | requests and replies as bytes |
 //! | `target` | how a target carries out requests in their order |
-//! | `wire` | what a provider supplies |
+//! | `wire` | the trait that a provider implements |
 
 pub mod acks;
 pub mod batch;

@@ -2,8 +2,8 @@
 //!
 //! - The traits [`Transport`] and [`Endpoint`], and the plain data that they take and return:
 //!   `provider`, `endpoint`, `verbs`, `pe`, `error`, [`setting`].
-//! - [`mem`]: accesses to symmetric memory that is mapped into the calling process. On the own node
-//!   the runtime calls it inline: a virtual call would cost more than the access itself.
+//! - [`mem`]: accesses to symmetric memory that is mapped into the calling process. The runtime
+//!   calls these functions directly, since a virtual call would cost more than the access itself.
 //! - [`engine`]: the operations of contexts over any network: their order, batches,
 //!   acknowledgments, replies and completion.
 //! - [`progress`]: the service thread, how threads wait and wake each other.
@@ -11,8 +11,8 @@
 //! - [`machine`]: file descriptors and network devices of this machine. [`thread`]: threads and
 //!   locks.
 //!
-//! A provider (a crate `transport-*`) imports this crate, `wire`, `log` and its own bindings. The
-//! runtime imports this crate and no provider. To write a provider, start with [`Provider`], the
+//! A provider (a crate `transport-*`) imports this crate, `wire`, `log`, `interfaces` and its own
+//! bindings. The runtime imports no provider. To write a provider, start with [`Provider`], the
 //! trait [`Transport`] and the template [`null`]. The tests that every provider must pass are in
 //! `ci/conformance`.
 //!

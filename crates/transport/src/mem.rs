@@ -8,8 +8,8 @@
 //! The source of a copy may also be private memory. Where that is borrowed as `&[T]`, there can be
 //! no reference to an atomic in it.
 //!
-//! Data accesses are relaxed; `fence`, `quiet` and the waits order them. This module and the heap's
-//! allocator are the only code that dereferences symmetric memory.
+//! Data accesses are relaxed; `fence`, `quiet` and the waits order them. Besides this module, only
+//! the crate `heap` and the runtime's own flags dereference symmetric memory.
 //!
 //! Every function takes pointers that the caller has checked: valid for the access in this process,
 //! and aligned to the size of `T` where words are accessed.

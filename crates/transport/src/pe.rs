@@ -1,5 +1,5 @@
-//! The numbers of PEs, and tables indexed by them. A table allocates entries only for PEs that were
-//! used.
+//! The numbers of PEs, and tables indexed by them. A table makes the entry of a PE at its first
+//! use, so that a PE that is never used takes almost no memory.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -126,7 +126,7 @@ pub struct SharedPeMap<T, const BLOCK: usize> {
     n_pes: usize,
 }
 
-// SAFETY: it owns the entries, which may be sent and shared.
+// SAFETY: the table owns its entries, which may be sent and shared.
 unsafe impl<T: Send + Sync, const BLOCK: usize> Send for SharedPeMap<T, BLOCK> {}
 // SAFETY: threads share the entries, which may be sent and shared, and the pointers are atomic.
 unsafe impl<T: Send + Sync, const BLOCK: usize> Sync for SharedPeMap<T, BLOCK> {}
@@ -158,7 +158,7 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         }
         // SAFETY: one of the pointers that `new` allocated.
         let block = unsafe { self.blocks.add(pe.index() / BLOCK) };
-        // SAFETY: null since it was allocated, which is a valid pointer, and alive as long as this.
+        // SAFETY: zeroed memory is a null `AtomicPtr`, and it is freed only with the table.
         Some(unsafe { block.as_ref() })
     }
 
@@ -166,12 +166,12 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
         let block = self.block(pe)?.load(Ordering::Acquire);
-        // SAFETY: null, or a box of `insert`, which lives as long as this.
+        // SAFETY: null, or a box of `insert`, which is freed only with the table.
         unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
     }
 
-    /// Returns the entry of a PE, from `made` unless another thread has made the block of the PE.
-    /// Returns `None` if there is no such PE.
+    /// Stores `made` as the block of a PE, unless another thread has stored that block before.
+    /// Returns the PE's entry, or `None` if there is no such PE.
     pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
         let block = self.block(pe)?;
         let made = Box::into_raw(Box::new(made));

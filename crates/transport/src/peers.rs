@@ -50,7 +50,7 @@ impl<T: Send + Sync> Peers<T> {
         self.connected.set((directory, Box::new(find))).map_err(again)
     }
 
-    /// Returns the record of a PE.
+    /// Returns the record of a PE; `None` if it has none, or before the transport is connected.
     pub fn record(&self, pe: Pe) -> Option<PeRecord<'_>> {
         self.connected.get().and_then(|(directory, _)| directory.of(pe))
     }

@@ -43,8 +43,8 @@ pub struct Provider {
     /// name. Opens libraries and devices and may take a second, unlike
     /// [`available`](Provider::available); no job calls it.
     pub diagnose: fn(&Open) -> Vec<Diagnosis>,
-    /// Opens the provider's transport for this process. All signals are blocked meanwhile, so that
-    /// its threads take none.
+    /// Opens the provider's transport for this process. The caller blocks all signals but those of
+    /// faults meanwhile, so that the threads of the transport receive no signal of the program.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
@@ -118,9 +118,8 @@ impl Proxy {
 /// 192 PEs per node.
 pub const MANY_PAIRS: u64 = 4096;
 
-/// What a provider calls of its user, which is the runtime or a test. Any thread may call these
-/// functions at any time while the transport exists. They must not call the transport and must not
-/// block.
+/// The functions of the runtime, or of a test, that a provider calls. Any thread may call them at
+/// any time while the transport exists. They must not call the transport and must not block.
 pub trait Host: Send + Sync {
     /// Returns the value of an environment variable, usually of one of the provider's settings.
     fn variable(&self, name: &str) -> Option<String> {
@@ -165,8 +164,8 @@ pub trait Host: Send + Sync {
         false
     }
 
-    /// Returns the PE that carries out the operations on the heap of a PE that this PE batches in a
-    /// session ([`Endpoint::session`]): the same PE for all PEs of another node.
+    /// Returns the proxy of a PE: it carries out the operations on that PE's heap that this PE
+    /// batches in a session ([`Endpoint::session`]). All PEs of another node have one proxy.
     fn proxy(&self, pe: Pe) -> Proxy {
         Proxy::itself(pe)
     }
@@ -186,7 +185,7 @@ pub trait Host: Send + Sync {
     /// Reports the end of a wait that was reported by [`waits`](Host::waits).
     fn ends_wait(&self) {}
 
-    /// Reports the loss of a PE, after which every verb fails. Called once.
+    /// Reports the loss of a PE, after which every verb fails. Called at most once.
     fn lost(&self, error: &Error) {
         let _ = error;
     }
@@ -244,8 +243,9 @@ pub trait Transport: Send + Sync {
     /// Returns the capabilities of the transport.
     fn caps(&self) -> Caps;
 
-    /// Makes a segment of this PE reachable; the key goes to every peer that connects. The last
-    /// [`TABLE`](heap_blocks::TABLE) bytes of the internal segment are the provider's.
+    /// Makes a segment of this PE reachable. Returns the key, which all peers receive with the
+    /// [`Directory`]. The last [`TABLE`](heap_blocks::TABLE) bytes of the internal segment are the
+    /// provider's.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.
@@ -314,9 +314,9 @@ pub trait Transport: Send + Sync {
     /// works as [`progress`](Transport::progress) then. If the calling thread names the `awaited`
     /// words, it may sleep on while other words change.
     ///
-    /// Calls `is_over` once whatever arrives later ends the sleep, and does not sleep if it returns
-    /// true: the thread has looked for what it waits for before, but preparing the sleep may make
-    /// progress that changes this, without an event.
+    /// Prepares the sleep so that any later event ends it, then calls `is_over`, and does not sleep
+    /// if that returns true. The caller has checked this before, but the preparation may make
+    /// progress that ends the caller's wait, and no event will follow.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -333,8 +333,9 @@ pub trait Transport: Send + Sync {
         self.progress()
     }
 
-    /// Ends a wait in which the calling thread has called [`wait`](Transport::wait), so that
-    /// another one that sleeps there watches the network.
+    /// Called at the end of a wait in which the calling thread has called
+    /// [`wait`](Transport::wait): another thread that sleeps in that function watches the network
+    /// from now on.
     fn end_wait(&self) {}
 
     /// Returns counts of what threads have done on the network, for statistics.
@@ -347,7 +348,7 @@ pub trait Transport: Send + Sync {
     fn stop_polling(&self) {}
 
     /// Reports the loss of a PE that has not answered for too long, for the reason `why`. All calls
-    /// that wait, of any thread, and all later calls return this loss.
+    /// that wait, of any thread, and all later calls fail: with this loss, or with an earlier one.
     fn lose(&self, pe: Pe, why: &str);
 }
 
@@ -387,7 +388,8 @@ impl fmt::Display for Amos {
 pub enum Verdict {
     /// A job can use it.
     Usable,
-    /// A setting or a better part is preferred to it.
+    /// It is present, but the job does not use it: a setting excludes it, or another part is
+    /// preferred.
     Unused,
     /// It is present, but no job can use it.
     Refused,

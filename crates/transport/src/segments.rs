@@ -18,8 +18,8 @@ struct RegisteredSegment<T> {
     extra: T,
 }
 
-// SAFETY: an address range that stays valid; it is accessed by the functions of `mem` alone, which
-// allow for others who access the same bytes.
+// SAFETY: `memory` is a plain address range, which no safe code dereferences. The functions of this
+// file access it through `mem`, which allows for concurrent accesses to the same bytes.
 unsafe impl<T: Sync> Sync for RegisteredSegment<T> {}
 
 /// The table of registered segments.
@@ -125,7 +125,7 @@ impl<T> Segments<T> {
         }
         let start = bytes.len();
         bytes.resize(start + nbytes, 0);
-        // SAFETY: as many bytes, just made.
+        // SAFETY: the `nbytes` bytes that the vector has just got.
         unsafe { self.read_into(source, LocalBuf { base: bytes[start..].as_mut_ptr(), nbytes }) }
     }
 

@@ -161,7 +161,8 @@ pub fn set_defaults(ours: &[&'static CStr]) {
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
     let mut before = environ.load(Ordering::Acquire);
     loop {
-        // SAFETY: the process's environment.
+        // SAFETY: the environment of a process is a list of strings with a null at the end. The C
+        // library frees none of the strings.
         let Some(longer) = (unsafe { with_ours(before, ours) }) else { return };
         // Never freed, since a thread may go on reading it.
         let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();

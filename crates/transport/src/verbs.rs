@@ -45,8 +45,8 @@ pub struct LocalBuf {
     pub nbytes: usize,
 }
 
-// SAFETY: a plain address. The code that passes it on ensures that the memory is valid, and any
-// thread may pass that to a network.
+// SAFETY: a plain address, which safe code cannot dereference. Unsafe code that does so proves that
+// the memory is valid, on whatever thread it runs.
 unsafe impl Send for LocalBuf {}
 
 impl LocalBuf {
@@ -83,7 +83,7 @@ pub enum Completion {
     AtQuiet,
 }
 
-/// A copy of local memory to a PE.
+/// A transfer from local memory to a PE.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
     /// The destination at the PE.
@@ -94,12 +94,12 @@ pub struct Put {
     pub completion: Completion,
 }
 
-/// A copy of a PE's memory to local memory.
+/// A transfer from a PE to local memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Get {
     /// The destination in local memory.
     pub dest: LocalBuf,
-    /// The data to copy.
+    /// The data at the PE.
     pub source: RemoteAddr,
     /// When the destination holds the data.
     pub completion: Completion,
@@ -110,7 +110,7 @@ pub struct Get {
 pub struct StridedBlocks {
     /// The first block at the PE.
     pub remote: RemoteAddr,
-    /// The first block in local memory.
+    /// The first block in local memory. Its length is that of every block.
     pub local: LocalBuf,
     /// Bytes from the start of a block to that of the next at the PE.
     pub remote_stride: usize,

@@ -36,9 +36,10 @@ pub struct IssuedRequests {
 #[derive(Clone, Copy, Debug, Default)]
 struct Issued {
     count: u32,
-    /// The number of the last request before the last fence, as far as that was taken into account.
+    /// The number of the last request before the last fence, or of a later one that was
+    /// acknowledged. [`before_fence`](Issued::before_fence) updates it.
     before: u32,
-    /// The number of fences that were taken into account, plus one.
+    /// The value of [`IssuedRequests::fences`] at the last update of `before`; 0 at first.
     fences: u64,
     /// The number of the last request that asks for an acknowledgment.
     last_asking: u32,
@@ -101,7 +102,7 @@ impl IssuedRequests {
         self.unacked(pe) >= self.window
     }
 
-    /// Orders the requests that follow after those issued before, for each PE.
+    /// Orders later requests after those issued before, for each PE.
     pub fn fence(&mut self) {
         self.fences += 1;
     }

@@ -10,7 +10,7 @@ use crate::peers::loss::Violation;
 use crate::segments::Segments;
 use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
 
-/// Maximum number of bytes that one operation of a batch puts or gets.
+/// Maximum number of bytes of a put or a get in a batch, or of each block of a strided one.
 pub const MAX_NBYTES: usize = 256;
 /// Maximum number of bytes that the operations of a batch return.
 pub const MAX_ANSWERS: usize = 32 << 10;
@@ -173,7 +173,7 @@ fn word(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Carries out the operations of a batch and appends their results to `answers`. Wakes the other
-/// PEs of the node whose heaps have changed; the caller wakes this PE.
+/// PEs of the node whose heaps they access; the caller wakes this PE.
 ///
 /// # Errors
 /// When the batch is malformed. The operations before the error have been carried out.

@@ -83,8 +83,9 @@ pub(super) struct Batcher {
     /// a row that found this in a session.
     grew: bool,
     looks: u32,
-    /// No operation before this time is lone: [`FLUSH_DELAY`] from the moment at which a message
-    /// begins to be sent, and [`IDLE_AFTER`] from the end of that, or of a quiet.
+    /// No operation before this time is lone. While a message is being sent, this is
+    /// [`FLUSH_DELAY`] after the start of that; otherwise [`IDLE_AFTER`] after the last message was
+    /// sent, or after the end of a quiet that sent one.
     until: Option<Instant>,
     /// An unused buffer, for the next batch.
     spare: Vec<u8>,
@@ -117,6 +118,8 @@ impl SmallOperation {
         }
     }
 
+    /// Appends the operation, on the PE with this [place](Proxy::place), to an open batch.
+    ///
     /// # Safety
     /// The source of a put is valid for reads.
     #[inline]
@@ -217,9 +220,9 @@ impl Batcher {
         self.n_operations
     }
 
-    /// Returns true if the small operation that is being issued to a PE is lone. The caller then
-    /// sends it at once and calls [`mark_busy`](Batcher::mark_busy). Call this once for each
-    /// operation.
+    /// Returns true if the small operation that is being issued to a PE is lone, and records that
+    /// its message is being sent. The caller sends it at once and then calls
+    /// [`mark_busy`](Batcher::mark_busy). Call this once for each operation.
     #[inline]
     pub(super) fn was_idle(&mut self, pe: Pe) -> bool {
         if self.in_session() || self.has_any(pe) {
@@ -233,8 +236,8 @@ impl Batcher {
         was_idle
     }
 
-    /// Returns true if a thread that polls should leave the batches to their owner, which is adding
-    /// to them. Call this once for each poll.
+    /// Counts a poll by another thread than the owner. Returns true if that thread should leave the
+    /// batches to the owner, which is adding to them.
     pub(super) fn may_stay(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
@@ -299,7 +302,7 @@ impl Batcher {
     /// Moves the batch for a PE, and the destinations of its results, into the arguments, which are
     /// empty.
     pub(super) fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
-        debug_assert!(batch.is_empty() && answers.dests.is_empty(), "to be filled again");
+        debug_assert!(batch.is_empty() && answers.dests.is_empty(), "they are overwritten");
         let open = &mut self.by_pe[pe];
         std::mem::swap(&mut open.batch, batch);
         std::mem::swap(&mut open.answers, answers);

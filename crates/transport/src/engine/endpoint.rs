@@ -17,7 +17,7 @@ use crate::{
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// What a provider keeps of this PE's network for its endpoints.
+/// The state of a provider that its endpoints use: the issuers of this PE, and its network.
 pub trait Issuing: Send + Sync {
     /// The wire over which endpoints issue operations.
     type Wire: Wire;
@@ -58,6 +58,7 @@ impl<P: Issuing> WireEndpoint<P> {
         self.progress.network()
     }
 
+    /// Calls `work` with the endpoint's origin, under the lock of that origin.
     fn with<T: Send>(
         &self,
         work: impl FnOnce(&mut Origin<P::Wire>, &<P::Wire as Wire>::Network) -> Result<T, Error>,
@@ -65,15 +66,15 @@ impl<P: Issuing> WireEndpoint<P> {
         self.progress.issuers().with_origin(self.network(), &self.issuer, work)
     }
 
-    /// Returns true if `pe` is this PE and its memory is accessed by this CPU. Returns false if the
-    /// network carries out atomic operations, since those are not atomic with respect to the CPU's.
+    /// Returns true if `pe` is this PE and this CPU accesses its memory. Returns false if the
+    /// network carries out atomic operations, which are not atomic with respect to the CPU's.
     fn is_direct(&self, pe: Pe) -> bool {
         let local = self.network().local();
         pe == local.me && local.amos == Amos::Software
     }
 
-    /// Returns the result of an access to this PE's own memory, and wakes threads that wait for a
-    /// change of it.
+    /// Ends a direct write to this PE's own memory: wakes threads that wait for a change of it.
+    /// Fails if the write was not within a segment.
     fn within(&self, is_within: bool) -> Result<(), Error> {
         let local = self.network().local();
         if is_within {
@@ -128,7 +129,8 @@ impl<P: Issuing> WireEndpoint<P> {
     fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
         let mut old = [0u64];
         let fetched = old.as_mut_ptr().cast();
-        // SAFETY: a local that lives until the operation has ended or, on an error, is forgotten.
+        // SAFETY: the local outlives the operation: the call returns when that has ended or, after
+        // a loss, when the wire was abandoned and no answer is stored any more.
         unsafe { self.operate(pe, request, fetched, true) }?;
         let [old] = old;
         Ok(match request.width {

@@ -1,8 +1,8 @@
 //! The lock of an origin, and the list of origins whose operations calls have left unfinished. The
 //! thread that polls next completes these, at the latest the service thread.
 //!
-//! Locking: endpoints and finalize wait for the lock of an origin; all other threads only try it.
-//! docs/architecture.md has the order of all locks.
+//! Locking: verbs, the creation of an endpoint and finalize wait for the lock of an origin. Threads
+//! that poll unfinished operations only try it. docs/architecture.md has the order of all locks.
 
 use super::origin::Origin;
 use super::wire::{Wire, WireNetwork};
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Once};
 /// Maximum number of polls in a row of an origin by the service thread. A call that waits for the
 /// lock ends them.
 const MAX_POLLS: u32 = 100;
-/// A thread that waits polls origins that only await acknowledgments once in this number of its
-/// polls. Their sockets may have been full.
+/// Threads that wait poll an origin that only awaits acknowledgments in one of this number of their
+/// polls. Such an origin needs a poll only if a socket was full when its last request was sent.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// An origin with its lock, and what other threads read of it without the lock.
@@ -99,8 +99,9 @@ impl<W: Wire> Issuer<W> {
     }
 }
 
-/// Returns the flags of an issuer after a call: it is listed if operations are unfinished or
-/// acknowledgments are missing.
+/// Returns the flags of an issuer that had the flags `before`. It is listed once operations are
+/// unfinished or acknowledgments are missing. Unfinished operations clear [`ARMED`], since some of
+/// them may be later than the poll after which the service thread slept.
 fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
     match (is_unfinished, awaits_acks) {
         (true, _) => LISTED | BUSY,
@@ -193,7 +194,7 @@ impl<W: Wire> Issuers<W> {
     /// Calls `work` with the origin of an issuer under its lock, and lists the issuer if operations
     /// are unfinished afterwards. If `work` returns a loss, all operations are canceled, so that
     /// the network accesses no memory of callers any more. The result of `work` outlives the lock,
-    /// so it must not share anything with the origin.
+    /// so it must not share data with the origin, hence `Send`.
     pub(super) fn with_origin<T: Send>(
         &self,
         network: &W::Network,
@@ -297,12 +298,13 @@ impl<W: Wire> Issuers<W> {
         }
     }
 
-    /// Returns true if calls have left any issuer unfinished.
+    /// Returns true if any issuer is in the list of unfinished ones.
     pub fn are_any_unfinished(&self) -> bool {
         self.unfinished.any(|_| true)
     }
 
-    /// Returns true if an unfinished issuer has operations in flight.
+    /// Returns true if an unfinished issuer may have operations in flight or batches to send. An
+    /// issuer that a call is using does not count: its owner polls it.
     pub fn moves_data(&self) -> bool {
         self.unfinished
             .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))

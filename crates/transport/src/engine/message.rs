@@ -10,8 +10,9 @@ pub const REQUEST: usize = 64;
 /// Bytes of an encoded reply.
 pub const REPLY: usize = 24;
 
-/// Encodes that there is no operation, and below, no slot or origin.
+/// The encoding of the operation in a request without one.
 const NO_OP: u8 = u8::MAX;
+/// The encoding of a slot or an origin where there is none.
 const NONE: u32 = u32::MAX;
 /// The bit of the width that says that the request asks for an acknowledgment.
 const ASKS: u8 = 0x80;
@@ -32,9 +33,10 @@ pub struct Request {
     pub stream: Stream,
     /// Its position in the stream.
     pub place: StreamPosition,
-    /// Acknowledges requests that this PE has received from the target.
+    /// Acknowledges requests of the target that the sender has carried out.
     pub ack: Option<Ack>,
-    /// The slot of the origin that awaits the old value, if the old value is to be returned.
+    /// The slot of the origin that awaits the old value or the results of the batch, if the request
+    /// returns any.
     pub slot: Option<u32>,
     /// The atomic operation that is carried out after the data are stored; absent in a request that
     /// only has data, or only asks for an acknowledgment.
@@ -43,14 +45,16 @@ pub struct Request {
     pub dest: RemoteAddr,
 }
 
-/// The reply to a request that asks for an acknowledgment, or for an old value.
+/// The reply to a request that asks for an acknowledgment, or returns an old value or the results
+/// of a batch. The results follow the encoded reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The PE that replies.
     pub pe: Pe,
     /// Acknowledges requests of the stream of the request.
     pub ack: Ack,
-    /// The slot and the old value, zero-extended, if the request was to return it.
+    /// The slot of the request, if it has one, and the old value, zero-extended; 0 if the request
+    /// has no atomic operation.
     pub old: Option<(u32, u64)>,
 }
 

@@ -11,8 +11,9 @@
 //! - a write that follows a write waits only where the wire's fence does not order them. Then its
 //!   fence is not called.
 //!
-//! **Signal.** A signal travels in one message with the data of its put, or follows them as after a
-//! fence. A signal that follows all operations issued to its PE is an ordered request.
+//! **Signal.** A signal is sent in one message with the data of its put, or after the data as after
+//! a fence. A signal that follows all operations issued to its PE is an ordered request. Over a
+//! wire that orders everything, a signal that sets a flag of the library is a write.
 //!
 //! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
 //! and waits for the acknowledgments, the flushes and all answers.
@@ -51,8 +52,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Waits until the requests to a PE before the last fence are carried out, so that a write may
-    /// follow.
+    /// Waits until a write to a PE may follow the requests before the last fence: until they are
+    /// carried out or, over a wire that orders everything, until the wire has taken them.
     #[inline]
     pub(super) fn order_after_requests(
         &mut self,
@@ -72,8 +73,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Waits until the wire has taken all numbered batches, if its order is that in which it takes
-    /// operations.
+    /// Waits until the wire has taken all numbered batches, if the wire carries operations out in
+    /// the order in which it has taken them.
     #[inline]
     pub(super) fn order_after_unsent(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         match self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
@@ -93,7 +94,7 @@ impl<W: Wire> Origin<W> {
         self.send_question(network, pe)
     }
 
-    /// Begins to complete all operations to a PE.
+    /// Begins to complete all operations to a PE: requests an acknowledgment, and begins a flush.
     fn begin_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.ask_for_ack(network, pe)?;
         self.begin_flush(network, pe)
@@ -197,7 +198,8 @@ impl<W: Wire> Origin<W> {
         self.begin_quiet_of_all(network)?;
         self.advance(network, true)?;
         let is_acked = self.issued.awaiting_ack().iter().all(|&pe| self.issued.unacked(pe) == 0);
-        // A wire that other threads move has no unfinished operations, but may have some in flight.
+        // `is_unfinished` does not tell this: a wire that other threads poll may have operations in
+        // flight although the origin has nothing unfinished.
         if !is_acked || !self.active.is_empty() || self.waits_to_send() {
             return Ok(false);
         }
@@ -231,7 +233,7 @@ impl<W: Wire> Origin<W> {
         Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
     }
 
-    /// Orders the operations that follow after those issued before, for each PE.
+    /// Orders later operations after those issued before, for each PE.
     pub(super) fn fence(&mut self, network: &W::Network) -> Result<(), Error> {
         network.local().loss.check()?;
         if self.batcher.uses_proxies(&*network.local().host) {
@@ -257,8 +259,9 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Makes progress while the owner is not in a call, without waiting: sends batches, polls the
-    /// wire, and begins flushes, of writes only if `flush`. Returns true if the poll found work.
+    /// Makes progress without waiting: sends batches, polls the wire and, if `flush`, begins to
+    /// flush writes. Removes PEs whose operations are complete from the active ones. Returns true
+    /// if the poll found work.
     pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
         self.try_send_open_batches(network)?;
         let worked = self.progress(network)?;

@@ -1,5 +1,5 @@
-//! An origin: the wire of one or more contexts, and the state of all that they have issued over it.
-//! A call that waits polls the wire and, at times, serves peers.
+//! An origin: the wire of one or more contexts, and the state of the operations that they have
+//! issued over it. Also the wait of a call, which polls the wire and serves peers.
 
 use super::acks::IssuedRequests;
 use super::batching::Batcher;
@@ -15,8 +15,7 @@ use crate::{Error, Host, Pe, PeMap};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A batch that was numbered while its owner was not in a call, and that the wire has not taken
-/// yet.
+/// A batch that was numbered by a thread that may not wait, and that the wire has not taken yet.
 pub(super) struct UnsentRequest {
     pub(super) pe: Pe,
     pub(super) request: Request,
@@ -108,8 +107,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Returns true if the wire may have to be polled for requests that it has taken. This remains
-    /// true until a call completes them: otherwise each signal of a barrier would wake the service
-    /// thread.
+    /// true until a call completes them, although their acknowledgments have arrived. Otherwise the
+    /// issuer would be listed anew, and the service thread woken, for each signal of a barrier.
     pub(super) fn awaits_acks(&self) -> bool {
         self.caps.polled == PolledUntil::Acknowledged && !self.issued.awaiting_ack().is_empty()
     }
@@ -168,8 +167,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Removes a PE from the active ones if nothing is in flight to it, after a call has waited for
-    /// an operation with it.
+    /// Removes a PE from the active ones after a call has waited for an operation with it, if
+    /// nothing else is in flight to it and it is the last in the list.
     #[inline]
     pub(super) fn forget_idle(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
@@ -231,7 +230,7 @@ type TryPost<'a, W> = &'a mut dyn FnMut(&mut W) -> Result<PostOutcome<<W as Wire
 struct Waiting<'a, W: Wire> {
     origin: &'a mut Origin<W>,
     network: &'a W::Network,
-    /// The PE that the call waits for, if it is one.
+    /// The PE that the call waits for; `None` if it waits for all active ones.
     towards: Option<Pe>,
     /// When the thread first slept since the last event.
     silent_since: Option<Instant>,

@@ -1,9 +1,10 @@
 //! Requests to the CPU of a target: atomic operations, signals and batches. Also the atomic
 //! operations that the network carries out itself.
 //!
-//! Operations are batched (`batching`) where CPUs move the data. A NIC carries out an operation
-//! faster than the target's CPU, so there operations are batched only in sessions, where throughput
-//! counts: a CPU takes operations out of a message at a higher rate than a NIC takes requests.
+//! Where CPUs move the data, small operations are batched (`batching`). A NIC carries out a single
+//! operation faster than the target's CPU, so over a NIC they are batched only in sessions, where
+//! throughput counts: a CPU takes operations out of a batch at a higher rate than a NIC takes
+//! requests.
 #![allow(unsafe_code)]
 
 use super::batch::MAX_NBYTES;
@@ -27,9 +28,10 @@ pub(super) enum Carried {
     Data(LocalBuf, RemoteAddr),
 }
 
+/// The address in a request without data.
 pub(super) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
-/// What a request consists of.
+/// The contents of a request, before it is numbered.
 #[derive(Clone, Copy)]
 pub(super) struct RequestParts {
     pub(super) update: Option<Update>,
@@ -88,7 +90,7 @@ impl<W: Wire> Origin<W> {
                 Carried::Batch => Payload::Batch(&mut batch),
                 Carried::Data(data, _) => Payload::Data(data),
             };
-            // SAFETY: valid by contract; a batch is the wire's while it needs it.
+            // SAFETY: the data are valid by contract; the wire may keep the buffer of a batch.
             unsafe { wire.send(network, pe, &request, payload, parts.awaited) }
         };
         let posted = self.post(network, pe, &mut post)?;
@@ -104,7 +106,8 @@ impl<W: Wire> Origin<W> {
         Ok(ticket)
     }
 
-    /// Takes the batch for a PE, if the request sends it, and a slot for the answer.
+    /// Takes the batch for a PE, if the request sends it, and a slot for the answer, if the request
+    /// has one.
     fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
         let mut batch = Vec::new();
         let ticket = match parts.carried {
@@ -150,7 +153,8 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         parts: RequestParts,
     ) -> Result<(), Error> {
-        // SAFETY: there are no data, and what the batch fetches is valid by contract.
+        // SAFETY: there are no data. The destinations of the batch's results are valid by the
+        // contract of `batch`.
         unsafe { self.send(network, pe, parts) }?;
         self.batcher.mark_busy();
         Ok(())
@@ -163,8 +167,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.send(network, pe, parts) }.map(|_| ())
     }
 
-    /// Numbers the batch for a PE, while the owner is not in a call, if another request is
-    /// permitted at present. [`send_unsent`](Self::send_unsent) sends it.
+    /// Numbers the batch for a PE without waiting, if another request is permitted at present.
+    /// [`send_unsent`](Self::send_unsent) sends it.
     pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let is_full = self.in_flight() >= self.caps.max_in_flight
             || self.issued.is_full(pe)
@@ -187,7 +191,7 @@ impl<W: Wire> Origin<W> {
                 return Ok(());
             }
             let payload = Payload::Batch(batch);
-            // SAFETY: a batch is the wire's while it needs it.
+            // SAFETY: there are no data; the wire may keep the buffer of a batch.
             let posted = unsafe { self.wire.send(network, *pe, request, payload, false) }?;
             if matches!(posted, PostOutcome::Full) {
                 return Ok(());
@@ -512,7 +516,7 @@ impl<W: Wire> Origin<W> {
             // The wait for room may have removed the PE from the active ones.
             self.activate(proxy.pe);
         }
-        // SAFETY: the same contract; what waits for answers is forgotten after a loss.
+        // SAFETY: the same contract. After a loss, the destinations of results are forgotten.
         unsafe { self.batcher.add(proxy, operations) };
         Ok(())
     }
@@ -535,8 +539,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Sends the batches for all PEs as far as this needs no wait, while the owner is not in a
-    /// call.
+    /// Sends the batches for all PEs as far as this needs no wait.
     pub(super) fn try_send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
         for i in (0..self.batcher.pes().len()).rev() {
             self.try_send_batch(network, self.batcher.pes()[i])?;
@@ -544,8 +547,9 @@ impl<W: Wire> Origin<W> {
         if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
     }
 
-    /// Works as [`try_send_open_batches`](Self::try_send_open_batches) for a busy owner, unless the
-    /// owner is adding to the batches. The owner reports a loss itself.
+    /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for a thread that has found
+    /// the owner busy. Sends nothing at most polls while the owner adds to the batches. The next
+    /// call of the owner reports a loss.
     pub(super) fn send_old_batches(&mut self, network: &W::Network) {
         if !self.batcher.may_stay() {
             let _ = self.try_send_open_batches(network);

@@ -175,7 +175,7 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Records that a write, or an atomic operation of the network, was issued to a PE. A put calls
-    /// this after the wire has taken the write, so that the NIC starts earlier.
+    /// this after it has passed the write to the wire, so that the NIC starts earlier.
     #[inline(always)]
     pub(super) fn mark_dirty(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].dirty, true) {
@@ -382,8 +382,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Checks the range of the blocks and, if they `may_batch`, adds them to batches, as many in
-    /// one operation as fit. Returns false if they are not batched, because less than two blocks
-    /// fit.
+    /// one operation as fit. Returns false if they are not batched: if they may not be, are empty,
+    /// or if fewer than two fit.
     ///
     /// # Safety
     /// Every block is valid for reads, or for writes until the operation is complete.
@@ -454,7 +454,7 @@ impl<W: Wire> Origin<W> {
         let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
         let to = LocalBuf { base: self.entry.as_mut_ptr(), nbytes: ENTRY };
         let get = Get { dest: to, source: from, completion: Completion::Now };
-        // SAFETY: memory of the origin's, which outlives its wire's use of it.
+        // SAFETY: a buffer of the origin, which is freed after the wire.
         unsafe { self.get_by_wire(network, pe, &get) }?;
         let entry = *self.entry;
         self.wire.learn(network, pe, block, &entry)

@@ -64,7 +64,7 @@ struct EarlyRequest<T, R> {
     data: EarlyData<R>,
 }
 
-/// The data that came with an early request.
+/// The data of an early request: copied if they have arrived with it.
 enum EarlyData<R> {
     Data(Vec<u8>),
     Batch(Vec<u8>),
@@ -92,7 +92,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
     }
 
     /// Handles a request that has arrived: carries it out, and then the kept requests that waited
-    /// for it, or keeps it until those before it are carried out.
+    /// for it, or keeps it until the requests that it must follow are carried out.
     ///
     /// # Errors
     /// When the request violates the protocol.
@@ -281,7 +281,7 @@ impl<T> Streams<T> {
 /// Whether a request that has arrived may be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalOrder {
-    /// All requests before it are carried out.
+    /// All requests that it must follow are carried out.
     Next,
     /// Others must be carried out first, so the request is [kept](CarriedOut::keep).
     Early,

@@ -81,8 +81,8 @@ pub enum PolledUntil {
     Started,
     /// Until the operations are over.
     Over,
-    /// Until the target has acknowledged the messages: the network reports that a message is
-    /// complete before it has left.
+    /// Until the target has acknowledged the messages: the network may report that a message is
+    /// complete before it is sent.
     Acknowledged,
 }
 
@@ -156,7 +156,7 @@ pub struct WriteEnd {
 pub enum WriteSent {
     /// During the call that issues it.
     Now,
-    /// With the next operation, which is issued at once and sent at once.
+    /// With the next operation, which the same call issues, and which is sent at once.
     WithNext,
     /// When the wire has collected enough, or at the next fence.
     WithOthers,
@@ -175,8 +175,8 @@ pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation
 
 /// One origin's endpoint of the network. One thread at a time uses it.
 ///
-/// An operation stays in flight until a poll completes it. Every error that a function returns is a
-/// loss, and was reported already.
+/// An operation stays in flight until a poll completes it. A loss was reported to the [`Host`]
+/// before a function returns it.
 pub trait Wire: Send + Sized {
     /// The network that the wires of a PE share.
     type Network: WireNetwork;
@@ -340,9 +340,9 @@ pub trait Wire: Send + Sized {
         None
     }
 
-    /// Called by a thread that waits, after each of its `polls`. The wire decides from their
-    /// number, and from whether the thread `expects` a reply, if the thread serves peers now.
-    /// Returns true if there was work.
+    /// Serves peers for a thread that waits, which calls this after each of its polls. The wire may
+    /// skip a call: it decides by the number of `polls` so far, and by whether the thread `expects`
+    /// a reply. Returns true if there was work.
     fn serve(&self, network: &Self::Network, polls: u32, expects: bool) -> Result<bool, Error>;
 
     /// Checks that a PE is alive, after a long wait without an event.
@@ -355,8 +355,8 @@ pub trait Wire: Send + Sized {
     fn sleep(&mut self, network: &Self::Network, at_most: Duration);
 
     /// Prepares the network to signal its next event by a descriptor. `are_unacked` says that some
-    /// requests are not acknowledged, and so may not have left. Returns false if the wire must be
-    /// polled instead.
+    /// requests are not acknowledged, and so may not have been sent. Returns false if the wire must
+    /// be polled instead.
     fn arm(&self, are_unacked: bool) -> bool;
 
     /// Frees buffers that only the long batches of sessions need.
@@ -383,7 +383,7 @@ pub struct NetworkPe<X = ()> {
     pub state: ProgressState,
     /// The first loss of a PE, if there was one.
     pub loss: Loss,
-    /// The acknowledgments that this PE owes and has received.
+    /// The acknowledgments that this PE has to send, and those that it has received.
     pub acks: Acks,
     /// The memory that peers may access.
     pub segments: Segments<X>,

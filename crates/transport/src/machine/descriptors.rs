@@ -148,7 +148,7 @@ impl PerPeer {
             Some(libc::ENOMEM | libc::ENOBUFS) => {
                 format!("{error}; the host is short of memory: free some, or start fewer PEs on it")
             }
-            // This error is one of epoll, which needs no disk.
+            // Of the calls that this explains, only those of epoll fail so; no disk is involved.
             Some(libc::ENOSPC) => {
                 "too many descriptors are watched; raise the sysctl fs.epoll.max_user_watches"
                     .into()
@@ -163,8 +163,8 @@ pub fn ran_out(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Checks from time to time whether a descriptor is left, for a library that does not report that
-/// it lacks one while peers wait.
+/// Checks from time to time whether a descriptor is left, for a library that does not report it if
+/// it has none.
 #[derive(Debug, Default)]
 pub struct DescriptorWatch {
     next: Option<Instant>,

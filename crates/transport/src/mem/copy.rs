@@ -148,7 +148,7 @@ unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: u
 #[inline(always)]
 fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
     let mut before = addr.wrapping_neg() % WORD;
-    // A run that ends before the next aligned 8 bytes has no word of the largest sizes.
+    // If the run ends before the next aligned 8 bytes, drops the largest words until the rest fits.
     for smaller in [3, 1, 0] {
         if before > nbytes {
             before &= smaller;

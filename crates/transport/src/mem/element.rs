@@ -12,9 +12,11 @@ pub(super) const WORDWISE: usize = 64;
 /// A type of which symmetric arrays are made: plain bytes to the code that copies it.
 ///
 /// # Safety
-/// It has no padding, that is all of its bytes are initialized in every value, unless it says so.
+/// The type has no padding, that is, all of its bytes are initialized in every value, unless
+/// `PADDED` is true.
 pub unsafe trait Element: Copy {
-    /// True if some of its bytes may be padding. It is no word then.
+    /// True if some bytes may be padding. Such an element is copied without reading a word of it;
+    /// its size must not be 1, 2, 4 or 8.
     const PADDED: bool = false;
 }
 

@@ -18,8 +18,8 @@
 //! load and store instruction of the processors that Rushmem runs on is at least that.
 //!
 //! A direct call would not do, because the compiler knows `memmove` by its name and takes it for
-//! plain accesses. A loop of atomic words would not do either, because the compiler does not
-//! vectorize it: it takes up to three times as long, and per byte twenty times.
+//! plain accesses. A loop of atomic accesses would not do either, because the compiler does not
+//! vectorize it: by words it takes up to three times as long, by bytes twenty times.
 //!
 //! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same
 //! bytes at the same time. Those that meet here are by different threads and processes, of which no

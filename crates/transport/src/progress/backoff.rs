@@ -27,7 +27,7 @@ const YIELDS: u32 = 100;
 /// The same number if CPUs are oversubscribed, or the CPU is shared with a thread that computes.
 const YIELDS_SHARED: u32 = 20;
 
-/// The host learns of a wait this long after the first sleep of the wait.
+/// A wait is reported to the host this long after its first sleep.
 const LONG: Duration = Duration::from_millis(10);
 
 /// The limits by which the threads of a provider wait.
@@ -85,8 +85,8 @@ pub struct Backoff {
     polls: u32,
     /// The time of the first sleep of the wait.
     first_sleep: Option<Instant>,
-    /// The time since the first sleep after which the host learns of the wait again; zero before
-    /// the first report.
+    /// The time since the first sleep after which the wait is reported to the host again; zero
+    /// before the first report.
     report_after: Duration,
 }
 
@@ -174,8 +174,8 @@ impl Backoff {
         self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Returns true if the host is to learn of the wait now, after a sleep: once the wait is long,
-    /// and again whenever it has lasted twice as long as at the last report, since it may wait for
+    /// Returns true if the wait is to be reported to the host now, after a sleep: once it is long,
+    /// and again whenever it has lasted twice as long as at the last report, since it may be for
     /// other PEs by then.
     #[cold]
     pub fn is_report_due(&mut self) -> bool {
@@ -187,7 +187,7 @@ impl Backoff {
         is_due
     }
 
-    /// Returns true if the host has learned of the wait.
+    /// Returns true if the wait was reported to the host.
     pub fn is_reported(&self) -> bool {
         !self.report_after.is_zero()
     }

@@ -1,9 +1,9 @@
-//! Wakes threads of this PE that sleep until something arrives, if another thread received it: the
-//! kernel does not wake them then.
+//! Wakes threads of this PE that sleep until data arrive, if another thread has received the data:
+//! then the kernel does not wake them.
 //!
-//! One of these threads watches the descriptors of the network. Others follow it: they sleep until
-//! a thread that received something wakes them. A thread that names the words for which it waits is
-//! only woken once one of them has changed, so that what arrives does not wake all threads.
+//! One of these threads watches the descriptors of the network. The others follow it: they sleep
+//! until a thread that has received data wakes them. A thread that names the words for which it
+//! waits is woken only once one of them has changed, so that most events wake few threads.
 
 use super::timer::timespec;
 use crate::thread::lock;
@@ -49,7 +49,7 @@ impl AwaitedWord {
 pub enum SleepOn<'a> {
     /// Those of the network, which all threads share: other threads follow one that watches them.
     Shared(&'a [BorrowedFd<'a>]),
-    /// Some of the thread's own, too.
+    /// Those of the network and some of the thread's own.
     Own(&'a [BorrowedFd<'a>]),
 }
 
@@ -59,8 +59,8 @@ struct Sleeper {
     awaited: Vec<AwaitedWord>,
     /// The number of events that it has seen.
     seen: u64,
-    /// 1 when it is to wake, if it follows another one. It is not a variable of the thread, as an
-    /// exit handler may sleep after the destructors of these.
+    /// The futex of a thread that follows: 1 when it is to wake. It is no thread-local variable,
+    /// since an exit handler may sleep after the destructors of such variables have run.
     woken: Arc<AtomicU32>,
 }
 
@@ -108,15 +108,16 @@ impl Events {
         })
     }
 
-    /// Records that this thread received something for which another one may wait.
+    /// Records that the calling thread received something for which another one may wait.
     pub(super) fn record(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
         self.wake_concerned();
     }
 
-    /// Wakes the threads whose awaited words have changed, or for which there was an event.
+    /// Wakes the threads whose awaited words have changed, and those without words if there was an
+    /// event since they began to sleep.
     pub(super) fn wake_concerned(&self) {
-        // Either this thread sees who sleeps, or that thread sees what has changed.
+        // Either this thread sees that another one sleeps, or that one sees the event or the change.
         fence(Ordering::SeqCst);
         if self.n_sleepers.load(Ordering::SeqCst) == 0 {
             return;
@@ -150,9 +151,9 @@ impl Events {
         }
     }
 
-    /// Sleeps until a descriptor is ready or one of the `awaited` words has changed, or there is an
-    /// event if there are no such words, for `at_most` at the longest; not if there was an event
-    /// since this thread last called this. Returns true if a descriptor is ready.
+    /// Sleeps for `at_most` at the longest, until a descriptor is ready or one of the `awaited`
+    /// words has changed. Without such words, any event ends the sleep, also one since this thread
+    /// last returned from this function. Returns true if a descriptor is ready.
     pub(super) fn sleep(
         &self,
         on: SleepOn<'_>,
@@ -189,7 +190,7 @@ impl Events {
                     own.woken.store(0, Ordering::Relaxed);
                     sleepers.followers.push(own.clone());
                     drop(sleepers);
-                    // It may end early; then the thread follows again, or watches.
+                    // The wait may end early; then the thread follows again, or watches.
                     let flags = futex::Flags::PRIVATE;
                     let _ = futex::wait(&own.woken, flags, 0, Some(&timespec(left)));
                     let followers = &mut lock(&self.sleepers).followers;
@@ -218,7 +219,7 @@ fn sleep_on(fds: &[BorrowedFd<'_>], bell: Option<&OwnedFd>, at_most: Duration) -
     let bell = bell.map(|bell| PollFd::new(bell, PollFlags::IN));
     let is_bell_first = bell.is_some();
     let mut all: Vec<PollFd<'_>> = bell.into_iter().chain(fds).collect();
-    // A signal also ends it.
+    // A signal also ends the sleep.
     let n = poll(&mut all, Some(&timespec(at_most))).unwrap_or(0);
     n > usize::from(is_bell_first && n > 0 && !all[0].revents().is_empty())
 }

@@ -1,6 +1,6 @@
-//! The work that calls leave unfinished when they return: requests that are held back to be sent
-//! together, and operations for which no thread waits. The thread that polls next completes it, at
-//! the latest the service thread: see [`ProgressState::request_flush`].
+//! A list of objects with operations that calls have left unfinished: requests that are held back
+//! to be sent together, and operations for which no thread waits. The thread that polls next
+//! completes them, at the latest the service thread: see [`ProgressState::request_flush`].
 //!
 //! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates
 //! nothing: holding a request back must be cheaper than sending it.
@@ -11,11 +11,11 @@ use crate::thread::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A list of connections or workers with unfinished operations. The caller ensures that each is in
-/// it only once.
+/// A list of issuers or connections with unfinished operations. The caller ensures that each is in
+/// the list only once.
 pub struct FlushList<T> {
-    /// The number of entries, those in the hands of threads included. It changes under the lock;
-    /// most polls read only this.
+    /// The number of entries, including those that a thread is finishing. It changes under the
+    /// lock; most polls read only this.
     n: AtomicUsize,
     list: Mutex<Vec<T>>,
 }
@@ -34,7 +34,7 @@ impl<T> FlushList<T> {
         self.n.store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Returns true if there are no entries, also in the hands of threads.
+    /// Returns true if there are no entries, and no thread is finishing one.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.n.load(Ordering::Relaxed) == 0
@@ -60,15 +60,15 @@ impl<T> FlushList<T> {
         n
     }
 
-    /// Returns whether `is_one` holds, or may hold, for any entry: those that another thread is
-    /// finishing may be one. It is called under the lock.
+    /// Returns true if `is_one` returns true for an entry, or if another thread is finishing some
+    /// entries, of which nothing is known. Calls `is_one` under the lock.
     pub fn any(&self, is_one: impl FnMut(&T) -> bool) -> bool {
         let list = lock(&self.list);
         self.is_partial(&list) || list.iter().any(is_one)
     }
 
     /// Returns the results of `what` for all entries; `None` if another thread is finishing some of
-    /// them. It is called under the lock.
+    /// them. Calls `what` under the lock.
     pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let list = lock(&self.list);
         (!self.is_partial(&list)).then(|| list.iter().map(what).collect())

@@ -4,8 +4,8 @@
 //! that thread down. While no thread polls, the service thread serves peers. In between it sleeps
 //! until there is an event, a call requests a flush, or a time limit passes.
 //!
-//! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for
-//! its waits. The engine does not interpret what a poll finds.
+//! A provider implements [`Driver`] for its service thread. This module does not interpret what a
+//! poll finds.
 
 use super::backoff::{FLUSH_DELAY, WaitLimits};
 use super::schedule::{Schedule, Step, WaitingThreads};
@@ -32,16 +32,17 @@ pub trait Driver: Send + Sync + 'static {
     /// Returns the state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
-    /// Completes what calls left unfinished, except what another thread is working on. Returns
-    /// whether something is left whose end no descriptor signals, so that it must be polled again.
+    /// Completes the operations that calls left unfinished, except those that another thread is
+    /// polling. Returns true if some are left whose end no descriptor signals, so that they must be
+    /// polled again.
     fn flush(&self) -> bool;
 
     /// Serves peers, if no other thread does.
     fn serve(&self) -> Served;
 
     /// Unless there is an event already, calls one method of `sleeper`, with the descriptors that
-    /// signal events of peers. Those of unfinished operations are included unless the last flush
-    /// left something (`is_left`).
+    /// signal events of peers. Descriptors of unfinished operations are included unless the last
+    /// flush returned true (`is_left`).
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>);
 
     /// Returns the longest time for which the service thread may back off now. It is short while
@@ -50,7 +51,7 @@ pub trait Driver: Send + Sync + 'static {
         MAX_SLEEP
     }
 
-    /// Returns what the service thread checks in each turn.
+    /// Returns a function that the service thread calls at the start of each turn.
     fn checks(&self) -> impl FnMut() {
         || ()
     }
@@ -67,8 +68,8 @@ pub enum Served {
     Contended,
 }
 
-/// The sleeps of the service thread: a driver uses this while no thread polls, and the loop uses
-/// its schedule while others do.
+/// The sleeps of the service thread. While other threads poll, the loop sleeps by the schedule;
+/// otherwise the driver chooses a method.
 pub struct Sleeper<'a> {
     state: &'a ProgressState,
     schedule: Schedule,
@@ -151,7 +152,7 @@ fn run(driver: &impl Driver) {
         wakeup.clear_pending();
         let is_left = driver.flush();
         match served {
-            // The thread that serves needs the CPU if it has lost it.
+            // The thread that serves may have lost its CPU, and needs one to go on.
             Served::Contended if state.oversubscribed() => {
                 sleeper.briefly(&[], WaitLimits::LONGEST);
             }
@@ -163,7 +164,8 @@ fn run(driver: &impl Driver) {
     rushmem_log::debug!("the service thread ends");
 }
 
-/// Completes what calls left unfinished, by a thread that will not do so again soon.
+/// Flushes, and requests another flush if operations are left, for a thread that will not poll them
+/// again soon.
 pub fn flush_or_request(driver: &impl Driver) {
     if driver.flush() {
         driver.state().request_flush();

@@ -132,11 +132,11 @@ impl ProgressState {
         self.events.hand_over();
     }
 
-    /// Lets the calling thread, which waits, sleep until a descriptor is ready or another thread
-    /// records an event by which the `awaited` words have changed, or any event if there are none,
-    /// for `at_most` at the longest. Returns at once if there was one since the thread last looked
-    /// for what it waits for. Returns true if a descriptor is ready. A thread that waits no longer
-    /// calls [`stop_watching`](ProgressState::stop_watching).
+    /// Lets the calling thread, which waits, sleep for `at_most` at the longest, until a descriptor
+    /// is ready or one of the `awaited` words has changed. If it names no words, any event that
+    /// another thread records ends the sleep, also one since the thread's last sleep. Returns true
+    /// if a descriptor is ready. At the end of its wait, the thread calls
+    /// [`stop_watching`](ProgressState::stop_watching).
     pub fn sleep_until_event(
         &self,
         on: SleepOn<'_>,
@@ -144,7 +144,7 @@ impl ProgressState {
         at_most: Duration,
     ) -> bool {
         self.count_sleep();
-        // The service thread leaves to this thread what arrives meanwhile.
+        // While this thread sleeps, the service thread leaves arriving data to it.
         self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
         let is_ready = self.events.sleep(on, awaited, at_most);
         self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst);
@@ -156,12 +156,12 @@ impl ProgressState {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the operations of a thread that begins to wait.
+    /// Updates the maximum number of operations in flight at the start of a wait.
     pub(super) fn count_in_flight(&self, n: u64) {
         self.most_in_flight.fetch_max(n, Ordering::Relaxed);
     }
 
-    /// Counts an operation that has found no room, and is repeated.
+    /// Counts an operation that has found no room, so that it is tried again.
     pub fn count_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
@@ -177,8 +177,8 @@ impl ProgressState {
         self.wakeup.stop_polling(|| self.timer.ring());
     }
 
-    /// Requests a flush within [`FLUSH_DELAY`]. The caller has added what is unfinished to where a
-    /// flush finds it.
+    /// Requests a flush within [`FLUSH_DELAY`]. The caller has already added its unfinished
+    /// operations to a list that the flush reads.
     pub fn request_flush(&self) {
         self.wakeup.request(|| self.timer.ring_after(FLUSH_DELAY));
     }
@@ -207,7 +207,7 @@ impl ProgressState {
 
 /// For the service thread.
 impl ProgressState {
-    /// Returns true if it should end.
+    /// Returns true if the service thread should end.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -221,7 +221,7 @@ impl ProgressState {
         &self.wakeup
     }
 
-    /// Returns the timer, for the watch of the limit of descriptors.
+    /// Returns the timer. A check for free descriptors duplicates its descriptor for a moment.
     pub fn timer(&self) -> &Timer {
         &self.timer
     }
@@ -270,8 +270,8 @@ pub struct NetworkActivity {
     pub service_sleeps: u64,
     /// Operations that found no room in a queue or a window, and were repeated.
     pub retries: u64,
-    /// The most operations in flight when a wait began: of one context, or to one PE where the
-    /// provider counts so.
+    /// The most operations in flight when a wait began, of one context or of several that share an
+    /// endpoint.
     pub most_in_flight: u64,
 }
 
@@ -312,7 +312,7 @@ mod tests {
             (backoff, pause == Pause::Spin)
         };
         let state = ProgressState::new(&LIMITS, 2).expect("a timer");
-        // A thread may wait within what counts as waiting.
+        // A long call counts as waiting, and may wait again within.
         state.enter_wait();
         let (first, is_first_spinning) = spins(&state);
         let (_second, is_second_spinning) = spins(&state);

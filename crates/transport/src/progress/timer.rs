@@ -24,18 +24,18 @@ impl Timer {
     /// Sets the timer to ring after this time; an earlier setting is dropped.
     pub fn ring_after(&self, time: Duration) {
         let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
-        // It fails for times that are no times.
+        // This fails only for an invalid time.
         let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &at);
     }
 
-    /// Rings as soon as it can.
+    /// Makes the timer ring at once.
     pub fn ring(&self) {
         self.ring_after(Duration::from_nanos(1));
     }
 
-    /// Makes the descriptor unreadable until it rings again.
+    /// Makes the descriptor unreadable until the timer rings again.
     pub fn silence(&self) {
-        // It is empty when it has not rung, or was set again meanwhile.
+        // This fails if the timer has not rung, or was set again meanwhile.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }

@@ -6,13 +6,13 @@ use super::state::{ProgressState, counts_in_flight};
 use crate::{Error, Host, Pe};
 use std::time::Duration;
 
-/// An object that waits for operations: an endpoint, or the origin by which it issues.
+/// An object whose thread waits for operations, such as an origin during a call.
 pub trait Waiter {
     /// Returns the state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
-    /// Lets the network and peers progress after an attempt that was not the last one, which
-    /// `worked` or found nothing. Returns whether there was work, in either.
+    /// Serves peers after an attempt that did not end the wait. `worked` says whether the attempt
+    /// found work. Returns true if the attempt or this call found any.
     ///
     /// # Errors
     /// If a PE was lost.
@@ -21,10 +21,10 @@ pub trait Waiter {
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
 
-    /// Returns how many of its operations are in flight.
+    /// Returns the number of operations that are in flight or batched.
     fn in_flight(&self) -> u64;
 
-    /// Returns the host, which learns of a wait that lasts long.
+    /// Returns the host, to which a long wait is reported.
     fn host(&self) -> &dyn Host;
 
     /// Returns the PEs that are waited for.
@@ -36,7 +36,7 @@ pub trait Waiter {
 pub enum Attempt<T> {
     /// The wait is over.
     Done(T),
-    /// It is not, but there was work.
+    /// The wait is not over, but there was work.
     Worked,
     /// There was nothing to do.
     Idle,
@@ -51,7 +51,7 @@ pub fn wait<W: Waiter, T>(
     waiter: &mut W,
     mut attempt: impl FnMut(&mut W) -> Result<Attempt<T>, Error>,
 ) -> Result<T, Error> {
-    // The first attempt polls, and may already complete them.
+    // Counted before the first attempt, which polls and may already complete operations.
     if counts_in_flight() {
         waiter.state().count_in_flight(waiter.in_flight());
     }

@@ -1,15 +1,16 @@
-//! The agreement between the threads of a PE and its service thread on who completes what calls
-//! leave unfinished, and on how long the service thread sleeps, without a lock.
+//! Flags without a lock between the threads of a PE and its service thread: they decide whether a
+//! call that leaves operations unfinished sets the timer of the service thread, and whether the
+//! service thread may sleep on its timer alone.
 //!
-//! Each rule is one of store, fence, load on both sides, so that one of the two sees what the other
-//! has stored (Dekker). `ci/loom` tries every execution.
+//! Each side stores a flag, executes a fence, and loads the other side's flag, so that at least one
+//! of them sees what the other has stored (Dekker). `ci/loom` tries every execution.
 
 use super::primitive::{AtomicBool, Ordering, fence};
 
 /// The flags of one service thread: by default nothing is pending, and it has not backed off.
 #[derive(Debug, Default)]
 pub struct Wakeup {
-    /// A thread that polled so far has stopped: the service thread takes over.
+    /// A thread that polled has stopped, so the service thread must take over.
     stopped_polling: AtomicBool,
     /// The service thread sleeps on its timer alone.
     backed_off: AtomicBool,
@@ -18,8 +19,8 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    /// Calls `ring` if the service thread sleeps because of the calling thread, which stops
-    /// polling.
+    /// Records that the calling thread stops polling. Calls `ring`, which wakes the service thread,
+    /// if that sleeps on its timer alone.
     pub fn stop_polling(&self, ring: impl FnOnce()) {
         self.stopped_polling.store(true, Ordering::Relaxed);
         // Either this thread sees `backed_off`, or the service thread sees `stopped_polling`.

@@ -4,9 +4,9 @@
 //! The bounds of blocks depend on offsets alone, so they are the same on all PEs. The first block
 //! is registered at init, and its key is published with those of the segments. The others are
 //! registered in order, when an allocation reaches them. Block sizes grow with the offset, four
-//! blocks for each doubling, so that few registrations cover any heap, and at most a quarter of the
-//! registered memory is not allocated. If the network refuses a block that is larger than the one
-//! before, later blocks keep the size of the one before.
+//! blocks for each doubling, so that few registrations cover any heap, and at most a fifth of the
+//! registered memory is not allocated once the first block is full. If the network refuses a block
+//! that is larger than the one before, later blocks keep the size of the one before.
 //!
 //! The keys of the further blocks are in a table at the end of the internal segment. A peer reads a
 //! key at its first operation on the block, which is later than the barrier of the allocation.
@@ -22,7 +22,8 @@ use std::sync::{Mutex, OnceLock};
 /// Bytes of the first block.
 pub const FIRST: usize = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = 26;
-/// A block has the bytes before its doubling, divided by two to this power.
+/// The size of a block is the largest power of two that its offset reaches, divided by two to this
+/// power.
 const PART_SHIFT: u32 = 2;
 /// Maximum number of blocks after the first.
 const MOST: usize = 128;
@@ -71,7 +72,7 @@ pub struct HeapBlock {
 pub enum Covered {
     /// This many bytes from the start of the range.
     Bytes(usize),
-    /// Nothing: the key of this block must be [learned](HeapBlocks::learn) first.
+    /// No byte: the key of this block must be [learned](HeapBlocks::learn) first.
     Unknown(HeapBlock),
 }
 
@@ -303,8 +304,8 @@ mod tests {
         }
     }
 
-    /// A PE whose network refuses registrations of more than this, and another one that reads its
-    /// table.
+    /// One PE registers blocks over a network that refuses more than `largest` bytes; another PE
+    /// reads the keys from its table.
     #[test]
     fn a_peer_finds_each_key_although_the_network_refuses_large_blocks() {
         let reserve = |nbytes| vec![0u8; nbytes].leak().as_mut_ptr();

@@ -1,6 +1,6 @@
-//! The diagnosis of long waits: [`status`] publishes those of this PE, [`finalizing`] ends the job
-//! if a thread waits for a PE that is in finalize, and the [`watchdog`] explains waits without a
-//! launcher.
+//! The diagnosis of long waits: [`status`] publishes the waits of this PE, and [`machine`] reads
+//! those of all PEs of its machine. [`finalizing`] ends the job if a thread waits in vain for a PE
+//! that is in finalize. The [`watchdog`] explains waits without the help of a launcher.
 
 pub(crate) mod finalizing;
 pub(crate) mod machine;

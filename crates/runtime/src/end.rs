@@ -1,6 +1,6 @@
-//! The end of a PE: [`finalize`], [`leave`] for an exit without it, [`crash`] for a signal, and
-//! [`threads`] when only threads of the library are left. [`statistics`] and [`job_trace`] gather
-//! the counters and the traces of all PEs.
+//! The end of a PE: [`finalize`], [`leave`] for an exit without it, [`crash`] for a crash by a
+//! signal, and [`threads`] for a process in which only threads of the library are left.
+//! [`statistics`] and [`job_trace`] gather the counters and the traces of all PEs.
 
 pub mod crash;
 pub(crate) mod finalize;

@@ -1,8 +1,8 @@
 //! The job, as this process knows it once the library is initialized.
 //!
-//! The first init creates it, and it lives as long as the process, since a job can be finalized and
-//! initialized again. It is not used on the path of an access. Higher layers own the state that
-//! they keep for a job.
+//! The first init creates it, and it lives as long as the process, since the library can be
+//! finalized and initialized again. Accesses on the fast path do not use it. Higher layers own the
+//! state that they keep for a job.
 #![allow(unsafe_code)]
 
 pub(crate) mod caller;
@@ -39,13 +39,13 @@ pub(crate) struct Job {
     pub(crate) cpus_per_pe: u32,
     /// True if the PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
-    /// True if this is so on some machine of the job. It is equal on all PEs, so the choice of
-    /// algorithms may depend on it.
+    /// True if PEs outnumber the usable CPUs on some machine of the job. It is equal on all PEs, so
+    /// the choice of algorithms may depend on it.
     pub(crate) oversubscribed_somewhere: bool,
     /// True if the symmetric heap has the same address on all PEs.
     pub(crate) equal_heap_addresses: bool,
     pub(crate) thread_level: c_int,
-    /// True if several threads may be in the library at once on some PE. It is equal on all PEs.
+    /// True if several threads of some PE may be in the library at once. It is equal on all PEs.
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// The table by which algorithms of collectives are chosen.
@@ -88,7 +88,8 @@ fn not_initialized(call: Call) -> ! {
     }
 }
 
-/// Works as [`require`], for a call that queries the identity of this PE: also in a child process.
+/// Works as [`require`], but also returns the job in a child process. For calls that only query the
+/// number of this PE or of all PEs.
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {
@@ -114,7 +115,7 @@ pub(crate) fn refuse_child(call: Call) -> ! {
     )
 }
 
-/// Returns the job. Ends it with an error if there is no PE `pe`.
+/// Returns the job. Ends it with an error if it has no world PE `pe`, which `argument` names.
 pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {

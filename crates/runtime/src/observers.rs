@@ -1,6 +1,7 @@
 //! The observers of the calls and accesses of this PE: the counters of `SHMEM_STATS`, the trace of
 //! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
-//! writes. Each observer has functions for the begin and the end of an event.
+//! writes. Each observer has a function for the begin of an event, and one for its end if it needs
+//! that.
 //!
 //! One word says which observers are active: a call loads it and branches to a cold path. Accesses
 //! to mapped memory need no such branch: while an observer is active, the segments of the fast path
@@ -64,11 +65,12 @@ pub(crate) struct OngoingEvent {
     active: u32,
     counted: counters::ObserverState,
     record: trace::ObserverState,
-    /// True for an access so short that the trace does not record its end.
+    /// True for an access so short that the trace records one time for its begin and its end.
     is_brief: bool,
 }
 
-/// An event that ends when this is dropped; `None`, which is one word, without observers.
+/// An event that ends when this is dropped; `None` without observers. It is boxed, so that it is one
+/// word on the stack of a call.
 pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 
 /// Evaluates `$make` during `$event`, if an observer is active. Without observers it costs a load
@@ -151,8 +153,8 @@ pub(crate) fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     #[cold]
     #[inline(never)]
     fn boxed(describe: impl FnOnce() -> Event) -> ObservedCall {
-        // Begins before the allocation, since a signal handler that calls is found then, and may
-        // have interrupted `malloc`.
+        // Begins the event before the allocation: the checks at the begin end the process if a
+        // signal handler makes the call, which may have interrupted `malloc`.
         let mut begun = OngoingEvent::new(describe());
         begun.begin();
         Some(Box::new(begun))

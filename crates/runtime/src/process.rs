@@ -1,8 +1,8 @@
 //! This process: its number as a PE, whether it is a child of the PE, the number of inits, and the
 //! output that it has buffered.
 //!
-//! Messages and the end of the job need this before the process has joined its job and after it has
-//! left it, so this file uses nothing else of the job.
+//! Messages and the end of the job need this state before the process has joined its job and after
+//! it has left it. So this module does not depend on the job.
 #![allow(unsafe_code)]
 
 pub mod time;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Maximum time for writing buffered output.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Writes the buffers of another language than C.
+/// The function that writes the output which a language other than C has buffered.
 static FLUSH_MORE: OnceLock<fn()> = OnceLock::new();
 
 /// The number of this PE, the handle that ends the job, and the process ID; set before the process
@@ -116,8 +116,8 @@ pub(crate) fn pe_for_messages() -> String {
     }
 }
 
-/// Makes `flush_output` call `flush`, which writes the buffers of another language, from a thread
-/// of its own.
+/// Registers `flush`, which writes the output that another language has buffered. It is called in a
+/// thread of its own before the library ends the process because of an error or a global exit.
 pub fn also_flush(flush: fn()) {
     // Each initialization of the library registers the same function.
     let _ = FLUSH_MORE.set(flush);
@@ -169,8 +169,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const PAGE: usize = 4096;
 
-/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, even if the bare
-/// system call `fork` has created it. So a load instead of a system call distinguishes the two.
+/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, even in one that
+/// the bare system call `fork` has created. So a load instead of a system call distinguishes the
+/// two.
 /// Null if the kernel does not support pages that it clears in children (before Linux 4.14).
 static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 

@@ -1,5 +1,5 @@
-//! Parses the text of a backtrace of Rust's standard library. A library for backtraces would add
-//! code to each program that the standard library already contains.
+//! Parses the text of a backtrace of Rust's standard library. A crate for backtraces would add code
+//! to each program, although the standard library already contains it.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int};
@@ -92,7 +92,7 @@ impl Frame<'_> {
     }
 }
 
-/// Returns a path relative to the current directory if it is in that, or else the whole path.
+/// Returns a path relative to the current directory if it is inside it, or else the whole path.
 pub(super) fn from_here(place: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));
@@ -114,7 +114,7 @@ fn without_column(place: &str) -> &str {
 }
 
 /// Returns the demangled name of a function or variable of C++. Returns `None` for other names, and
-/// in programs without the C++ library, whose function does this.
+/// in programs without the C++ library, which has the function that demangles.
 pub(crate) fn demangled(name: &str) -> Option<String> {
     type Demangle =
         unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;

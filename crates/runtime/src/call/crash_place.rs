@@ -22,7 +22,7 @@ pub(crate) enum CrashPlace {
     },
     /// A function outside the program, which the program has called.
     Below { function: String, callee: Callee },
-    /// A service thread of the library, which the program has not called.
+    /// In a service thread of the library, outside any call of the program.
     InService,
     /// There is no debug information.
     Unknown,
@@ -104,7 +104,7 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let is_of_heap = below.iter().any(|frame| OF_HEAP.contains(&of_libc(frame.name)));
     let name = |frame: &Frame| {
         let frame = Frame { name: of_libc(frame.name), ..*frame };
-        // Demangling would allocate memory of the damaged heap.
+        // The C++ library demangles by `malloc`, which would use the damaged heap.
         if is_of_heap { frame.name.to_owned() } else { frame.function() }
     };
     let with_line = |frame: &Frame| Some(format!("{} ({})", name(frame), frame.line()?));

@@ -25,7 +25,7 @@ pub(crate) struct Location {
     function: String,
 }
 
-/// The stack of a call of the library, whose place in the program was not searched for yet.
+/// The stack of a call of the library, captured before its location is searched for.
 pub(crate) struct CapturedCall {
     stack: Backtrace,
     in_python: Option<PythonLine>,
@@ -37,22 +37,22 @@ impl CapturedCall {
         CapturedCall { stack: Backtrace::force_capture(), in_python: python::of_caller() }
     }
 
-    /// Returns true if a program in Python made the call, whose line its stack does not show.
+    /// Returns true if a Python program made the call. The native stack does not show its line.
     pub(crate) fn is_in_python(&self) -> bool {
         self.in_python.is_some()
     }
 
     /// Returns where the program has called the library. Reads the debug information, which may
-    /// take long.
+    /// take long, or waits for the lock of the Python interpreter.
     pub(crate) fn locate(self) -> Option<Location> {
         let in_python = self.in_python.and_then(PythonLine::get).map(Location::new);
         in_python.or_else(|| of_stack(&self.stack))
     }
 }
 
-/// Calls `search` in another thread, which reads debug information: this thread may be in a signal
-/// handler, which may have interrupted a function that the reading needs. If no thread can be
-/// started, `search` is not called.
+/// Calls `search`, which reads debug information, in another thread: this thread may be in a signal
+/// handler that has interrupted a function which the reading needs. If no thread can be started,
+/// `search` is not called.
 pub(crate) fn in_other_thread(search: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name("rushmem-place".into());
     let _ = without_signals(|| thread.spawn(search));
@@ -65,8 +65,8 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     in_other_thread(move || found(call.locate()));
 }
 
-/// Returns where the program has called the library on a stack. Reads the debug information, which
-/// may take long.
+/// Returns where the program has called the library, from the stack of the call. Reads the debug
+/// information, which may take long.
 pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
     // The alternate form has whole paths, by which the sources of the library are recognized.
     first_outside(&format!("{stack:#}"))

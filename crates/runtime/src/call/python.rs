@@ -70,8 +70,8 @@ interface! {
     PyBytes_AsString: fn(Object) -> *mut c_char;
 }
 
-/// The line of a thread: found, or to be found by another thread, which needs the number of the
-/// thread.
+/// The line of a thread: found, or to be found by another thread, for which this has the number of
+/// the thread.
 pub(super) enum PythonLine {
     Found(Option<Line>),
     OfThread(Interpreter, c_ulong),
@@ -120,8 +120,8 @@ impl Interpreter {
         // SAFETY: the interpreter is initialized.
         let state = unsafe { (self.PyGILState_Ensure)() };
         let line = self.line_with_lock(thread);
-        // SAFETY: the thread holds the lock. An error of this function must not be left to the
-        // program.
+        // Clears an error of the search, which the program must not see.
+        // SAFETY: the thread holds the lock.
         unsafe { (self.PyErr_Clear)() };
         // SAFETY: `state` is the result of `PyGILState_Ensure`.
         unsafe { (self.PyGILState_Release)(state) };

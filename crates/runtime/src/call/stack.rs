@@ -1,5 +1,5 @@
 //! The stack of the calling thread: a hash of its frames, and the check for signal handlers. The
-//! frames are visited by the unwinder that Rust's standard library uses for its backtraces; a visit
+//! frames are visited by the unwinder that Rust's standard library uses for its backtraces, which
 //! takes a fraction of a microsecond for each frame.
 #![allow(unsafe_code)]
 
@@ -89,7 +89,7 @@ fn mix(digest: u64, with: u64) -> u64 {
     (digest.rotate_left(5) ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Returns the address of the headers of the program, which are in its file.
+/// Returns the address at which the program headers of the program's file are loaded.
 fn program_headers() -> usize {
     // SAFETY: the call takes any number.
     unsafe { libc::getauxval(libc::AT_PHDR) as usize }
@@ -113,9 +113,9 @@ thread_local! {
     static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
 }
 
-/// Ends the process with a message if this thread runs a signal handler. With `SHMEM_CHECK`, calls
-/// that synchronize use it. The handler may have interrupted `malloc`, so the message is composed
-/// without an allocation, and does not contain the line of the call.
+/// Ends the process with a message if this thread runs a signal handler. The handler may have
+/// interrupted `malloc`, so the message is composed without an allocation, and does not contain the
+/// line of the call.
 pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
     if !is_in_signal_handler() {
         return;

@@ -1,6 +1,7 @@
-//! The thread that calls the library: a thread of the system, unless the program has registered a
-//! function that numbers its threads, since they move between threads of the system. Also, which
-//! threads of the library carry out non-blocking collectives.
+//! Identifies the thread that calls the library. It is a thread of the system, unless the program
+//! has registered a function that numbers its threads, because they move between threads of the
+//! system. Also records which threads of the library carry out non-blocking collectives, and
+//! whether several threads may be in the library at once.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -13,7 +14,7 @@ use std::sync::atomic::{
 };
 use std::thread::{self, ThreadId};
 
-/// A function of the program that returns a number of the calling thread, or null.
+/// A function of the program that returns the number of the calling thread; null for no function.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
@@ -71,14 +72,15 @@ pub(crate) fn add_request() {
     REQUESTS.fetch_add(1, Relaxed);
 }
 
-/// Returns true if threads of the library work beside the program. If it returns false, all that
-/// they have written is visible to the caller.
+/// Returns true if threads of the library carry out collectives beside the program. If it returns
+/// false, all that they have written is visible to the caller.
 #[inline]
 pub(crate) fn has_requests() -> bool {
     REQUESTS.load(Acquire) > 0
 }
 
-/// Calls `act`, which carries out a non-blocking collective on this thread of the library.
+/// Calls `act`, which carries out a non-blocking collective on this thread of the library, and then
+/// counts the collective as complete.
 pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     CARRIES_OUT.set(Some(call));
     let result = act();

@@ -10,16 +10,18 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::OnceLock;
 
-/// Returns true if no PE of this node has printed a text; set once the PEs share memory.
+/// The function that claims a text for the first PE of the node that prints it; set once the PEs
+/// share memory.
 static IS_FIRST: OnceLock<fn(&str) -> bool> = OnceLock::new();
 
-/// Sets the function by which a PE finds out whether it is the first of its node to print a text.
+/// Sets the function that returns true if this PE is the first of its node to print a text.
 pub(crate) fn set_is_first(is_first: fn(&str) -> bool) {
     // A later init of the process sets the same function.
     let _ = IS_FIRST.set(is_first);
 }
 
-/// Returns true if no PE of this node has printed this message, so that this one prints it.
+/// Claims a message for this PE. Returns false if another PE of this node has claimed it and prints
+/// it.
 pub(super) fn is_first(message: &str) -> bool {
     process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
 }
@@ -27,8 +29,8 @@ pub(super) fn is_first(message: &str) -> bool {
 /// The variables that identify the job: the daemon of a launcher may start PEs of several jobs.
 const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
 
-/// Returns true if no other PE that the process `launcher` has started on this node has claimed
-/// this message, and claims it: for PEs that share no memory yet. The claim is the name of a
+/// Claims a message for this PE, for PEs that share no memory yet. Returns false if another PE that
+/// the process `launcher` has started on this node has claimed it. The claim is the name of a
 /// socket, which exists until the PE exits. A claim by a process of another user does not count, so
 /// that it cannot silence this one.
 pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
@@ -57,7 +59,7 @@ pub(crate) fn print(line: fmt::Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Prints a warning that other PEs may print, too: `oshrun` prints it once, with the PEs. Under
+/// Prints a warning that other PEs may print, too. `oshrun` prints it once and names the PEs. Under
 /// another launcher the first PE of each node prints it.
 pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
     let what = what.to_string();

@@ -4,9 +4,9 @@
 //! wait forever in a collective that this PE has not entered. Each PE publishes how many finalizes
 //! it has entered, and its status then says how many collectives it has entered on each team.
 //! Neither changes until all PEs are in finalize, so the conclusion holds however slow or stopped a
-//! PE is. It also holds for a wait that only PEs in finalize could end, if they have no operations
-//! in flight and the wait goes on after that was seen. Only waits that have lasted long are
-//! examined.
+//! PE is. A wait that only PEs in finalize could end is also hopeless if they have no operations in
+//! flight and the wait still goes on after this PE has seen that. Only waits that have lasted long
+//! are examined.
 
 use crate::call::thread;
 use crate::call::{Call, fail};
@@ -29,7 +29,7 @@ const MEMBERS: u32 = 64;
 /// The number of finalizes that this PE has entered.
 static ENTERED: AtomicU64 = AtomicU64::new(0);
 
-/// Publishes that this PE enters finalize. The caller has written its status before.
+/// Publishes that this PE enters finalize. The caller has written the status of this PE before.
 pub(crate) fn enter(job: &Job) {
     let entered = ENTERED.fetch_add(1, Ordering::Relaxed) + 1;
     let area = flags::area();
@@ -39,17 +39,17 @@ pub(crate) fn enter(job: &Job) {
 /// The checks that a waiting thread makes of the PEs for which it waits.
 #[derive(Debug, Default)]
 pub(crate) struct PeerCheck {
-    /// The time of the next check, once the first has been scheduled.
+    /// The time of the next check, in nanoseconds; `None` until a call schedules it.
     next_check: Option<u64>,
-    /// The member with which the next check begins.
+    /// The index of the member with which the next check of a team begins.
     first: u32,
-    /// True if the last check found that no PE can end the wait any more. An earlier store of a PE
-    /// may have ended it meanwhile, so the wait is examined once more.
+    /// True if the last check found that no PE can end the wait any more. A store that a PE made
+    /// before may have ended it meanwhile, so the wait is examined once more.
     is_hopeless: bool,
 }
 
 impl PeerCheck {
-    /// Returns true if the thread must look at its words once more before it sleeps.
+    /// Returns true if the thread must test once more whether its wait is over, before it sleeps.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.is_hopeless
     }
@@ -83,8 +83,9 @@ impl PeerCheck {
         true
     }
 
-    /// Ends the job if members of a collective are in finalize and have not entered it. Reads the
-    /// status of the awaited member, or those of the next [`MEMBERS`] members.
+    /// Ends the job with an error if members of a collective are in finalize and have not entered
+    /// the collective. Reads the status of the awaited member, or those of the next [`MEMBERS`]
+    /// members.
     fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
         let Collective { number, nth, awaited, .. } = collective;
         let is_missing = |pe: &Pe| {
@@ -143,7 +144,8 @@ fn is_done(pe: Pe) -> bool {
 
 /// Returns true if no PE can write a word of this PE any more: all others are in finalize, and no
 /// other thread of this PE calls the library. Returns false if some PE shares no memory with this
-/// one: asking all PEs over the network could block on a PE that has nothing to do with the wait.
+/// one: reading its status over the network could block, although the PE has nothing to do with the
+/// wait.
 fn nobody_writes(job: &Job) -> bool {
     let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);
@@ -151,7 +153,7 @@ fn nobody_writes(job: &Job) -> bool {
     job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
 }
 
-/// Ends the job: these members are in finalize and have not entered the collective.
+/// Ends the job with an error: these members are in finalize and have not entered the collective.
 fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
     let (me, team) = (job.me, &collective.team);
     fail!(
@@ -162,7 +164,7 @@ fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32])
     )
 }
 
-/// Ends the job: all PEs that could end the wait are in finalize.
+/// Ends the job with an error: all PEs that could end the wait are in finalize.
 fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
     match subject {
         Subject::Collective(collective) => {

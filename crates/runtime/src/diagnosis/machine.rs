@@ -1,7 +1,6 @@
-//! The statuses of the PEs of this machine, in the memory that these share. Reading them needs
-//! neither the network nor the help of a PE. The watchdog explains waits by them, and a PE finds in
-//! them what another one has found out about the same call.
-
+//! Reads the statuses of the PEs of this machine in the memory that these share. This needs neither
+//! the network nor the help of a PE. The watchdog explains waits by the statuses. A PE that needs
+//! the location of a call finds in them the result of another PE that waits in the same call.
 #![allow(unsafe_code)]
 
 use crate::call::demangled;
@@ -16,11 +15,11 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The interval between two looks at the statuses of the machine. PEs that begin to search at the
-/// same time also show this to each other within this time.
+/// The time between two reads of the statuses. Within this time PEs that begin to search at once
+/// have written that to their statuses.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// The time for which a PE lets another one search.
+/// Maximum time that a PE waits for the result of another one's search.
 const LIMIT: Duration = Duration::from_secs(10);
 
 static STATUSES: OnceLock<Statuses> = OnceLock::new();
@@ -52,9 +51,9 @@ pub(crate) fn statuses() -> Option<&'static Statuses> {
     STATUSES.get()
 }
 
-/// Waits until another PE of this machine has searched for the place in the program of a call with
-/// the same stack. Returns what it has found. Returns `None` if this PE is to search: of the
-/// searches that are not over, its own began first.
+/// Waits until another PE of this machine has searched for the location of a call with the same
+/// stack, and returns its result. Returns `None` if this PE must search itself: of the searches that
+/// are not over, its own began first, or the others have taken longer than [`LIMIT`].
 ///
 /// One PE searches for all, since reading debug information takes up to a second of a CPU, and
 /// dozens of megabytes.

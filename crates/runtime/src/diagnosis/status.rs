@@ -3,8 +3,8 @@
 //!
 //! A thread writes its wait into the status once the wait has lasted [`LONG`], and removes it when
 //! the wait ends. So calls that end sooner cost nothing. A caller passes a closure that describes
-//! the wait; it is only called then. `rushmem_explain::status_slot` has the format of the slot, in
-//! which a reader finds a whole status or none without the help of this PE.
+//! the wait; it is called only if the wait is written. `rushmem_explain::status_slot` has the format
+//! of the slot, from which a reader gets a whole status or none without the help of this PE.
 
 use crate::call::Call;
 use crate::call::location::{self, CapturedCall};
@@ -46,13 +46,13 @@ const LOCATED_OBSERVED: u64 = 1_000_000_000;
 /// The call in which a thread waits, and what it waits for.
 pub(crate) type WaitDescription = (Call, Subject);
 
-/// The content of the status that is known between two writes.
+/// The parts of the status that this PE keeps between two writes of it.
 struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
     /// The waits, each with its number.
     waits: Vec<(u64, Wait)>,
-    /// The number of the last wait.
+    /// The number of waits so far, which is the number of the last one.
     count: u64,
     /// The operations in flight over the network, if they are known.
     in_flight: Option<InFlight>,
@@ -80,13 +80,13 @@ pub(crate) fn begin(held_locks: fn() -> Vec<SymmetricLocation>) {
     });
 }
 
-/// Writes that this PE enters a stage.
+/// Writes to the status that this PE enters a stage.
 pub(crate) fn enter(stage: Stage) {
     change(|written| written.stage = stage);
 }
 
-/// Writes that this PE is in finalize, with the collectives that it has entered; `None` when it
-/// leaves finalize.
+/// Writes to the status that this PE is in finalize, with the collectives that it has entered;
+/// `None` when all PEs have entered finalize.
 pub(crate) fn set_finalizing(finalizing: Option<Finalizing>) {
     change(|written| written.finalizing = finalizing);
 }
@@ -122,7 +122,7 @@ fn write(written: &StatusContent) {
 /// A wait in the status, removed when this is dropped.
 pub(crate) struct ShownWait(u64);
 
-/// Adds a wait to the status that began at the time `since`.
+/// Adds to the status a wait that began at `since`, in nanoseconds.
 #[cold]
 pub(crate) fn show(since: u64, described: WaitDescription) -> ShownWait {
     ShownWait(add(since, described))
@@ -156,7 +156,7 @@ fn add(since: u64, (call, subject): WaitDescription) -> u64 {
     })
 }
 
-/// Makes waits of a second show where in the program they are, from now on.
+/// From now on, makes every wait of a second show where in the program it is.
 pub(crate) fn locate_waits() {
     LOCATED.store(LOCATED_OBSERVED, Relaxed);
 }
@@ -171,14 +171,16 @@ fn is_located_after(lasted: Duration) -> bool {
     is_long
 }
 
-/// Finds out where in the program this thread waits, and where the block of its word was allocated.
-/// Another thread adds both to the status later, unless the wait has ended by then.
+/// Captures where in the program this thread waits, and where the block of the awaited word was
+/// allocated. Another thread finds both locations in the debug information and adds them to the
+/// status, unless the wait has ended by then.
 fn locate(number: u64) {
     let call = CapturedCall::capture();
     let stack = (!call.is_in_python()).then(stack::digest_of_program);
     let begin = |wait: &mut Wait| {
         let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
-        // Where the block was allocated, only this PE knows.
+        // Only this PE knows where the block was allocated, so it does not wait for the search of
+        // another PE.
         let stack = stack.filter(|_| allocation.is_none());
         wait.search = stack.map(|stack| Search { stack, since: nanoseconds(), is_over: false });
         (wait.search, allocation)
@@ -218,8 +220,8 @@ fn remove(number: u64) {
     });
 }
 
-/// Writes which operations are in flight over the network. Returns true if there are any, so that
-/// this can change soon.
+/// Writes to the status which operations are in flight over the network. Returns true if there are
+/// any, so that the status must be updated soon.
 fn show_in_flight() -> bool {
     if !network::is_open() {
         return false;
@@ -234,7 +236,8 @@ fn show_in_flight() -> bool {
     is_any
 }
 
-/// A wait that has ended its polls and begins to sleep. It enters the status once it is long.
+/// A wait of a thread that polls no more and begins to sleep. Once the wait is long, it is added to
+/// the status.
 pub(crate) struct LongWait<D> {
     describe: D,
     /// True if the thread has slept on the doorbell.
@@ -243,9 +246,9 @@ pub(crate) struct LongWait<D> {
     since: Option<u64>,
     shown: Option<ShownWait>,
     is_located: bool,
-    /// When operations were last seen in flight.
+    /// The time at which operations were last found in flight; `None` if there were none.
     in_flight_at: Option<u64>,
-    /// Whether the PEs for which the thread waits are in finalize.
+    /// The checks whether the PEs for which the thread waits are in finalize.
     peers: PeerCheck,
 }
 
@@ -280,7 +283,8 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
                 self.look_at_network();
             }
             if self.peers.check(&self.describe) {
-                // The check may have used the network, which clears the operations in flight.
+                // The check may have waited for the network, and the end of that wait removes the
+                // operations in flight from the status.
                 self.look_at_network();
             }
             if self.lasted() >= REPORTED {
@@ -298,8 +302,9 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
     }
 
     /// Sleeps while the word has this value: at first until the wait has lasted [`LONG`], then for
-    /// [`PERIOD`], or for [`LONG`] if operations are in flight. The clock is not read before the
-    /// first sleep, which most often ends the wait.
+    /// [`PERIOD`], or for [`LONG`] if operations are in flight. Does not sleep if the wait must be
+    /// examined at once. The clock is not read before the first sleep, after which most waits are
+    /// over.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
             self.check();
@@ -330,8 +335,8 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
 /// The duration after which a wait is reported on standard error.
 const REPORTED: Duration = Duration::from_secs(60);
 
-/// Prints how to see why a wait lasts so long: once for each node, unless the watchdog explains
-/// waits.
+/// Prints how to find out why a wait lasts so long: once for each node, and not if the watchdog
+/// explains waits.
 fn print_remedy(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
@@ -351,13 +356,14 @@ fn print_remedy(call: impl FnOnce() -> Call) {
 
 thread_local! {
     /// The number of the wait of this thread for operations over a network; 0 if there is none.
-    /// Without a destructor: handlers of the exit also wait, after those of the thread have run.
+    /// It has no destructor: exit handlers, which also wait, run after the destructors of the
+    /// thread.
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
     /// True if that wait shows where in the program it is.
     static IS_LOCATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Adds to the status that this thread waits for operations on these PEs, `n` of which are in
+/// Adds to the status that this thread waits for operations on these PEs. `n` operations are in
 /// flight. A transport calls this again and again while the wait lasts.
 pub(crate) fn show_operations(peers: &[Pe], n: u64) {
     let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();

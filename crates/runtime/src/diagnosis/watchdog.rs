@@ -1,9 +1,10 @@
-//! The watchdog of a node (`SHMEM_WATCHDOG`): a thread of the node's first PE that reads the
-//! statuses of the node's PEs. If a wait has lasted too long, it explains the job once on standard
-//! error.
+//! The watchdog of a machine (`SHMEM_WATCHDOG`): a thread of the machine's first PE that reads the
+//! statuses of the machine's PEs. If a wait has lasted too long, it explains once on standard error
+//! which PEs wait and why.
 //!
-//! It reads only shared memory and /proc, so it needs neither the network nor the help of a PE that
-//! hangs. Hence it knows nothing of the PEs of other nodes and concludes nothing about them.
+//! The watchdog reads only shared memory and /proc, so it needs neither the network nor the help of
+//! a PE that hangs. Hence it knows nothing of the PEs of other machines and concludes nothing about
+//! them.
 
 use crate::diagnosis::machine::{self, Statuses};
 use crate::job::Job;

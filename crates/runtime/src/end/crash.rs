@@ -4,9 +4,9 @@
 //! The handler only makes calls that are allowed in handlers, and needs little stack. A copy of the
 //! process reads the debug information and prints the message. The copy may block on a lock that
 //! was held at the crash; a time limit then ends it, and the PE prints a shorter message itself.
-//! The PE then ends by the signal, as it would without a handler. Signals for which the program or
-//! the runtime of its language has a handler are left alone. If several PEs of a node crash, or
-//! several threads, one of them prints the message and the others wait for it.
+//! The PE then ends by the signal, as it would without a handler. Signals that the program or the
+//! runtime of its language handles are left alone. If several PEs of a node or several threads
+//! crash, one of them prints the message and the others wait for it.
 #![allow(unsafe_code)]
 
 mod copy;
@@ -39,13 +39,13 @@ use touched::Touched;
 /// have overflowed.
 const STACK: usize = 64 << 10;
 
-/// Seconds that reading the debug information may take.
+/// Maximum number of seconds for reading the debug information.
 const LIMIT: u32 = 5;
 
-/// The time for which a PE keeps the claim of a message, if PEs share no memory yet.
+/// The time for which a PE keeps its claim of a message, if PEs share no memory yet.
 const CLAIM: Duration = Duration::from_secs(1);
 
-/// The value of the node's counter of crashes once the message was printed.
+/// The minimum value of the node's counter of crashes once the message was printed.
 const PRINTED: u64 = 1 << 32;
 
 /// What the handler knows of the job, once it is known.
@@ -58,7 +58,7 @@ struct Reporter {
 
 static REPORTER: OnceLock<Reporter> = OnceLock::new();
 
-/// The crash that is reported; read in the copy of this process.
+/// The crash that is being reported. The copy of this process reads it.
 static CRASH: AtomicPtr<Crash> = AtomicPtr::new(null_mut());
 
 /// Installs the handler in a process that a launcher has started, before `main` runs.
@@ -85,23 +85,23 @@ fn install() {
 
 fn has_no_handler(signal: c_int) -> bool {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action it only fills in the present one.
+    // SAFETY: without a new action, the call only writes the present one.
     let known = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: filled in, and zeros are a value of it, too.
+    // SAFETY: the call has written it; zeros are a valid value, too.
     known && unsafe { now.assume_init() }.sa_sigaction == libc::SIG_DFL
 }
 
 /// Sets a stack for signal handlers in this thread, unless it has one.
 fn set_stack() {
     let mut now = MaybeUninit::<libc::stack_t>::zeroed();
-    // SAFETY: without a new stack it only fills in the present one.
+    // SAFETY: without a new stack, the call only writes the present one.
     let known = unsafe { libc::sigaltstack(std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: filled in, and zeros are a value of it, too.
+    // SAFETY: the call has written it; zeros are a valid value, too.
     if !known || unsafe { now.assume_init() }.ss_flags & libc::SS_DISABLE == 0 {
         return;
     }
     if let Some(stack) = copy::new_stack(STACK) {
-        // SAFETY: nothing else uses the memory.
+        // SAFETY: the stack is a new mapping, which nothing else uses and which is never unmapped.
         unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
     }
 }
@@ -120,7 +120,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         // The report itself has crashed.
         Err(_) => {}
     }
-    // SAFETY: the default action, as it was before.
+    // SAFETY: sets the default action, which the signal had before `install`.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // A faulting instruction is executed again after the return. A signal that a process has sent
     // must be sent again.
@@ -157,7 +157,7 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
     }
 }
 
-/// Prints the message, in the copy.
+/// Describes the crash and prints the message. Runs in the copy of the process.
 extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     memory::leave_the_heap();
     // SAFETY: the context is from the kernel, and this process ends in this function.
@@ -178,7 +178,7 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
     if is_first {
         warning::print(format_args!("{}{message}", process::pe_for_messages()));
         if REPORTER.get().is_none() {
-            // Other PEs see the claim meanwhile.
+            // Other PEs find the claim meanwhile.
             sleep(CLAIM);
         }
     }
@@ -192,7 +192,7 @@ fn print_short(crash: &Crash) {
     if let Some(pe) = process::pe() {
         let _ = write!(message, "PE {pe}: ");
     }
-    // Text that does not fit is left out.
+    // A text that does not fit is cut.
     let _ = writeln!(
         message,
         "{}: its place in the program cannot be found; to find the cause, run oshrun --gdb",

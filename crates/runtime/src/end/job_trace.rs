@@ -1,5 +1,5 @@
-//! The trace of the job for `SHMEM_TRACE`: each PE creates its file and measures the offset of its
-//! clock from that of PE 0; at the last finalize PE 0 merges the files into one trace.
+//! The trace of the job for `SHMEM_TRACE`. Each PE creates its file and measures the offset of the
+//! clock of PE 0 from its own; at the last finalize PE 0 merges the files into one trace.
 
 use crate::call::{Call, fail};
 use crate::coll::collectives::{barrier_all, gather_words};
@@ -21,14 +21,16 @@ use std::path::Path;
 
 /// The minimum number of records of a ring.
 const MIN_RECORDS: usize = 16;
-/// Maximum number of records of all PEs that PE 0 merges, in memory and within some seconds.
+/// Maximum number of records of all PEs that PE 0 merges in finalize. They fit into memory, and
+/// merging them takes some seconds.
 const MAX_RECORDS: u64 = 4 << 20;
-/// The number of times that a PE asks for the clock of PE 0.
+/// The number of times that a PE asks PE 0 for its time.
 const QUESTIONS: u64 = 32;
 /// Maximum number of PEs that ask at the same time.
 const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / (3 * WORD);
 
-/// Starts recording, in the first init, if `SHMEM_TRACE` is set.
+/// Starts recording if `SHMEM_TRACE` is set, in the first init. The first init after the last
+/// finalize continues the same ring.
 pub(crate) fn start(call: Call, job: &Job) {
     let Some(directory) = &job.settings.trace else { return };
     // The number distinguishes the files of this job from others in the directory.
@@ -53,7 +55,7 @@ pub(crate) fn start(call: Call, job: &Job) {
 fn make(directory: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
     fs::create_dir_all(directory)?;
     let file = directory.join(file_name(me));
-    // A process that still has an older file mapped keeps it.
+    // A process that has mapped an older file of this name still has that file.
     if let Err(error) = fs::remove_file(&file)
         && error.kind() != io::ErrorKind::NotFound
     {
@@ -69,7 +71,7 @@ pub(crate) fn finish(call: Call, job: &Job) {
     observers::remove(Observer::Trace);
     ring.set_clock(true, clock_offset(call, job));
     trace::await_places();
-    // This also synchronizes: all files are complete afterwards.
+    // The gather also synchronizes: all files are complete afterwards.
     let [n_records, n_dropped] = [ring.n_records(), ring.n_dropped()]
         .map(|own| gather_words(call, teams().world(), own).iter().sum::<u64>());
     if job.me != Pe(0) {
@@ -112,9 +114,10 @@ fn write(directory: &Path, file: &Path) -> Result<u32, String> {
     Ok(job.missing().0)
 }
 
-/// Returns the offset of the clock of PE 0 from that of this PE: 0 on the machine of PE 0. On each
-/// other machine the first PE asks PE 0 many times. The fastest exchange is used, and the answer is
-/// assumed to be from the middle of it, so that the error is at most half of its duration.
+/// Returns the number of nanoseconds to add to this PE's clock for the clock of PE 0: 0 on the
+/// machine of PE 0. On each other machine the first PE asks PE 0 many times. The fastest exchange is
+/// used, and PE 0 is assumed to have read its clock in the middle of it, so that the error is at
+/// most half of its duration.
 fn clock_offset(call: Call, job: &Job) -> i64 {
     let machines = job.session().nodes().clone();
     let n_askers = machines.n_nodes() as usize - 1;
@@ -146,7 +149,8 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     first(machine).map_or(0, |pe| offsets[pe as usize].cast_signed())
 }
 
-/// Answers questions by the time of this PE, until each asker has asked its last question.
+/// Answers questions with the time of this PE, until each asker has asked its last question.
+/// `askers` has the offset of each asker's words in the internal area.
 fn answer(mut askers: Vec<usize>) {
     let area = flags::area();
     let mut answer = || {
@@ -163,7 +167,8 @@ fn answer(mut askers: Vec<usize>) {
     while !backoff::is_seen(&mut answer) {}
 }
 
-/// Asks PE 0 for its time. Returns the offset of its clock.
+/// Asks PE 0 for its time, by the words at offset `at` of its internal area. Returns the number of
+/// nanoseconds to add to this PE's clock for the clock of PE 0.
 fn ask(at: usize) -> i64 {
     let area = flags::area();
     let exchange = |question| {

@@ -27,7 +27,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time that a PE waits at its exit for the others.
+/// Maximum time that a PE which exits with status 0 waits for the others.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The time between two reads of the number of PEs that have reached their exit.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -55,8 +55,8 @@ type Handler = extern "C" fn(c_int, *mut c_void);
 
 /// Registers an exit handler, which runs before those that were registered earlier.
 fn register(handler: Handler) {
-    // SAFETY: the handler exists until the process ends. Registration fails only without memory;
-    // the launcher then takes the exit for a failure.
+    // If it fails for lack of memory, the launcher takes the exit for a failure.
+    // SAFETY: the handler exists until the process ends, since the library is never unloaded.
     unsafe { on_exit(handler, std::ptr::null_mut()) };
 }
 
@@ -87,7 +87,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
 
 /// The number of times that `start_pes` has initialized the library.
 static STARTED: AtomicU64 = AtomicU64::new(0);
-/// The number of these whose end this PE has counted on PE 0.
+/// The number of these initializations whose end this PE has counted on PE 0.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Records that `start_pes` has initialized the library, and registers `handler` for the exit.
@@ -113,9 +113,9 @@ fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Returns true if this PE, which exits after `start_pes`, must finalize the library. If its status
-/// is not 0, waits for the other PEs to reach their exit for the time of [`grace`]; if they do not,
-/// ends the job with this status.
+/// Returns true if this PE, which exits after `start_pes`, must finalize the library. Counts its end.
+/// If its status is not 0, waits for the time of [`grace`] until the other PEs have reached their
+/// exit or finalize; if they have not, ends the job with this status.
 pub(crate) fn must_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };

@@ -49,7 +49,7 @@ pub(crate) fn own(job: &Job) -> Option<Vec<u8>> {
     Some(rushmem_wire::encode(STATISTICS, &own))
 }
 
-/// Gathers the counters of all PEs, each of which calls this, and prints or writes them on PE 0.
+/// Gathers the counters of all PEs and prints or writes them on PE 0. All PEs call this.
 pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     let pes = gather(call, job, own);
     if job.me != Pe(0) {
@@ -75,8 +75,8 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     }
 }
 
-/// Gathers the bytes of each PE on PE 0, through a receive buffer, which is only in use during
-/// collectives.
+/// Gathers the bytes of each PE on PE 0. They are sent through a receive buffer, which is only in
+/// use during collectives. On the other PEs the result is empty.
 fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];
@@ -127,7 +127,7 @@ struct ContextStatistics {
     off_node: TrafficByKind,
 }
 
-/// The operations sent to one PE.
+/// The operations on one PE.
 #[derive(Serialize, Deserialize)]
 struct PeerStatistics {
     pe: u32,
@@ -147,10 +147,10 @@ struct PeStatistics {
     network: BTreeMap<String, u64>,
 }
 
-/// The file.
+/// The content of the JSON file.
 #[derive(Serialize)]
 struct JobStatistics {
-    /// The version of this form.
+    /// The version of the format.
     version: u32,
     n_pes: u32,
     pes: Vec<PeStatistics>,
@@ -218,10 +218,11 @@ impl JobStatistics {
     }
 }
 
-/// The most PEs for which there is a matrix; the file has it for any number.
+/// Maximum number of PEs for which the table has a matrix of bytes between PEs. The JSON file has
+/// these numbers for any number of PEs.
 const IN_MATRIX: usize = 7;
 
-/// Returns the table, by kinds.
+/// Returns the text of the table: the spread over the PEs of each counter that is not zero.
 fn table(pes: &[PeStatistics]) -> String {
     let n_pes = pes.len();
     let mut text = format!("SHMEM_STATS: what {n_pes} PEs sent, by the PE that called\n");
@@ -275,7 +276,7 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
     }
 }
 
-/// Adds the bytes that each PE has sent to each.
+/// Appends the matrix of the bytes that each PE has written to and read from each PE.
 fn matrix(text: &mut String, pes: &[PeStatistics]) {
     if pes.len() > IN_MATRIX {
         return;
@@ -291,7 +292,8 @@ fn matrix(text: &mut String, pes: &[PeStatistics]) {
     }
 }
 
-/// Rows of two counters each, if any is not zero; `shown` is how the second one is written.
+/// Appends a section with a row for each kind that some PE has counted. A row has two counters, of
+/// which `shown` formats the second one.
 fn section<'a>(
     text: &mut String,
     title: &str,
@@ -330,7 +332,7 @@ fn section<'a>(
     }
 }
 
-/// Values of all PEs.
+/// The spread of a counter over the PEs.
 #[derive(Debug, PartialEq, Eq)]
 struct Spread {
     min: u64,

@@ -78,8 +78,8 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
-/// Exits once all threads of the program except this one have ended. Returns when `waits` returns
-/// false.
+/// Ends the process once all threads of the program except this one have ended. Returns when
+/// `waits` returns false.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {
@@ -91,8 +91,8 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     }
 }
 
-/// Returns true if the first thread of the process is this one or has ended, in which case it stays
-/// in the list, and all other threads are recorded ones.
+/// Returns true if the first thread of the process is this one or has ended, and all other threads
+/// are recorded ones. The kernel lists the first thread even after its end.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
@@ -110,7 +110,7 @@ fn numbers() -> Vec<u32> {
     threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Returns the state of a thread, and the thread; `None` if it has ended.
+/// Returns the state of a thread, and the thread with its start time; `None` if it has ended.
 fn inspect(number: u32) -> Option<(char, OsThread)> {
     let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
     let (state, started) = state_and_start(&stat)?;

@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Warns of something that OpenSHMEM leaves undefined but that works here, once for each function.
+/// Warns of a use that OpenSHMEM leaves undefined but that works here, once for each function and
+/// reason.
 pub(crate) fn warn_once(call: Call, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.name(), why)) {
@@ -22,7 +23,7 @@ pub(crate) fn warn_once(call: Call, why: &'static str) {
     }
 }
 
-/// The number of initializations so far.
+/// The number of initializations of the library so far.
 static INITIALIZERS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -35,8 +36,9 @@ pub(crate) fn record_initializer() {
     INITIALIZER.set(INITIALIZERS.fetch_add(1, Relaxed) + 1);
 }
 
-/// Ends the job with an error if the caller is a forked child, even one created without the
-/// handlers of `fork`, or a signal handler. Warns if the thread level does not allow this call.
+/// With `SHMEM_CHECK`: ends the process with an error if it is a forked child, even one created
+/// without the handlers of `fork`, or if a signal handler makes the call. Warns if the thread level
+/// does not allow this thread to make the call.
 #[inline]
 pub(crate) fn check(call: Call, job: &Job) {
     if job.settings.checks() {
@@ -45,8 +47,8 @@ pub(crate) fn check(call: Call, job: &Job) {
     }
 }
 
-/// Works as [`check`], of an access, but does not recognize signal handlers: this takes a system
-/// call.
+/// Makes the checks of [`check`] for an access, except that for signal handlers, which takes a
+/// system call. Only called with `SHMEM_CHECK`.
 #[inline(always)]
 pub(crate) fn check_access(call: Call) {
     thread::add(&CALLS, 1, thread::is_alone());
@@ -72,7 +74,7 @@ fn check_process_and_thread(call: Call, job: &Job) {
     }
 }
 
-/// The number of checked calls; a call with several arguments may count more than once.
+/// The number of checked calls. A call with several arguments may count more than once.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a number that grows with each checked call of this PE.

@@ -51,9 +51,9 @@ impl ContextHandle {
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: ContextHandle = ContextHandle(1);
 
-    /// The lower half of the handle of a context that numbers PEs as the world does, and of any
-    /// other.
+    /// The lower half of the handle of a context that numbers PEs as the world does.
     const WORLD: u32 = 1;
+    /// The lower half of the handle of any other context.
     const TEAM: u32 = 2;
     const INDEX_BITS: u32 = 17;
 

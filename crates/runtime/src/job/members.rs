@@ -45,7 +45,8 @@ impl Members {
         Members { n, order: Order::Strided { start, stride } }
     }
 
-    /// Returns the members of a list of different world PEs, which is not empty.
+    /// Returns the set of these world PEs in this order. They must differ, and there is at least
+    /// one.
     pub(crate) fn listed(pes: Vec<u32>) -> Members {
         let n = pes.len() as u32;
         let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
@@ -160,10 +161,10 @@ impl Members {
         }
     }
 
-    /// Returns, for each dimension of a grid, the members that differ from `team_pe` only in that
-    /// coordinate. The first coordinate of successive members grows first. If the grid has more
-    /// places than members, the last ones are empty. Returns `None` if `team_pe` is not in the
-    /// grid.
+    /// Returns, for each dimension of a grid of `ranges`, the members that differ from `team_pe`
+    /// only in that coordinate. Members fill the grid with the first coordinate varying fastest. If
+    /// the grid has more positions than members, the last positions are empty. Returns `None` if
+    /// `team_pe` is not in the grid.
     pub(crate) fn axes<const D: usize>(
         &self,
         ranges: [u32; D],

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// True once MPI has started, or cannot start any more.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// True while the process has an MPI that has not started.
+/// True if the last call of [`warn_if_alone`] found an MPI that had not started.
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a warning if MPI has started with one process although the job has several PEs: the
@@ -29,7 +29,7 @@ pub(crate) fn warn_if_alone(job: &Job) {
     }
 }
 
-/// Does the same as [`warn_if_alone`] if the process had an MPI at the last call. Each allocation
+/// Works as [`warn_if_alone`] if the last call found an MPI that had not started. Each allocation
 /// calls this, so it does not look whether an MPI has been loaded since: that takes 0.24 us.
 pub(crate) fn warn_if_awaited(job: &Job) {
     if IS_AWAITED.load(Relaxed) {

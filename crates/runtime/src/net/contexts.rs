@@ -1,9 +1,10 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
 //! The lower half of a handle says whether the context numbers PEs as the world does; then no table
-//! is read. Otherwise the upper half has a slot of `SLOTS` and its generation, so that the handle
-//! of a destroyed context is recognized. With `SHMEM_CHECK` every use looks the handle up in the
-//! registry. `api::ctx` creates and destroys contexts.
+//! is read. The upper half has the index of a slot of `SLOTS` and the slot's generation, so that
+//! the handle of a destroyed context is recognized. With `SHMEM_CHECK` every use of a context other
+//! than the default one looks its handle up in the registry. `api::ctx` creates and destroys
+//! contexts.
 #![allow(unsafe_code)]
 
 use crate::call::thread::{self, Caller};
@@ -74,12 +75,13 @@ impl Context for ContextHandle {
     }
 }
 
-/// How a context numbers PEs, for the path of an access. All fields are zero while it is not in
-/// use.
+/// How a context numbers PEs, for the path of an access. All fields are zero before the first
+/// context uses the slot.
 struct ContextSlot {
-    /// The number of contexts that have had this slot.
+    /// The number of destroyed contexts that had this slot.
     generation: AtomicU32,
-    /// The number of PEs that this slot can translate: all members, or 0 with `SHMEM_CHECK`.
+    /// The number of PEs that this slot can translate: all members of the context's team, or 0
+    /// with `SHMEM_CHECK` and while no context has the slot.
     n: AtomicU32,
     start: AtomicU32,
     /// 0 if the members are listed instead of a triplet.
@@ -88,11 +90,12 @@ struct ContextSlot {
     of_shared: AtomicBool,
     /// The world PE of each member, if they are listed. The list has an entry for each PE of the
     /// job, so that a later team can use it, too: it is allocated at the first use and never freed.
-    /// Null before: slots that are zero take no room in the library's file.
+    /// Null until then, since slots that are zero take no room in the library's file.
     list: AtomicPtr<AtomicU32>,
 }
 
-/// Maximum number of contexts beside the default one. Unused pages are never touched.
+/// Maximum number of contexts that exist at once, besides the default one. Pages of unused slots
+/// are never touched.
 pub(crate) const MOST: usize = 1 << 16;
 
 static SLOTS: [ContextSlot; MOST] = [const {
@@ -191,7 +194,8 @@ struct Registry {
 #[derive(Clone)]
 struct ContextEntry {
     team: TeamHandle,
-    /// The team that no split made and from which `team` was split, perhaps in several steps.
+    /// The predefined team from which `team` was split, directly or in several steps; `team`
+    /// itself if it is predefined.
     root: TeamHandle,
     members: Members,
     options: c_long,
@@ -236,8 +240,8 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     entry.members
 }
 
-/// Ends the job with an error unless there is a context with this handle. Called when a context
-/// uses a network for the first time.
+/// Ends the job with an error unless there is a context with this handle. Called before the
+/// endpoint of a context is created.
 pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
     if handle != ContextHandle::DEFAULT {
         require(call, handle);

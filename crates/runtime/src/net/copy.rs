@@ -1,4 +1,4 @@
-//! Copies of symmetric ranges to other PEs, mapped here or not.
+//! Copies symmetric ranges to and from other PEs, whether their memory is mapped here or not.
 #![allow(unsafe_code)]
 
 use crate::memory::address;
@@ -65,8 +65,8 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copies the images on `pes`, which are not mapped here, to private memory, one behind the
-    /// other.
+    /// Copies the images of these bytes on `pes`, which are not mapped here, to the private memory
+    /// `into`, one behind the other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
@@ -88,8 +88,8 @@ impl SymmetricRange {
         }
     }
 
-    /// Copies `nelems` elements of `elem_bytes` bytes to `dest` on `pe`. The distance of two
-    /// elements is `sst` elements here and `dst` elements there.
+    /// Copies `nelems` elements of `elem_bytes` bytes to `dest` on `pe`. Successive elements are
+    /// `sst` elements apart here and `dst` elements apart there.
     pub(crate) fn copy_strided_to(
         self,
         pe: Pe,
@@ -151,7 +151,8 @@ impl SymmetricRange {
     }
 }
 
-/// Waits until the copies that were started are complete, locally and remotely.
+/// Waits until the copies that [`SymmetricRange::start_copy_to`] has started are complete, locally
+/// and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
         endpoints::on_library(|endpoint| endpoint.quiet());

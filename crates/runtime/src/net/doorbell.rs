@@ -28,8 +28,8 @@ impl Doorbell<'_> {
         }
     }
 
-    /// Sleeps until `ready` returns true, which is called again after every ring. `sleep` is given
-    /// the word of the rings and its value; it returns when the value has changed, or earlier.
+    /// Sleeps until `ready` returns true. `sleep` is given the word of the rings and its value; it
+    /// returns when the value has changed, or earlier. Then `ready` is called again.
     pub(crate) fn sleep_until(
         &self,
         mut ready: impl FnMut() -> bool,

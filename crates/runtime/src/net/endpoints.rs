@@ -4,8 +4,8 @@
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
 //! that has an endpoint to itself uses it without the lock ([`used`]).
 //!
-//! An entry and its lock exist for the life of the process. So a thread that uses a context which
-//! was destroyed, or a network which was closed, finds no endpoint and gets a message.
+//! An entry and its lock exist for the life of the process. So a thread that uses a destroyed
+//! context or a closed network finds an entry without an endpoint, and ends the job with a message.
 #![allow(unsafe_code)]
 
 use crate::call::thread;
@@ -22,7 +22,7 @@ use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, Once};
 
-/// The entry of a context: its endpoint, or the entry whose endpoint it shares.
+/// The entry of a context: its endpoint, or a pointer to the entry whose endpoint it shares.
 #[repr(align(64))]
 struct ContextEndpoint {
     /// The handle of the context if it has an endpoint to itself and no two threads are in the
@@ -223,7 +223,7 @@ impl ContextEndpoint {
         unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
     }
 
-    /// Calls `f` with the place of this entry's endpoint, while it has the lock.
+    /// Calls `f` with the endpoint of this entry, which it may set, while it holds the lock.
     fn with_slot<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
         // SAFETY: the lock keeps out other threads; below `SHMEM_THREAD_MULTIPLE` there are none.
@@ -242,16 +242,16 @@ impl ContextEndpoint {
 }
 
 /// Completes all operations on all endpoints, those on the library's own flags included. Afterwards
-/// no peer has to answer this PE, so it may leave.
+/// this PE waits for no reply of a peer, so the peers may exit.
 pub(crate) fn complete(call: Call) {
     set_call(call);
     // An error is reported after all locks are released, so that other threads can report theirs.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
 
-/// Returns the number of operations on each PE that are not known to be complete, of all contexts
-/// and the library, and starts to complete them without waiting. `None` if the provider does not
-/// know, or if other threads may issue operations meanwhile.
+/// Returns, for each PE, the number of operations of all contexts and the library that are not
+/// known to be complete. Begins to complete them, but waits for no PE. Returns `None` if the
+/// provider does not know the numbers, or if other threads may issue operations meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if contexts::are_threads_at_once() || thread::request_call().is_some() {
         return None;
@@ -295,9 +295,9 @@ fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
     ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY]])
 }
 
-/// The call that uses the network, for the status of a PE that waits in an operation. It is only
-/// set where no two threads are in the library at once: otherwise the calls of threads could not be
-/// distinguished, and all would write to one cache line.
+/// The call that uses the network, for the status of a PE that waits in an operation. It is valid
+/// only where no two threads are in the library at once: otherwise the calls of threads could not
+/// be distinguished, and all would write to one cache line.
 static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
 
 /// Records the call that is about to use the network: one store.

@@ -1,5 +1,5 @@
-//! Loads and stores of the library's own words in the internal areas of all PEs: this CPU accesses
-//! the areas that are mapped here, the network the others.
+//! Loads and stores of the library's own words in the internal areas of all PEs. This CPU accesses
+//! the areas that are mapped here, and the network accesses the others.
 //!
 //! A writer stores a flag with release order and then rings the doorbell of the reader's PE; a
 //! reader loads it with acquire order. `memory::areas` has the offset of each word in an area.
@@ -39,8 +39,8 @@ pub(crate) fn set(area: FlagArea) {
     warning::set_is_first(is_first_warning);
 }
 
-/// Returns true if no PE of this node has given this warning. The node remembers the digests of the
-/// first two warnings; PEs may repeat any other.
+/// Returns true if no PE of this node has printed this warning, and claims it for this PE. The node
+/// remembers the digests of its first two warnings; PEs may repeat any other.
 fn is_first_warning(text: &str) -> bool {
     let (area, digest) = (area(), digest_of_text(text));
     let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
@@ -116,7 +116,7 @@ impl FlagArea {
 
     /// Adds 1 to the word at offset `at` of `pe`, after all earlier writes of this PE, and wakes
     /// the threads of `pe` that sleep. A network adds to the word at `by_network` instead, since
-    /// its atomic operations do not compose with those of CPUs.
+    /// its atomic operations and those of CPUs are not atomic with respect to each other.
     pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
@@ -220,8 +220,8 @@ impl FlagArea {
         self.own_word(at)
     }
 
-    /// Stores words in `pe`'s area, which are visible to `pe` once it has seen a flag that is
-    /// raised later.
+    /// Stores words in `pe`'s area from offset `at` on. They are visible to `pe` once it has seen a
+    /// flag that this PE raises later.
     pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {
         match self.delta(pe) {
             Some(delta) => {
@@ -238,7 +238,8 @@ impl FlagArea {
         }
     }
 
-    /// Loads words of this PE, after the flag that announces them.
+    /// Loads words of this PE's area from offset `at` on. The caller has seen the flag that
+    /// announces them.
     pub(crate) fn read(&self, at: usize, words: &mut [u64]) {
         for (i, word) in words.iter_mut().enumerate() {
             *word = self.own_word(at + i * 8).load(Ordering::Relaxed);
@@ -290,8 +291,9 @@ impl FlagArea {
         bytes
     }
 
-    /// Sleeps until `ready` returns true, which loads flags of this PE. `sleep` is given the word
-    /// of the doorbell and its value; it returns when the value has changed, or earlier.
+    /// Sleeps on the doorbell of this PE until `ready`, which loads flags of this PE, returns true.
+    /// `sleep` is given the word of the doorbell and its value; it returns when the value has
+    /// changed, or earlier.
     pub(crate) fn sleep_until(
         &self,
         ready: impl FnMut() -> bool,
@@ -369,7 +371,7 @@ impl FlagArea {
     }
 }
 
-/// Wakes all threads that sleep on a word, of any process.
+/// Wakes all threads that sleep on a word, in any process.
 pub(crate) fn wake(word: &AtomicU32) {
     // The only error is an address that is not mapped, and the reference proves that `word` is.
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);

@@ -1,9 +1,9 @@
 //! The transport to PEs whose memory is not mapped here, and how its errors end the job.
 //!
 //! The transport is open between init and finalize if the job has such PEs; in other jobs it costs
-//! one load. Every wait in the library makes it progress. When the software of a peer changes
-//! memory of this PE, the transport rings this PE's doorbell. The loss of a PE ends the job.
-//! Operations use the transport through `endpoints`.
+//! one load. Every wait in the library makes it progress. When the CPU of this PE changes its memory
+//! for a peer, the transport rings this PE's doorbell. The loss of a PE ends the job. Operations use
+//! the transport through `endpoints`.
 //!
 //! A program may also wait without a routine that waits: it tests a word or a lock again and again,
 //! reads a word by a get or an atomic operation, or calls a quiet between loads of a variable. When
@@ -29,15 +29,16 @@ pub(super) fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }
 
-/// True while a transport is open. A job on one node reads nothing else of this file.
+/// True while a transport is open.
 static OPEN: AtomicBool = AtomicBool::new(false);
-/// Read by waiting threads and for new endpoints, not by operations.
+/// The open transport. Threads that wait and calls that create endpoints or extend the heap lock
+/// it; operations do not.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
-/// True if whatever peers change ends a [`wait`].
+/// True if every change that a peer makes to this PE's memory ends a [`wait`].
 static WAKES_WAITS: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if any PE is reached by a network.
+/// Returns true if a transport is open: some memory of the job is reached only over a network.
 #[inline(always)]
 pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
@@ -50,7 +51,8 @@ pub(crate) fn open(transport: Box<dyn Transport>) {
     OPEN.store(true, Ordering::Release);
 }
 
-/// Makes further calls fail: the network is being closed, or belongs to the parent process.
+/// Makes later accesses to memory that is not mapped here fail: the network is being closed, or
+/// belongs to the parent of this process.
 pub(crate) fn refuse_calls() {
     OPEN.store(false, Ordering::Release);
 }
@@ -78,19 +80,20 @@ pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
     Ok(endpoint)
 }
 
-/// Makes the network progress, without blocking. Returns true if there was work for peers.
+/// Makes the network progress, without blocking. Returns true if it has done work for peers.
 pub(crate) fn progress() -> bool {
     with(LIBRARY, |transport| transport.progress())
 }
 
-/// Returns true if whatever peers change ends a [`wait`].
+/// Returns true if every change that a peer makes to this PE's memory ends a [`wait`].
 pub(crate) fn wakes_waits() -> bool {
     WAKES_WAITS.load(Ordering::Relaxed)
 }
 
-/// Sleeps until there may be something to do, for at most `at_most`, and works as [`progress`]
-/// then. If the caller names the `awaited` words, it may sleep on while other words change. Does
-/// not sleep if `is_over` returns true. [`end_wait`] follows.
+/// Sleeps until the network may have work or this PE's memory may have changed, for at most
+/// `at_most`, and then works as [`progress`]. If the caller names the `awaited` words, it may sleep
+/// on while other words change. Does not sleep if `is_over` returns true. The caller calls
+/// [`end_wait`] when its wait is over.
 pub(crate) fn wait(
     at_most: Duration,
     awaited: &[AwaitedWord],
@@ -107,8 +110,9 @@ pub(crate) fn end_wait() {
     });
 }
 
-/// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. `prepare`
-/// is given the number of bytes that will be registered, and whether registration locks them.
+/// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. Before it
+/// registers more of the heap, calls `prepare` with the number of bytes that will be registered,
+/// and whether registration locks them.
 pub(crate) fn extend_heap(
     call: Call,
     nbytes: usize,
@@ -122,7 +126,7 @@ pub(crate) fn extend_heap(
     }
 }
 
-/// Returns the counters of the activity of threads on the network, if there is one.
+/// Returns the counters of what threads have done on the network; `None` without a network.
 pub(crate) fn activity() -> Option<NetworkActivity> {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     transport.as_ref().map(|transport| transport.activity())
@@ -164,8 +168,8 @@ pub(crate) fn refuse(call: Call) -> ! {
     )
 }
 
-/// Ends the job because the network has failed. If another PE died, the launcher knows the reason
-/// better, so it has time to report first.
+/// Ends the job because the network has failed. If another PE was lost, first gives the launcher
+/// time to end the job, since it knows why the PE has died.
 #[cold]
 #[inline(never)]
 fn fail_on(call: Call, error: &Error) -> ! {
@@ -181,8 +185,8 @@ pub(super) fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 
-/// Ends the job after an operation on local memory has failed. If this process cannot access the
-/// memory, the message names the argument instead of the error, which may accuse a peer.
+/// Ends the job after an operation with a local buffer has failed. If this process cannot access
+/// the buffer, the message names the argument instead of the error, which may blame a peer.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail_on_memory(
@@ -200,7 +204,7 @@ pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
 }
 
-/// The number of reads after which a thread yields: they take some 10 us.
+/// The number of reads after which a thread yields. They take about 10 us.
 const READS_PER_YIELD: u32 = 1024;
 /// The number of reads that take as long as a call which completes or orders operations.
 const READS_PER_CALL: u32 = 4;

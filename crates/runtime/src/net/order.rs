@@ -38,8 +38,9 @@ fn order<C: Context>(call: Call, ctx: C) {
     }
 }
 
-/// Orders the operations of the network. If this CPU changes memory of the same PE, too, they must
-/// be complete before its next access.
+/// Orders the operations of the network. If this CPU also changes memory of the PEs that a network
+/// reaches, completes the operations: a fence of the network does not order them before stores of
+/// this CPU.
 #[cold]
 fn order_network(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     let both = address::are_atomics_by_network() || address::some_statics_are_apart();
@@ -70,7 +71,7 @@ fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
 }
 
 /// `shmemx_fence_test`, `shmemx_ctx_fence_test`: 1 if earlier operations on the context are ordered
-/// before later ones. A fence does not wait, so they always are.
+/// before later ones. Performs a fence, so the result is always 1.
 #[inline]
 pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
     fence(call, ctx);
@@ -107,8 +108,9 @@ pub fn local_complete(call: Call) {
     }
 }
 
-/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
-/// invalid context, although the standard says so only for the other two.
+/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs, which the
+/// context numbers. Has no effect on `SHMEM_CTX_INVALID`, although the standard says so only for
+/// fence and quiet.
 ///
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.

@@ -2,8 +2,8 @@
 //! wake-ups, losses, and the proxies of PEs.
 //!
 //! A proxy is a PE that carries out operations for other PEs of its node: in a session, this PE
-//! sends all that it batches for the heaps of a node to one PE of that node, which applies it to
-//! the memory that the node shares.
+//! sends all operations that it batches for the heaps of a node to one PE of that node, which
+//! applies them to the memory that the node shares.
 #![allow(unsafe_code)]
 
 use crate::job::{self, Job};
@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The time that a call has to report an error itself, before the transport's error ends the job.
+/// The time within which a call can report an error of the transport itself, under its own name,
+/// before [`ProcessHost::lost`] ends the job.
 const CALL_GRACE: Duration = Duration::from_millis(200);
 
 /// The NIC that this PE prefers, on a machine with several.
@@ -28,13 +29,13 @@ pub(crate) fn prefer(nic: NicName) {
     let _ = NIC.set(nic);
 }
 
-/// What a transport sees of this process.
+/// The interface of this process to one transport.
 pub(crate) struct ProcessHost {
     me: Pe,
     /// Set once the transport has been chosen: from then on a loss ends the job. While the
     /// transport is tested, the caller of the test gets the error.
     chosen: AtomicBool,
-    /// Dropped with the transport: afterwards no loss ends the job.
+    /// The only strong reference, dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
     /// `SHMEM_HOST_LIMIT`; unused if the transport is not opened.
     host_limit: Duration,
@@ -45,7 +46,7 @@ pub(crate) struct ProcessHost {
 pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
     pub(crate) arrived: fn(),
-    /// Wakes threads of a PE of this node that wait for its memory to change.
+    /// Wakes threads of this PE of the node that wait for its memory to change.
     pub(crate) arrived_at: fn(Pe),
     /// Records that the calling thread has waited long for operations on these PEs, and the number
     /// of operations in flight.
@@ -156,8 +157,8 @@ impl Host for ProcessHost {
     }
 }
 
-/// PEs of a node that can have a proxy: a place on the node is a byte, and 0 is the proxy itself.
-/// The PEs of a larger node have no proxies.
+/// Maximum number of PEs of a node whose PEs have proxies: the number of a PE on its node is sent
+/// as one byte, in which 0 denotes the proxy itself.
 const MOST: u32 = u8::MAX as u32;
 
 /// Returns the PE of this node with this number on the node, counted from 1, and its heap.

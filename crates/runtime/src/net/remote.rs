@@ -1,5 +1,5 @@
-//! Accesses off the fast path: a network reaches the bytes, or this CPU does and the access is
-//! observed or counted. An access is described once ([`Access`]), takes the path that reaches its
+//! Accesses off the fast path: the network reaches the bytes, or this CPU does while accesses are
+//! observed or counted. Each access is described once ([`Access`]), takes the path that reaches its
 //! bytes ([`RemoteBytes`]), and is shown to observers in one place ([`observers::access`]).
 //!
 //! This code is cold beside the accesses to mapped memory, but it must be short: a NIC accepts a
@@ -44,8 +44,9 @@ pub(super) enum RemoteBytes {
     Cpu(*mut u8),
 }
 
-/// Puts `nbytes` bytes to `dest`, which are one element of `shmem_p` if `IS_ELEMENT`. The arguments
-/// are those of the routines that put, in their order, so that they stay in their registers.
+/// Puts `nbytes` bytes to `dest`; they are the element of a `shmem_p` if `IS_ELEMENT`. The
+/// arguments are those of the routines that put, in their order, so that they stay in their
+/// registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
@@ -76,7 +77,7 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
     });
 }
 
-/// Gets `nbytes` bytes from `source`, which are one element of `shmem_g` if `IS_ELEMENT`.
+/// Gets `nbytes` bytes from `source`; they are the element of a `shmem_g` if `IS_ELEMENT`.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
@@ -438,7 +439,7 @@ impl RemoteBytes {
     }
 }
 
-/// Works as [`Access::resolve`], for bytes that are not in the heap of an unmapped PE. It takes the
+/// The cases of [`Access::resolve`] other than an access to a heap over the network. It takes the
 /// fields of the access: a reference would force the access into memory on the path to a network.
 #[cold]
 #[inline(never)]

@@ -1,7 +1,8 @@
-//! Strided puts and gets (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7) of memory that is not mapped here.
+//! Strided puts and gets (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7) off the fast path: of memory that
+//! is not mapped here, or while they are observed.
 //!
-//! Blocks that are contiguous at the peer are packed into one transfer, since a message costs more
-//! than copying some thousand bytes. The endpoint transfers all others.
+//! Small blocks that are contiguous at the peer are packed into one transfer, since a message costs
+//! more than copying some thousand bytes. The endpoint transfers all others of unmapped memory.
 #![allow(unsafe_code)]
 
 use crate::net::remote::{Access, Completion, RemoteBytes};
@@ -13,8 +14,8 @@ use rushmem_transport::{LocalBuf, StridedBlocks, mem};
 /// The size of the buffer in which blocks are packed, in bytes.
 const PACKED: usize = 8 << 10;
 
-/// `n` blocks of `nbytes` bytes: the address of the first block at the PE and here, and the
-/// distance in bytes from one block to the next.
+/// `n` blocks of `nbytes` bytes each: the address of the first block at the PE and here, and the
+/// distance in bytes from the start of one block to the start of the next.
 #[derive(Clone, Copy)]
 struct Blocks {
     remote: usize,
@@ -26,8 +27,8 @@ struct Blocks {
 }
 
 impl Access {
-    /// Puts `n` blocks of `nbytes` bytes to `dest`. The starts of two blocks are `dst` bytes apart
-    /// there and `sst` bytes apart in `source`.
+    /// Puts `n` blocks of `nbytes` bytes to `dest`. The starts of successive blocks are `dst` bytes
+    /// apart there and `sst` bytes apart in `source`.
     ///
     /// # Safety
     /// `source` is valid for reads of every block.
@@ -48,8 +49,8 @@ impl Access {
         unsafe { self.transfer_strided::<true>(blocks) }
     }
 
-    /// Gets `n` blocks of `nbytes` bytes from `source`. The starts of two blocks are `sst` bytes
-    /// apart there and `dst` bytes apart in `dest`.
+    /// Gets `n` blocks of `nbytes` bytes from `source`. The starts of successive blocks are `sst`
+    /// bytes apart there and `dst` bytes apart in `dest`.
     ///
     /// # Safety
     /// `dest` is valid for writes of every block.
@@ -184,8 +185,8 @@ impl Access {
     }
 }
 
-/// Returns true if blocks of `block` bytes that are contiguous at the peer, and `stride` bytes
-/// apart here, are transferred together.
+/// Returns true if blocks of `block` bytes that are contiguous at the peer are transferred
+/// together. Their starts are `stride` bytes apart here.
 fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }

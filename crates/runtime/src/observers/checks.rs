@@ -1,6 +1,6 @@
-//! The checks of `SHMEM_CHECK`. Of an access: its remote bytes are within one block of the heap or
-//! one static variable, its local bytes are accessible, and its signal is not within its data. Of
-//! all calls: the caller.
+//! The checks of `SHMEM_CHECK` that events need. An access: its remote bytes are within one block of
+//! the heap or one static variable, its local bytes are accessible, and its signal is not within its
+//! data. An access, a collective and a wait: the calling process and thread ([`caller`]).
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
 use crate::call::{Call, fail};
@@ -47,11 +47,12 @@ fn check_access(event: &Event, access: AccessEvent) {
         Effect::Reads => LocalAccess::Write,
         _ => LocalAccess::Read,
     };
-    // The result of a fetch without a quiet is stored later, so its place is not checked here.
+    // A non-blocking fetch stores its result later, so the buffer of the result is not checked
+    // here.
     let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
     let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
     caller::check_access(call);
-    // In a loop, both are usually known from an earlier iteration.
+    // In a loop, an earlier iteration has usually checked both ranges.
     if !(checks::is_known_object(remote.addr, remote.span())
         && checks::is_known_local(accessed, local))
     {
@@ -60,7 +61,7 @@ fn check_access(event: &Event, access: AccessEvent) {
     }
 }
 
-/// Works as [`check_access`], for bytes that are not known to be correct.
+/// Checks the bytes of an access that no earlier access has shown to be correct.
 #[cold]
 #[inline(never)]
 fn check_unknown(

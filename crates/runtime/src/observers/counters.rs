@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 impl AccessKind {
-    /// The kinds of accesses that the two counters of Sandia OpenSHMEM count: those that return
-    /// nothing as writes, and those that return data as reads.
+    /// The kinds that the counter of writes of Sandia OpenSHMEM counts: those that return nothing.
     const WRITES: [AccessKind; 7] = [
         AccessKind::Put,
         AccessKind::PutNbi,
@@ -21,6 +20,7 @@ impl AccessKind {
         AccessKind::PutSignalNbi,
         AccessKind::Amo,
     ];
+    /// The kinds that its counter of reads counts: those that return data.
     const READS: [AccessKind; 6] = [
         AccessKind::Get,
         AccessKind::GetNbi,
@@ -127,8 +127,8 @@ impl Counters {
         of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
     }
 
-    /// Returns the counters of a context. Contexts with the same index, one after the other, share
-    /// them.
+    /// Returns the counters of a context. Contexts that have the same index one after the other
+    /// share them.
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
         let index = ctx.index();
         if index == 0 {
@@ -150,8 +150,8 @@ impl Counters {
     }
 }
 
-/// What is kept between the begin and the end of an event: the time of its begin, and the numbers
-/// of writes and of reads that were issued before.
+/// The data kept between the begin and the end of an event: the time of its begin, and the numbers
+/// of writes and of reads that were issued on its context before.
 pub(super) type ObserverState = [u64; 3];
 
 /// Returns the kind of call to which the duration of an event is added.

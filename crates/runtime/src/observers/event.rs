@@ -56,7 +56,8 @@ pub(crate) struct Event {
     pub(crate) ctx: ContextHandle,
     /// The target PE, or [`NO_PE`].
     pub(crate) pe: c_int,
-    /// The bytes of the target, or the words of this PE that are awaited, by addresses of this PE.
+    /// The bytes of the target that are accessed, or the words of this PE that are awaited; always
+    /// by addresses of this PE.
     pub(crate) remote: ByteBlocks,
     /// The local buffer of an access.
     pub(crate) local: ByteBlocks,
@@ -93,9 +94,10 @@ pub(crate) enum Action {
     PeQuiet,
     /// A test for quiet. The event only ends if all operations are complete.
     QuietTest,
-    /// A wait or test has found that a word of this PE compares. Without a duration.
+    /// A wait or test has found that a word of this PE satisfies its comparison. Without a
+    /// duration.
     Seen,
-    /// A lock was taken (true) or released. Without a duration.
+    /// A lock was acquired (true) or released (false). Without a duration.
     LockHeld(bool),
     /// A block of the heap was allocated or freed. Without a duration.
     Block {

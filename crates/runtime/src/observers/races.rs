@@ -1,4 +1,4 @@
-//! Shows the events of this PE to the race detector of `SHMEM_CHECK=races`: a separate library,
+//! Reports the events of this PE to the race detector of `SHMEM_CHECK=races`: a separate library,
 //! opened here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 

@@ -40,7 +40,7 @@ pub(crate) fn get() -> Option<&'static Ring> {
 }
 
 /// Creates the ring in a file, with room for `capacity` records. `words` are the words of the
-/// header from the second one on.
+/// header from [`header::JOB`] up to its capacity.
 ///
 /// # Errors
 /// If the file cannot be extended or mapped.
@@ -68,8 +68,8 @@ pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&
 }
 
 impl Ring {
-    /// Stores, at the begin or the end of the job, the offset of the clock of PE 0 from that of
-    /// this PE.
+    /// Stores the number to add to this PE's clock for the clock of PE 0, measured at the begin or
+    /// at the end of the job.
     pub(crate) fn set_clock(&self, at_end: bool, offset: i64) {
         let at = header::CLOCKS + 2 * usize::from(at_end);
         self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
@@ -86,8 +86,8 @@ impl Ring {
         self.words[header::BEGUN].load(Relaxed).saturating_sub(self.capacity)
     }
 
-    /// Begins a record. Returns its number, the index of its first word, and its time. A brief
-    /// record ends at the same time.
+    /// Begins a record. Returns its number, the index of its first word, and the time of its begin.
+    /// A brief record ends at the same time.
     #[inline(always)]
     fn begin(
         &self,
@@ -119,7 +119,8 @@ impl Ring {
             word.store(value, Relaxed);
         }
         slot[record::NUMBER].store(number, Release);
-        // Other PEs may have waited for a call that comes after a long computation.
+        // Other PEs may have waited for a call that follows a long computation, so its place is
+        // recorded.
         if since >= LOCATED {
             self.locate(call, slot, number);
         }
@@ -154,8 +155,8 @@ impl Ring {
         &self.words[at..at + RECORD_WORDS]
     }
 
-    /// Returns the index of the name of a function, which is stored at the first call. If there is
-    /// no room for it, returns the index of the last name, which is empty.
+    /// Returns the index of the name of a function. Stores the name when it is first used. If there
+    /// is no room for it, returns the index of the last name, which is empty.
     #[inline(always)]
     fn name(&self, call: Call) -> u16 {
         let key = std::ptr::from_ref(call.0).addr();
@@ -164,8 +165,8 @@ impl Ring {
     }
 
     /// Returns the index of a name that also says where the program makes the call. Another thread
-    /// finds the place and stores it later. If half of the names are in use, returns the name
-    /// alone.
+    /// finds the location and stores it later. Once half of the names have a location, returns the
+    /// index of the name without one.
     fn located_name(&self, call: Call) -> u16 {
         static N_LOCATED: AtomicUsize = AtomicUsize::new(0);
         if N_LOCATED.load(Relaxed) >= N_NAMES / 2 {
@@ -226,8 +227,8 @@ fn first_index(key: usize) -> usize {
     key / size_of::<&str>() % (N_NAMES - 1)
 }
 
-/// The place in the program is recorded for calls that last at least this many nanoseconds, and for
-/// those that follow such a time outside the library. Visiting the stack takes much less.
+/// The location in the program is recorded for calls that last at least this many nanoseconds, and
+/// for calls that follow such a time outside the library. Reading the stack takes much less.
 const LOCATED: u64 = 100_000;
 
 /// Maximum time that the end of a trace waits for the places of calls.
@@ -262,12 +263,12 @@ fn own_number() -> u32 {
     })
 }
 
-/// The number of the record of an event, or 0 if it has none, the index of its first word, and its
-/// time.
+/// The number of the record of an event (0 if it has none), the index of its first word, and the
+/// time of its begin.
 pub(super) type ObserverState = (u64, usize, u64);
 
-/// The part of a record that depends on the kind of event: the kind, whether a quiet completes it,
-/// the number of bytes, and two words whose meaning depends on the kind.
+/// The part of a record that depends on the kind of event: the kind, whether the access remains in
+/// flight until a quiet, the number of bytes, and two words whose meaning depends on the kind.
 type Recorded = (Kind, bool, usize, [u64; 2]);
 
 #[inline(always)]
@@ -305,8 +306,8 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
     (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
 }
 
-/// Maximum number of bytes of a brief access to mapped memory: it takes no longer than reading the
-/// clock.
+/// Maximum number of bytes of a brief access to mapped memory, which takes no longer than reading
+/// the clock.
 pub(super) const BRIEF: usize = 64;
 
 /// Begins the record of an event, if it is recorded.

@@ -1,5 +1,5 @@
-//! The record of this PE's last writes to other PEs, in shared memory behind its status. A hang
-//! report uses it to say which PE was the last to write a word for which another PE waits.
+//! The record of this PE's last writes to symmetric memory, in shared memory behind its status. A
+//! hang report uses it to say which PE was the last to write a word for which another PE waits.
 //!
 //! Writes are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
 
@@ -35,7 +35,7 @@ pub(crate) fn start(ring: &'static [AtomicU64]) {
     RING.get_or_init(|| ring)[0].store(1, Release);
 }
 
-/// Records an access that writes, and where a block of the heap is allocated.
+/// Records an access that writes, or the allocation or the release of a block of the heap.
 #[inline(always)]
 pub(super) fn begin(event: &Event) {
     if let Action::Block { is_allocated } = event.action {
@@ -52,8 +52,8 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Records a write. It is lost if another thread stores in the same entry of the ring, a whole
-/// round later.
+/// Records a write. The record is lost if another thread stores to the same entry of the ring at
+/// the same time, for a write that is a whole round later.
 #[inline(always)]
 pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
     record_bytes(call, pe, bytes.addr, bytes.span());

@@ -33,11 +33,11 @@ mod time_stamp {
     //! The time by the time-stamp counter of the processor, which takes a third of the time of
     //! reading the clock.
     //!
-    //! The rate of the counter is computed from the last two reads of the clock by the thread. It
-    //! is used for as long as the reads were apart, at most a millisecond, so that it adds no
-    //! larger error than the reads have: some ten nanoseconds. A PE of the same node needs longer
-    //! to see a signal. The trace depends on this: it shows the last store before the end of a wait
-    //! as the cause of its end.
+    //! The rate of the counter is computed from the last two reads of the clock by the thread. The
+    //! rate is used for as long as the two reads were apart, at most about a millisecond, so that
+    //! its error is not larger than that of a read: some ten nanoseconds. A signal takes longer to
+    //! reach a PE of the same node. The trace depends on this: it shows the last store before the
+    //! end of a wait as the cause of that end.
 
     use super::nanoseconds;
     use core::arch::x86_64::{__cpuid, _rdtsc};
@@ -54,7 +54,7 @@ mod time_stamp {
         rate: u64,
         /// The number of ticks after the read for which the rate is used.
         ticks: u64,
-        /// The latest time that was returned, which later results must not be below.
+        /// The lower limit of later results: no earlier result is above it.
         earliest: u64,
     }
 
@@ -68,10 +68,10 @@ mod time_stamp {
     const RATE_BITS: u32 = 32;
     /// Maximum number of ticks for which a rate is used: about a millisecond.
     const MOST_TICKS: u64 = 1 << 22;
-    /// Maximum number of ticks of a read that was not interrupted, and twice the ticks of the
-    /// fastest read so far. A slower read is not used for a rate, since it is not known at which of
-    /// its ticks the clock was read.
+    /// Maximum number of ticks of a read that was not interrupted.
     const READ_TICKS: u64 = 1 << 12;
+    /// Twice the ticks of the fastest read so far, at most [`READ_TICKS`]. A slower read is not used
+    /// for a rate, since it is not known at which of its ticks the clock was read.
     static FASTEST_TWICE: AtomicU64 = AtomicU64::new(READ_TICKS);
 
     /// Returns the time in nanoseconds, computed from the counter and the last read of this thread.
@@ -80,7 +80,7 @@ mod time_stamp {
         let (counter, last) = (ticks(), LAST.get());
         match counter.wrapping_sub(last.counter) {
             passed if passed < last.ticks => last.after(passed),
-            // `read` loads the last read itself: as an argument it would be in memory here, too.
+            // `read` loads `last` itself: as an argument, it would be stored to memory here.
             _ => read(),
         }
     }

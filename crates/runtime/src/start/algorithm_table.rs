@@ -1,5 +1,6 @@
-//! The table of algorithms of a job: the algorithms that settings force, then the rows of a file,
-//! then the built-in rows. Digests of the first two show whether they are the same on all PEs.
+//! The table by which the algorithms of collectives are chosen: the algorithms that settings force,
+//! then the rows of a file, then the built-in rows. Digests of the first two show whether they are
+//! the same on all PEs.
 
 use crate::job::digest;
 use crate::settings::Settings;
@@ -61,7 +62,7 @@ fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())
 }
 
-/// Logs the algorithms that the table chooses with these facts.
+/// Logs the algorithms that the table chooses for collectives of all PEs.
 pub(super) fn show(table: &Table, facts: &ChoiceFacts) {
     if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
         for (operation, rows) in table.described(facts) {

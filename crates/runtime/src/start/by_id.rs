@@ -18,7 +18,7 @@ pub const UNIQUE_ID_BYTES: usize = 128;
 /// The arguments of the initialization by which this process has joined its job.
 static JOINED: OnceLock<ById> = OnceLock::new();
 
-/// The number of this process in the job of a unique id.
+/// The arguments of an initialization by a unique id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ById {
     id: UniqueId,
@@ -51,8 +51,9 @@ impl ById {
         self.id.attendance(self.pe, self.n_pes)
     }
 
-    /// Ends the job with an error if `oshrun` has given this process another number than the
-    /// arguments, or its job another number of PEs.
+    /// Ends the job with an error if `oshrun` has given this process another number, or its job
+    /// another number of PEs, than the arguments say. Otherwise records the arguments for
+    /// [`require_same`](ById::require_same).
     pub(super) fn require(&self, call: Call, pe: u32, n_pes: u32) {
         let (rank, n_ranks) = (self.pe, self.n_pes);
         if (rank, n_ranks) != (pe, n_pes) {
@@ -66,7 +67,7 @@ impl ById {
         let _ = JOINED.set(self.clone());
     }
 
-    /// Ends the job unless this is the id by which this process has joined its job.
+    /// Ends the job with an error if this process has joined a job by other arguments.
     pub(super) fn require_same(&self, call: Call) {
         let joined = JOINED.get();
         if job::known().is_some() && joined != Some(self) {
@@ -79,8 +80,8 @@ impl ById {
     }
 }
 
-/// `shmemx_get_uniqueid`: makes the unique id of a job, whose meeting this process serves until the
-/// job has ended.
+/// `shmemx_get_uniqueid`: makes the unique id of a job. This process serves the meeting of the job's
+/// PEs until the job has ended.
 pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
     if process::is_child() {
         job::refuse_child(call);

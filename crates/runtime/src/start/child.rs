@@ -1,9 +1,9 @@
-//! Children of `fork`. They have the memory and the descriptors of a PE, but are not the PE:
-//! whatever they sent to the launcher or to a peer would look like a message of the PE, and no
-//! thread of a transport runs in them.
+//! Recognizes children of `fork`. They have the memory and the descriptors of a PE, but are not the
+//! PE: their messages to the launcher or a peer would look like messages of the PE, and no thread of
+//! a transport runs in them.
 //!
 //! Therefore the library is not initialized in a child, whatever its state in the parent. The check
-//! uses the state that every call reads anyway, so it makes no call slower.
+//! uses state that every call reads anyway, so it makes no call slower.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -25,11 +25,12 @@ pub(super) fn watch(call: Call) {
     }
 }
 
-/// Makes only stores: other threads of the parent may have held any lock.
+/// Makes this process a child of the PE. Makes only stores: other threads of the parent may have
+/// held any lock.
 extern "C" fn in_child() {
-    // If this file's variables are static data of the program, the child has a copy of them by now,
-    // since the handler that makes the copy was registered first. Without a copy they would be
-    // those of the parent.
+    // The variables of the library may be static data of the program. Then the child has a copy of
+    // them by now, since the handler that makes the copy was registered first. If it has none, the
+    // stores below would change the parent.
     if statics::are_shared() {
         return;
     }

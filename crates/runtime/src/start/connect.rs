@@ -1,4 +1,4 @@
-//! The negotiation of a transport, and the connections to the PEs that it reaches.
+//! Negotiates the transport of the job, and connects this PE with the PEs that it reaches.
 //!
 //! All PEs exchange their findings and try the same candidates in the same order. A candidate
 //! is chosen if every PE can open it and transfer data over it. Every step ends with an exchange of
@@ -28,7 +28,7 @@ use rushmem_transport::machine::devices;
 use rushmem_transport::{Amos, Found, Pe, Provider};
 use rushmem_wire::OFFER;
 
-/// Connects this PE with all PEs whose memory it does not share, if there are any.
+/// Connects this PE with all PEs some of whose memory is not mapped here, if the job has such PEs.
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     // A statically linked program cannot open libraries.
     let is_static = statics::own().of_static_program();

@@ -1,4 +1,4 @@
-//! Queries what a provider finds on this machine, without a job, for `shmem-info`.
+//! Asks a provider what it finds on this machine, without a job, for `shmem-info`.
 
 use super::connect::candidates::executors;
 use crate::memory::shortage;
@@ -13,16 +13,16 @@ use std::time::Duration;
 
 /// The state of a transport on this machine, for messages.
 pub struct OnThisMachine {
-    /// The result of the search.
+    /// What the provider has found.
     pub found: Found,
     /// The executor of atomic operations in a job whose machines are all like this one.
     pub amos: String,
 }
 
-/// Finds whether a transport is available on this machine.
+/// Asks a provider whether its transport is available on this machine. Does not open the transport.
 ///
 /// # Errors
-/// If it is not available; the reason.
+/// The reason why it is not available.
 pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThisMachine, Error> {
     let found = (provider.available)(&ProcessHost::default())?;
     let amos = match executors(settings.amos, provider, found.hardware_amos) {
@@ -34,13 +34,15 @@ pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThi
 
 /// The findings of a provider.
 pub struct Diagnosed {
-    /// Its parts.
+    /// A diagnosis of each of its parts, such as a network interface or a provider of libfabric.
     pub parts: Vec<Diagnosis>,
-    /// The blocks of a heap that it registers, or why it registers none.
+    /// The blocks of a heap that it registers, or why it registers none. `None` if the provider has
+    /// parts and none was selected, or if it cannot be opened.
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 
-/// Queries a provider about this machine, for a job on several machines. Opens only `part`, if any.
+/// Asks a provider which of its parts a job on several machines could use here. Of the parts, opens
+/// only `part`.
 pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) -> Diagnosed {
     let open = Open {
         pe: Pe(0),
@@ -58,8 +60,9 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
     Diagnosed { parts, registered }
 }
 
-/// Returns the blocks of a heap that a network registers within a second. They are at most half of
-/// the available memory, since the network may lock them.
+/// Returns the blocks of a heap that a network registers within a second; `None` if the transport
+/// cannot be opened. The blocks are at most half of the available memory, since the network may
+/// lock them.
 fn registered(provider: &Provider, open: &Open) -> Option<Result<RegisteredBlocks, Error>> {
     let most = shortage::available().map_or(FIRST, |nbytes| nbytes as usize / 2);
     let transport = without_signals(|| (provider.open)(open)).ok()?;

@@ -1,4 +1,5 @@
-//! Initialization (OpenSHMEM 1.6, §9.1.1): counts inits, and makes the steps of a first one.
+//! Initialization (OpenSHMEM 1.6, §9.1.1): counts inits. The first one joins the job; the first one
+//! after the last finalize connects to its PEs again.
 #![allow(unsafe_code)]
 
 use super::by_id::{ById, UNIQUE_ID_BYTES};
@@ -33,7 +34,9 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
     levels.contains(&requested).then(|| enter(call, providers, requested, None).thread_level)
 }
 
-/// `shmemx_init_attr`: as init_thread, as process `rank` of `n_ranks` of the job of a unique id.
+/// `shmemx_init_attr`: works as [`init_thread`], as PE `rank` of `n_ranks` of the job that the unique
+/// id names. Ends the job with an error if a rank or an id is invalid, or if the process has joined
+/// by other arguments before.
 pub fn init_by_id(
     call: Call,
     providers: &[Provider],
@@ -48,9 +51,9 @@ pub fn init_by_id(
         .then(|| enter(call, providers, requested, Some(&by_id)).thread_level)
 }
 
-/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls have no
-/// effect. A PE that exits with another status than 0 while others go on is not finalized: it has
-/// failed, which ends the job.
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Has no effect while the
+/// library is initialized. A PE that exits with another status than 0 while others go on is not
+/// finalized: it has failed, which ends the job.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if process::inits() > 0 {
         return;
@@ -133,7 +136,7 @@ fn open(
         }
         None => {
             if by_id.is_some() {
-                // While this thread is the only one.
+                // Done now, while this thread is the only one.
                 statics::move_now();
             }
             let job = job::set(join::join(call, providers, thread_level, by_id));

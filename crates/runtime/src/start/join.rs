@@ -39,7 +39,7 @@ use std::convert::Infallible;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Mutex;
 
-/// Joins the job that the environment and the launcher, or the program by a unique id, name.
+/// Joins the job of the launcher and the environment, or that of a unique id.
 pub(super) fn join(
     call: Call,
     providers: &[Provider],
@@ -145,8 +145,8 @@ fn identify(
 }
 
 impl Identified {
-    /// Lays out this PE's memory. With `threads` there are receive buffers for single teams, since
-    /// threads of a PE may be in several collectives at once.
+    /// Lays out this PE's memory. With `threads` there are several sets of receive buffers, which
+    /// belong to different teams, since threads of a PE may be in several collectives at once.
     fn lay_out(&mut self, threads: bool) {
         let page = self.settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
         self.areas = Areas::new(self.n_pes, if threads { RECEIVE_BUFFER_SETS } else { 1 });
@@ -192,7 +192,8 @@ impl Identified {
         };
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
         if records.position(|record| threads(record) != threads(&own)).is_some() {
-            // Some PEs have laid out larger areas than others.
+            // Some PEs have laid out larger areas than others. All use the smaller layout, for which
+            // the ranges and pages were not reserved.
             self.lay_out(false);
             let without =
                 |record| StartupRecord { reserved: Vec::new(), reserved_pages: None, ..record };
@@ -479,7 +480,7 @@ impl Published {
 }
 
 /// Returns true if the static data of some PE are not in shared memory although it shares a node
-/// with others, which need a transport for them.
+/// with other PEs. These need a transport for the static data.
 fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
     let is_apart = |pe| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
     (0..nodes.n_pes()).any(is_apart)

@@ -1,9 +1,9 @@
-//! Where this PE is on its machine: counts the CPUs that it may use, places its memory, and chooses
-//! its NIC. The number of CPUs that the PEs of a node may use together decides whether a PE may
-//! spin.
+//! The location of this PE on its machine: counts the CPUs that it may use, places its memory, and
+//! chooses its NIC. The number of CPUs that the PEs of a machine may use together decides whether a
+//! PE may spin. The launcher has bound the PE to its CPUs.
 //!
-//! On a machine with one NUMA node and one NIC, it reads only a few files; hwloc is opened only if
-//! there is something to choose. The launcher binds the PE to its CPUs.
+//! On a machine with one NUMA node and one NIC, only a few files are read. hwloc is opened only if
+//! there are several to choose from.
 
 use crate::memory::statics;
 use crate::net::process_host;
@@ -88,8 +88,8 @@ pub(super) fn usable_cpus() -> Cpus {
     Cpus { at_once, mask }
 }
 
-/// Returns the number of CPUs that the PEs of a node may use together. Affinities add up, but a
-/// quota that is below the affinity of a PE applies to all PEs of the node.
+/// Returns the number of CPUs that the PEs of a machine may use together. Affinities add up, but a
+/// quota that is below the affinity of a PE applies to all PEs together.
 pub(super) fn cpus_of_node<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
     let mut all: Vec<u64> = Vec::new();
     let mut quota = usize::MAX;

@@ -1,5 +1,6 @@
-//! The lines that PE 0 prints at an initialization: the settings, and warnings about variables that
-//! have no effect, since their names are misspelled or they name devices that this machine lacks.
+//! The lines that PE 0 prints when the job starts: the version and the settings if requested, and
+//! warnings about variables without effect, whose names are misspelled or whose values name devices
+//! that this machine lacks.
 
 use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
@@ -13,20 +14,20 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Applies the files of settings, also the one of the directory where the library is installed.
-/// Returns why files or lines do not count.
+/// Applies the files of settings, including that of the directory where the library is installed.
+/// Returns a sentence for each file or line that is ignored.
 pub(super) fn apply_files() -> Vec<String> {
     settings::apply_files(|| {
         let library = statics::object_holding((apply_files as *const ()).cast())?.name;
-        // A program that contains the library is installed anywhere.
+        // A program that contains the library may be installed in any directory.
         let library = Path::new(OsStr::from_bytes(&library));
         Some(library.parent()?.parent()?.to_owned()).filter(|prefix| prefix.is_absolute())
     })
 }
 
-/// Prints a warning for each setting without effect, for variables that ask for a job that this
-/// process has not joined, and for an MPI that cannot start any more, and if requested the version
-/// and the settings.
+/// Prints a warning for each setting without effect, for variables of a job that this process has
+/// not joined, and for an MPI that cannot start any more. Prints the version and the settings if
+/// they are requested.
 pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched: bool) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in warnings_of_variables(of_providers.clone()) {

@@ -18,7 +18,7 @@ use rushmem_transport::Pe;
 use rushmem_wire::{Error, RECORD};
 use serde::{Deserialize, Serialize};
 
-/// One PE's record.
+/// The record of one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StartupRecord {
     pub(super) symmetric_size: u64,
@@ -32,16 +32,16 @@ pub(super) struct StartupRecord {
     pub(super) traced: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
-    /// A digest of the rows for collectives that the user's file has.
+    /// A digest of the rows in the user's file of algorithms of collectives.
     pub(super) tuned: u64,
-    /// The network stack: the same on PEs that reach each other over loopback.
+    /// A digest of the network stack: the same on PEs that reach each other over loopback.
     pub(super) stack: u64,
     /// The job's secret, from PE 0.
     pub(super) secret: Option<[u8; 32]>,
     pub(super) cpus: Cpus,
     /// The thread level that the PE requested.
     pub(super) thread_level: c_int,
-    /// A digest of the program's layout.
+    /// A digest of the layout of the program's static data.
     pub(super) statics: u64,
     /// The start of the PE's static data in its slot of the node's memory, or in its file; `None`
     /// if they are not in shared memory.
@@ -50,7 +50,7 @@ pub(super) struct StartupRecord {
     pub(super) statics_start: Option<usize>,
     /// The addresses at which the PE could reserve room for its heap.
     pub(super) reserved: Vec<usize>,
-    /// The reserved pages for the heaps of the node, if the PE has made some.
+    /// The reserved pages for the heaps of the machine, if this PE has reserved them.
     pub(super) reserved_pages: Option<ReservedAt>,
 }
 
@@ -81,8 +81,8 @@ pub(super) fn common_heap_address(records: &Records<StartupRecord>) -> Option<us
     records[0].reserved.iter().copied().find(on_all)
 }
 
-/// Returns true if [`report_addresses`] prints addresses. It is in the same module, which
-/// `SHMEM_DEBUG` may name.
+/// Returns true if [`report_addresses`] prints addresses. Both functions are in one module, since
+/// `SHMEM_DEBUG` may select messages by their module.
 pub(super) fn prints_addresses() -> bool {
     rushmem_log::is_wanted!(DEBUG)
 }

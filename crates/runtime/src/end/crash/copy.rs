@@ -40,7 +40,7 @@ impl CopyTask<'_> {
         // SAFETY: the function runs on the new stack; without flags the copy has memory of its own.
         let copy = unsafe { libc::clone(repeat, top, 0, task.cast()) };
         let mut status = 0;
-        // SAFETY: the status is a local.
+        // SAFETY: the status is a local variable.
         let ended =
             copy > 0 && unsafe { libc::waitpid(copy, &raw mut status, libc::__WALL) } == copy;
         ended && status == 0
@@ -62,14 +62,15 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     let Some(stack) = new_stack(STACK) else { return 1 };
     // SAFETY: nothing else uses the memory, and this function runs on another stack.
     unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
-    // SAFETY: as above. The kernel takes the stack from the context again.
+    // The kernel restores the stack of handlers from the context.
+    // SAFETY: the context is from the kernel, and only this thread uses it.
     unsafe { (*task.context).uc_stack = stack };
-    // SAFETY: as above.
+    // SAFETY: the context is from the kernel, and only this thread uses it.
     let blocked = unsafe { &raw mut (*task.context).uc_sigmask };
-    // SAFETY: a set of signals.
+    // SAFETY: the pointer is to the set of signals of the context.
     unsafe { libc::sigdelset(blocked, task.crash.signal) };
     handle(task.crash.signal, task.handler);
-    // The C library has cached the number of the original.
+    // Asks the kernel, since the C library has cached the thread number of the original process.
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     // The signal is blocked until the context is restored.
     // SAFETY: sends a signal to this thread, the only one of its process.

@@ -1,5 +1,5 @@
-//! The allocator of the copy of a process that describes a crash: it uses new pages, since the heap
-//! of the program may be damaged or locked.
+//! The allocator of librushmem. In the copy of a process that describes a crash, it uses new pages,
+//! since the heap of the program may be damaged or locked.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,12 +14,12 @@ const CHUNK: usize = 16 << 20;
 pub struct CrashAllocator;
 
 static IS_COPY: AtomicBool = AtomicBool::new(false);
-/// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy uses
-/// these, which has one thread.
+/// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy, which
+/// has one thread, uses both.
 static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes all further allocations use new pages, in the copy.
+/// Makes all further allocations use new pages. Called in the copy.
 pub(super) fn leave_the_heap() {
     IS_COPY.store(true, Relaxed);
 }

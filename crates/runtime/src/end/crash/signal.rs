@@ -32,15 +32,15 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
 /// A crash, as the kernel describes it to the handler.
 pub(super) struct Crash {
     pub(super) signal: c_int,
-    /// The reason of the signal (`si_code`): above 0 if the kernel raised it, otherwise a process
-    /// sent it.
+    /// The reason of the signal (`si_code`): above 0 if the kernel has raised it; otherwise a process
+    /// has sent it.
     pub(super) code: c_int,
     /// The address that was accessed, if the signal reports an access to memory.
     pub(super) address: usize,
     pub(super) registers: Registers,
     /// True on the first thread of the process.
     pub(super) is_first_thread: bool,
-    /// The parent of the process.
+    /// The process ID of the parent.
     pub(super) launcher: u32,
 }
 
@@ -54,7 +54,7 @@ impl Crash {
     ) -> Crash {
         // SAFETY: the caller promises that the kernel has passed it.
         let info = unsafe { &*info };
-        // SAFETY: every value of these bytes is one of an address, which counts for faults alone.
+        // SAFETY: every value of these bytes is a valid address; only faults make use of it.
         let address = unsafe { info.si_addr() }.addr();
         // SAFETY: the caller promises that the kernel has passed it.
         let registers = unsafe { Registers::of(context) };

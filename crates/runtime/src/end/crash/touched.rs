@@ -12,7 +12,7 @@ const NEAR_NULL: usize = 64 << 10;
 /// change the pointer.
 const BEYOND_TOP: usize = 64 << 10;
 
-/// The code of a fault at an address that is not canonical. The processor does not report the
+/// The code of a fault at an address that is not canonical. The processor does not report such an
 /// address.
 const SI_KERNEL: c_int = 0x80;
 /// The code of an access that the protection of the memory does not allow.

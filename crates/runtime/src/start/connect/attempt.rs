@@ -39,11 +39,11 @@ pub(super) struct Connected {
     pub(super) executor: AmoExecutor,
 }
 
-/// Connects the job over a provider: over the first of its parts, and with the first executor of
-/// atomic operations, that work on all PEs.
+/// Connects the job over a provider. Tries its parts, and for each part the executors of atomic
+/// operations, until a combination works on all PEs.
 ///
 /// # Errors
-/// If none does; the reason for each. The text is the same on all PEs.
+/// If none works; the reason for each part. The text is the same on all PEs.
 pub(super) fn connect_over(
     call: Call,
     job: &Job,
@@ -67,7 +67,7 @@ pub(super) fn connect_over(
                 Err(why) => whys.push(why),
             }
         }
-        // A reason that applies to all of them is printed once.
+        // A reason that applies to all executors is printed once.
         whys.dedup();
         let why = whys.join("; with atomic operations by the CPU of the target: ");
         match failures.iter_mut().find(|(_, known)| *known == why) {
@@ -151,7 +151,8 @@ fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) ->
 /// The result of a step on one PE; the error is the reason.
 type StepResult = Result<(), String>;
 
-/// Ends a step on all PEs. Returns the result of this PE if the step has succeeded on all of them.
+/// Exchanges the results of a step. Returns the result of this PE if the step has succeeded on all
+/// PEs.
 ///
 /// # Errors
 /// If the step has failed on some PEs: which ones, and why. The text is the same on all PEs.

@@ -1,5 +1,5 @@
 //! Describes in one line how the PEs of the job reach each other, and why, for `SHMEM_DEBUG` and
-//! for tools. A job on one node has no transport, and there the CPU carries out atomic operations.
+//! for tools. In a job without a transport the CPU carries out atomic operations.
 
 use super::candidates::AmoExecutor;
 use std::ffi::{CStr, CString};
@@ -21,7 +21,8 @@ pub(crate) struct Chosen<'a> {
     pub(super) executor: &'a AmoExecutor,
 }
 
-/// Keeps the path for [`transport`]; PE 0 prints it with `SHMEM_DEBUG`.
+/// Stores the path for [`transport`], and logs it on PE 0. `chosen` is `None` in a job without a
+/// transport.
 pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
     let (n_pes, n_nodes) = (job.n_pes, job.nodes.n_nodes());
     let (path, amos) = match &chosen {

@@ -24,8 +24,8 @@ const WORDS: usize = 4;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Runs `test`, which waits for `pe`. After `limit` the transport abandons `pe`, which ends the
-/// test with an error. If the test does not end even then, a call of the provider blocks, and the
-/// job ends with an error.
+/// test with an error. If the test goes on for `limit` again, a call of the provider blocks, and
+/// this function ends the job with an error.
 ///
 /// # Errors
 /// The errors of the test; also if no thread can be started.

@@ -1,8 +1,8 @@
 //! The files with which a site and a user change the defaults of settings: lines of `NAME=value`.
 //!
-//! One process of a job reads them, `oshrun` or a PE that no `oshrun` has started, and what they
-//! say becomes part of its environment. The variable [`READ`] tells the processes that it starts,
-//! so that none of them reads the files again, and where each value comes from.
+//! One process of a job reads them: `oshrun`, or a PE that no `oshrun` has started. It puts the
+//! values into its environment. The processes that it starts inherit them, and the variable
+//! [`READ`], which tells them not to read the files again, and where each value comes from.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -29,19 +29,19 @@ pub struct FileValue {
     pub place: String,
 }
 
-/// What the files say.
+/// The content of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileValues {
     /// The value of each setting in the nearest file that has one.
     pub values: Vec<FileValue>,
-    /// Why a file or a line does not count.
+    /// A message for each file or line that is ignored.
     pub mistakes: Vec<String>,
 }
 
-/// Returns the variables that a process is to set in its environment, of which [`READ`] is the last
-/// one, and why some files or lines do not count. Variables that are set already are not among
-/// them, since they count more. `lookup` reads the environment, and `prefix` is where Rushmem is
-/// installed.
+/// Reads the files. Returns the variables that this process must set in its environment, of which
+/// [`READ`] is the last one, and a message for each file or line that is ignored. Variables that
+/// are set already have precedence over the files, so they are not among those returned. `lookup`
+/// reads the environment, and `prefix` is the directory in which Rushmem is installed.
 pub fn defaults(
     lookup: impl Fn(&str) -> Option<String>,
     prefix: Option<&Path>,
@@ -55,8 +55,8 @@ pub fn defaults(
     (values.chain([(READ.to_owned(), lines.join("\n"))]).collect(), found.mistakes)
 }
 
-/// Returns the values in the environment that came from files. A value that has changed since is
-/// not among them. `lookup` reads the environment.
+/// Returns the values in the environment that were read from files, without those that have changed
+/// since. `lookup` reads the environment.
 pub fn in_environment(lookup: impl Fn(&str) -> Option<String>) -> Vec<FileValue> {
     let lines = lookup(READ).unwrap_or_default();
     let value = |line: &str| {
@@ -68,8 +68,8 @@ pub fn in_environment(lookup: impl Fn(&str) -> Option<String>) -> Vec<FileValue>
     lines.lines().filter_map(value).collect()
 }
 
-/// Returns the files to read, the farthest one first: where a setting is in several, the last one
-/// counts. The second value is true if the file must be there.
+/// Returns the files to read, in ascending order of precedence: if a setting is in several files,
+/// the last one counts. The second value of each is true if the file must exist.
 fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<(PathBuf, bool)> {
     let set = |name| lookup(name).filter(|value| !value.is_empty());
     if let Some(only) = set(FILE) {
@@ -82,7 +82,7 @@ fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<
     dirs.into_iter().flatten().map(|dir| (dir.join(NAME), false)).collect()
 }
 
-/// Reads these files.
+/// Reads these files, the last of which has precedence.
 fn read(files: &[(PathBuf, bool)]) -> FileValues {
     let mut values: BTreeMap<String, FileValue> = BTreeMap::new();
     let mut mistakes = Vec::new();
@@ -115,8 +115,10 @@ fn read(files: &[(PathBuf, bool)]) -> FileValues {
     FileValues { values: values.into_values().collect(), mistakes }
 }
 
-/// Returns the name and the value of a line, or the reason why it does not count; `None` if there
-/// is nothing but a comment.
+/// Returns the name and the value in a line. Returns `None` for an empty line and for a comment.
+///
+/// # Errors
+/// The reason for which the line is ignored.
 fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

@@ -34,7 +34,7 @@ pub(crate) enum JoinRoute {
     },
     /// PMIx.
     Pmix,
-    /// The meeting that variables name.
+    /// The meeting that variables or the program name.
     Meeting(Attendance),
 }
 
@@ -54,10 +54,11 @@ impl fmt::Display for JoinRoute {
     }
 }
 
-/// The protocol by which a process joins its job, if the variables of several launchers are set.
+/// The protocol by which a process joins its job; the user selects one if the variables of several
+/// launchers are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// The one that the variables show.
+    /// Whichever the variables show.
     Any,
     /// PMI-1.
     Pmi1,
@@ -85,8 +86,8 @@ impl Protocol {
 
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Returns the route that the variables show; `is_socket` checks whether a descriptor is a
-/// connected socket.
+/// Returns the route that the variables show: `SHMEM_JOB` first, then PMI, then PMIx. `is_socket`
+/// checks whether a descriptor is a connected socket.
 ///
 /// # Errors
 /// If they show several processes and no route to the others.

@@ -32,16 +32,16 @@ pub const HOST_LIMIT: &str = "SHMEM_HOST_LIMIT";
 /// The setting that chooses a [`crate::Protocol`].
 pub const BOOTSTRAP: &str = "SHMEM_BOOTSTRAP";
 
-/// Host and port of the meeting of a job, or its unique id.
+/// Host and port of the meeting of a job without a launcher, or the unique id of the job.
 pub const JOB: &str = "SHMEM_JOB";
 
-/// The rank of this process in that job.
+/// The rank of this process in a job without a launcher.
 pub const RANK: &str = "SHMEM_RANK";
 
-/// The number of processes in that job.
+/// The number of processes in a job without a launcher.
 pub const SIZE: &str = "SHMEM_SIZE";
 
-/// The secret of that job.
+/// The secret of a job without a launcher, or `@` and the file that contains it.
 pub const JOB_SECRET: &str = "SHMEM_JOB_SECRET";
 
 /// Descriptor of an inherited socket that is connected to a PMI-1 or PMI-2 launcher.

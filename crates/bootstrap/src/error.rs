@@ -157,9 +157,9 @@ pub enum Error {
         pe: u32,
         /// The time for which it has waited.
         limit: Duration,
-        /// For which PE.
+        /// The PE for which it has waited.
         other: u32,
-        /// To do what.
+        /// The missing step of that PE, such as "to connect".
         what: &'static str,
     },
     /// The connection to another PE of the node failed.

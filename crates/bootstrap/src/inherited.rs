@@ -1,5 +1,5 @@
-//! The descriptors that the launcher has passed to this process, which environment variables name.
-//! They are taken once, and not passed on to children.
+//! The descriptors that this process has inherited from its launcher, as named by environment
+//! variables. Those of `oshrun` are taken once, and not passed on to children.
 //!
 //! No other file of the crate changes the environment or converts numbers to descriptors.
 #![allow(unsafe_code)]

@@ -1,5 +1,5 @@
-//! The membership of a PE in its job: its number, the other PEs, and how the job ends. A PE needs
-//! it before any symmetric memory exists.
+//! The membership of a PE in its job: its number, the other PEs, and the end of the job. A PE joins
+//! its job before any symmetric memory exists.
 //!
 //! A PE opens one [`JobSession`]. Through it, the PE learns its number and the [`NodeMap`],
 //! exchanges small records with every PE of the job, reports to the launcher that it has finalized,

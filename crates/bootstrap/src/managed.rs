@@ -3,7 +3,7 @@
 //!
 //! Managers are slow and store only short values. Therefore the first PE of a node gathers the
 //! records of the others and exchanges them with the other nodes, and a job on one node uses the
-//! manager only for its first fences.
+//! manager only while it starts and to end.
 
 mod manager;
 mod mpi;
@@ -101,8 +101,8 @@ pub(crate) fn manager(
     }
 }
 
-/// Returns true if this process has joined its job by PMIx, so that its Open MPI can no longer
-/// start.
+/// Returns true if this process has joined its job by PMIx, so that its Open MPI, version 5 or
+/// later, can no longer start.
 pub fn is_open_mpi_shut_out() -> bool {
     pmix::is_initialized() && mpi::must_precede_pmix()
 }
@@ -173,6 +173,7 @@ impl Managed {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
+        // The first PE of the node watches the others, and the second one watches the first.
         let watches = nodes.local_index(manager.pe()) < 2;
         let watch = LivenessConnections::start(manager.pe(), liveness, watches, manager.ender());
         Ok(Managed { manager, peers, watch, nodes, memory, files, round: 0 })
@@ -294,7 +295,7 @@ impl Managed {
 }
 
 /// Builds the node map from the lists of PEs that the first PE of each node has put. The lowest PE
-/// that is in no list so far is always the first of its node.
+/// that no list has contained so far is the first of its node.
 fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     let n_pes = manager.n_pes() as usize;
     let mut marks: Vec<Option<u32>> = vec![None; n_pes];

@@ -4,7 +4,7 @@
 //! One process serves the meeting, from a thread: the one that made the id, or PE 0. The others
 //! connect to it over TCP, prove that they know the secret, and report which PE they are. Once all
 //! PEs have joined, the meeting has the role of `oshrun`, with the same protocol and the same
-//! rules. But it cannot kill the processes. So each PE has a thread that ends its process when the
+//! rules. It cannot kill the processes, so each PE has a thread that ends its process when the
 //! meeting requests that, or when the connection to the meeting is lost.
 //!
 //! The rest of this crate treats a meeting as a process manager (`managed::Manager`): the PEs of a
@@ -33,7 +33,8 @@ use gathering::Gathering;
 use member::Member;
 pub use variables::{GivenVariable, NamedJob, given, lone_variables};
 
-/// The meetings that this process serves, and its process ID, since a forked child serves none.
+/// The process ID of the process that serves these meetings, and the meetings. A forked child
+/// inherits the value, but serves none.
 static SERVED: Mutex<Option<(u32, Vec<Gathering>)>> = Mutex::new(None);
 
 /// True once this process has begun to join a meeting.
@@ -74,7 +75,7 @@ fn serve(
     let own = std::process::id();
     match &mut *served {
         Some((process, gatherings)) if *process == own => gatherings.push(gathering),
-        // The listeners of the parent, whose threads are not here, close.
+        // In a forked child, the copies of the parent's listeners are closed.
         _ => *served = Some((own, vec![gathering])),
     }
     Ok(())

@@ -63,7 +63,7 @@ pub enum Decision {
     },
 }
 
-/// SIGABRT, SIGBUS and SIGSEGV, by which a program ends that uses a null pointer.
+/// SIGABRT, SIGBUS and SIGSEGV: the signals that may kill a program which uses a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
 /// The phase of a PE between initialization and finalize.
@@ -83,9 +83,9 @@ enum Phase {
 struct PeState {
     pid: u32,
     phase: Phase,
-    /// The number of times that it has entered initialization.
+    /// The number of times that the PE has entered initialization.
     inits: u32,
-    /// Its record in the current exchange.
+    /// The record of the PE in the current exchange.
     record: Option<Vec<u8>>,
     decoder: Decoder,
     exit: Option<Exit>,
@@ -105,9 +105,9 @@ pub struct Server {
     pes: Vec<PeState>,
     /// Number of the current exchange.
     round: u32,
-    /// Number of PEs that have contributed to it.
+    /// Number of PEs that have contributed to the current exchange.
     records: u32,
-    /// The receivers of its records.
+    /// The receivers of the records of the current exchange.
     to: Receivers,
     /// Number of PEs that have entered initialization at least once.
     initialized: u32,

@@ -289,8 +289,8 @@ impl JobSession {
         }
     }
 
-    /// Reports to `oshrun` that an allocation of this PE has failed, so that it can be named as a
-    /// reason if the PE fails. Returns false without `oshrun`.
+    /// Reports to `oshrun` that an allocation of this PE has failed, so that the message can name
+    /// it if the PE fails later. Returns false if `oshrun` has not started the job or is gone.
     pub fn report_refusal(&self, what: &str) -> bool {
         let Membership::Oshrun(link) = &self.job else { return false };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()

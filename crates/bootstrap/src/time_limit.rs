@@ -1,5 +1,5 @@
-//! Limits of time: as users write them in variables and in options of `oshrun`, and the time that
-//! is left for one step of a protocol.
+//! Time limits: parses those that users write in variables and in options of `oshrun`, and counts
+//! the time that is left for one step of a protocol.
 //!
 //! Only time in which this process could run counts for a step, so a job that was suspended, or
 //! that shares its processors with many others, does not fail for that reason.
@@ -24,7 +24,8 @@ pub const DEFAULT_HOST_LIMIT: &str = "10s";
 /// Maximum time that another PE of the node or the process manager may take for one step.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a single wait. A longer one, in a process that was stopped, counts as this.
+/// Maximum duration of a single wait. If the process is stopped during a wait, the wait counts as
+/// no longer than this.
 pub(crate) const SLICE: Duration = Duration::from_millis(250);
 
 /// Parses a number of seconds (`s` or no unit), minutes (`m`) or hours (`h`); `None` if the text is

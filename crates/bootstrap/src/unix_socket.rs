@@ -17,7 +17,8 @@ use rustix::process::{Pid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 
 use crate::time_limit::TimeLeft;
 
-/// Pause before a message is sent again that the kernel has refused for a temporary reason.
+/// Pause before a repeated attempt to send, if the kernel has refused a message for a temporary
+/// reason.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Maximum number of descriptors in one message; the kernel accepts 253.

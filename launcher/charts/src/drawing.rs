@@ -97,8 +97,8 @@ pub fn shortened(text: &str, letters: usize) -> String {
     }
 }
 
-/// Returns the text of a page or picture. Replaces control characters, which markup may not contain,
-/// by U+FFFD.
+/// Returns the text of a page or picture. Replaces control characters, which markup may not
+/// contain, by U+FFFD.
 pub fn printable(markup: Markup) -> String {
     let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
     markup.into_string().replace(is_bad, "\u{fffd}")

@@ -99,8 +99,8 @@ fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
 pub struct InputPipe(mpsc::UnboundedSender<Vec<u8>>);
 
 impl InputPipe {
-    /// Creates the pipe. Returns it with the stdin of PE 0. Each piece is reported to `consumed` once
-    /// it was written to the pipe or dropped.
+    /// Creates the pipe. Returns it with the stdin of PE 0. Each piece is reported to `consumed`
+    /// once it was written to the pipe or dropped.
     pub fn new(consumed: mpsc::UnboundedSender<()>) -> io::Result<(InputPipe, Stdio)> {
         let (read, write) = io::pipe()?;
         let mut pipe = Sender::from_owned_fd(write.into())?;

@@ -1,5 +1,5 @@
-//! Prints the settings: their values, their descriptions, the page docs/settings.md, and a report in
-//! JSON with the values and the transports, which `shmem-perf` stores with its measurements.
+//! Prints the settings: their values, their descriptions, the page docs/settings.md, and a report
+//! in JSON with the values and the transports, which `shmem-perf` stores with its measurements.
 
 use clap::builder::styling::Style;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};

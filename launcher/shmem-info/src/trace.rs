@@ -1,5 +1,5 @@
-//! `shmem-info trace DIR`: merges the records of a job's PEs into one trace for Perfetto, and makes a
-//! page with the bytes between PEs, a timeline, and the longest waits with their causes.
+//! `shmem-info trace DIR`: merges the records of a job's PEs into one trace for Perfetto, and makes
+//! a page with the bytes between PEs, a timeline, and the longest waits with their causes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,8 +32,8 @@ const ROWS: usize = 64;
 /// The maximum side of the matrix, and of a cell.
 const SIDE: f64 = 468.0;
 const CELL: f64 = 60.0;
-/// A matrix of at most this many rows has numbers in its cells. A larger one has labels at about this
-/// many rows.
+/// A matrix of at most this many rows has numbers in its cells. A larger one has labels at about
+/// this many rows.
 const WITH_VALUES: usize = 12;
 
 /// Writes the trace and the page into the directory. Returns the text to print: a summary, and the

@@ -1,8 +1,9 @@
 //! `shmem-perf tune`: measures which algorithms of collectives are the fastest in the job that it
 //! runs in, and writes a file for `SHMEM_COLL_TUNING`.
 //!
-//! `shmem-perf` measures any OpenSHMEM library through its C routines. It starts this program, which
-//! contains Rushmem, because no routine of OpenSHMEM can change the table of algorithms within a job.
+//! `shmem-perf` measures any OpenSHMEM library through its C routines. It starts this program,
+//! which contains Rushmem, because no routine of OpenSHMEM can change the table of algorithms
+//! within a job.
 //!
 //! It measures on teams of the first 2, 4, 8, ... PEs and of all; the other PEs wait meanwhile. The
 //! algorithms of a size take turns, so that other load on the machine affects all of them. The best

@@ -1,5 +1,5 @@
-//! Checks the output and drawings of `shmem-info`. The tests that read descriptions of other machines
-//! (ci/fixtures/topology) are ignored without libhwloc.
+//! Checks the output and drawings of `shmem-info`. The tests that read descriptions of other
+//! machines (ci/fixtures/topology) are ignored without libhwloc.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -344,7 +344,8 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
     assert!(many.contains("with more than 64 PEs each"), "{many}");
 }
 
-/// Uses two domains of the provider that emulates fabrics. One of them lacks only atomic operations.
+/// Uses two domains of the provider that emulates fabrics. One of them lacks only atomic
+/// operations.
 fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     needs_library("libfabric.so.1");
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");

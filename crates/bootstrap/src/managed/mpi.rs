@@ -2,8 +2,8 @@
 //! both use, whether it still can, and how many processes it has started with.
 //!
 //! This crate does not link MPI; it looks its functions up in the program and in the libraries of
-//! MPI that the process has loaded. The functions have the same signature in every implementation
-//! of MPI.
+//! MPI that the process has loaded. Apart from the types of handles, the functions have the same
+//! signature in every implementation of MPI.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -46,7 +46,7 @@ pub(super) fn must_precede_pmix() -> bool {
     major.is_some_and(|major: u32| major >= 5) && !is(c"MPI_Initialized")
 }
 
-/// The processes of the MPI of this process.
+/// The number of processes with which the MPI of this process runs, if it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MpiWorld {
     /// The process has loaded no MPI. It may load one later, as Python does.
@@ -59,10 +59,10 @@ pub enum MpiWorld {
     Of(c_int),
 }
 
-/// Returns the processes of the MPI of this process now.
+/// Returns the number of processes with which the MPI of this process runs now.
 pub fn world() -> MpiWorld {
     let Some(version) = version() else { return MpiWorld::Absent };
-    // In the common interface of MPI 5, the handles are others.
+    // The common binary interface of MPI 5 has other handles.
     if find(c"MPI_Abi_get_version").is_some() || is(c"MPI_Finalized") {
         return MpiWorld::Unknown;
     }
@@ -85,13 +85,13 @@ pub fn world() -> MpiWorld {
     if failed { MpiWorld::Unknown } else { MpiWorld::Of(n) }
 }
 
-/// Parts of the versions of MPICH and of those that are made from it.
+/// Parts of the version strings of MPICH and of implementations that are derived from it.
 const MPICH: [&str; 3] = ["MPICH", "Intel(R) MPI", "MVAPICH"];
 
 /// The handle MPI_COMM_WORLD of MPICH.
 const MPICH_COMM_WORLD: usize = 0x4400_0000;
 
-/// The start of the version of Open MPI.
+/// The start of the version string of Open MPI.
 const OPEN_MPI: &str = "Open MPI v";
 
 /// Returns the version string of MPI; `None` if the program has no MPI.
@@ -110,8 +110,8 @@ fn version() -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// Returns what `MPI_Initialized` or `MPI_Finalized` says: whether MPI_Init or MPI_Finalize has
-/// been called. Returns false without such a function.
+/// Calls `MPI_Initialized` or `MPI_Finalized`. Returns true if MPI_Init or MPI_Finalize has been
+/// called, and false if there is no such function.
 fn is(question: &CStr) -> bool {
     let Some(function) = find(question) else { return false };
     // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)` or
@@ -143,14 +143,15 @@ fn loaded_libraries() -> Vec<*mut c_void> {
     // SAFETY: the function gets the pointer that it expects, and keeps none of its arguments.
     unsafe { libc::dl_iterate_phdr(Some(note_library), (&raw mut paths).cast()) };
     let open = |path: CString| {
-        // SAFETY: the path has a null character at its end. It loads nothing, so that no code runs.
+        // SAFETY: the path has a null character at its end. With RTLD_NOLOAD nothing is loaded, so
+        // no initializer runs.
         unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
     };
     paths.into_iter().map(open).filter(|library| !library.is_null()).collect()
 }
 
-/// Adds the path of a loaded library to the `Vec<CString>` at `paths` if it is one of MPI. Returns
-/// 0, so that the next one follows.
+/// Adds the path of a loaded library to the `Vec<CString>` at `paths` if the library is one of MPI.
+/// Returns 0, so that `dl_iterate_phdr` goes on with the next library.
 unsafe extern "C" fn note_library(
     library: *mut libc::dl_phdr_info,
     _: usize,

@@ -1,8 +1,8 @@
 //! The key by which the PEs of a job find and recognize each other on one machine.
 //!
 //! PE 0 creates a secret and distributes it by the process manager, which serves only the processes
-//! of the job. The key is derived from that secret and the identity of the machine. From the name
-//! of a PE's socket, the name of another one, or of one on another machine, cannot be computed.
+//! of the job. The key is derived from that secret and the identity of the machine. The name of a
+//! PE's socket is derived from the key, and does not reveal the names of other sockets.
 
 use std::fmt;
 use std::io;
@@ -32,7 +32,8 @@ impl fmt::Debug for NodeKey {
 }
 
 impl NodeKey {
-    /// Makes all PEs of the job agree on a secret, by one fence. Each PE calls this function.
+    /// Returns the key of this job on this machine. Each PE of the job calls this function, which
+    /// includes one fence.
     pub(super) fn agree(manager: &mut dyn Manager) -> Result<NodeKey, Error> {
         if manager.pe() == 0 {
             let mut secret = [0; 32];

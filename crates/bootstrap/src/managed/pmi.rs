@@ -24,7 +24,7 @@ const PMI_2_VALUE: usize = 1024;
 /// The start of the name of a job under Hydra.
 const HYDRA_JOB: &str = "kvs_";
 
-/// A manager whose values are shorter than this is not used.
+/// A manager is not used if its values are limited to this length or less, with the null character.
 const LEAST_VALUE: usize = 64;
 
 /// The sending half, shared with the thread that ends the job.
@@ -386,7 +386,8 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    /// Returns what an opening results in where the other end of the socket is `manager`.
+    /// Opens a connection. `manager` gets the other end of its socket, and closes it unless it
+    /// returns it.
     fn open(
         dialect: Dialect,
         identity: Identity,
@@ -399,7 +400,7 @@ mod tests {
         Pmi::open(Opening { socket, dialect, identity, job, is_open: false, limit })
     }
 
-    /// Returns a manager that has written this.
+    /// Returns a manager that sends `text` and then nothing more.
     fn writes(text: &str) -> impl FnOnce(UnixStream) -> Option<UnixStream> {
         move |mut theirs| {
             theirs.write_all(text.as_bytes()).expect("room");

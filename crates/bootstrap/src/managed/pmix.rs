@@ -1,7 +1,7 @@
 //! A process manager that speaks PMIx, by the library libpmix: PRRTE, Open MPI's mpirun, Slurm.
 //!
 //! The library is opened at run time and stays open. It counts initializations, so MPI may
-//! initialize it, too, before or after.
+//! initialize it, too; Open MPI 5 must do so before this module (`mpi::must_precede_pmix`).
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -134,9 +134,9 @@ impl Rendezvous {
         n_pes: u32,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<NodeConnections, Error> {
-        // If this fails, the connections stay open until the process ends. Otherwise each of the
-        // other PEs would report the end of this one, while it still reports the error and ends the
-        // job.
+        // If this function fails, the connections stay open until the process ends. If it closed
+        // them, each of the other PEs would report that this one has ended, while this one still
+        // reports the error and ends the job.
         let rendezvous = ManuallyDrop::new(self);
         let mut joined = ManuallyDrop::new(BTreeMap::new());
         let me = rendezvous.pe;
@@ -180,7 +180,7 @@ impl Rendezvous {
         mut awaited: BTreeSet<u32>,
         joined: &mut BTreeMap<u32, JoinedPe>,
     ) -> Result<(), Error> {
-        // A stream, a liveness connection and a file of each.
+        // Each PE needs a stream, a liveness connection and a file.
         unix_socket::make_room(3 * awaited.len());
         let mut limit = TimeLeft::new(self.limit);
         let mut looked = Instant::now();
@@ -267,8 +267,8 @@ impl Rendezvous {
         first: u32,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<NodeConnections, Error> {
-        // Twice the limit: the first PE waits for the others, too, and reports which one is
-        // missing.
+        // The first PE also waits for the others. With twice its limit here, it is the one that
+        // reports which PE is missing.
         let whole = 2 * self.limit;
         self.greet(first, file, TimeLeft::new(whole)).map_err(|cause| match cause.kind() {
             ErrorKind::TimedOut => self.silence_error(whole, first, "to answer"),
@@ -345,8 +345,8 @@ impl NodeLinks {
         }
     }
 
-    /// Gathers the parts of all PEs at the first PE, in the order of the PEs. The others get
-    /// `None`.
+    /// Gathers the parts of all PEs of the node at its first PE, in the order of the PEs. Returns
+    /// `None` on the others.
     pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match self {
             NodeLinks::First { others, .. } => {
@@ -363,7 +363,8 @@ impl NodeLinks {
         }
     }
 
-    /// Sends the value of the first PE to all PEs. `value` is `Some` there and `None` elsewhere.
+    /// Sends the value of the node's first PE to all PEs of the node. `value` is `Some` on the
+    /// first PE and `None` on the others.
     pub(super) fn broadcast<T: Serialize + DeserializeOwned>(
         &mut self,
         value: Option<T>,

@@ -1,5 +1,5 @@
-//! Managed jobs in one process: a manager of threads, and nodes that differ by the job's
-//! secret.
+//! Tests managed jobs in one process: each PE is a thread, and each node has another secret, so
+//! that PEs find only those of their own node.
 
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex};
@@ -57,7 +57,7 @@ impl Manager for Thread {
         let value = values.get(&(from, key.to_owned())).cloned();
         let mut value = value.ok_or(Error::Unexpected("nothing"))?;
         if key == node_key::SECRET {
-            // Another secret on each node, and their PEs do not find each other.
+            // With another secret on each node, PEs of different nodes do not find each other.
             value.extend(self.node.to_le_bytes());
         } else {
             *self.store.gets.lock().expect("no panic") += 1;

@@ -97,9 +97,10 @@ impl LivenessConnections {
 /// The event to wait for on the connection to the manager: its end. Its data are not read here.
 const END: PollFlags = PollFlags::RDHUP;
 
-/// Watches until all watched PEs have ended or finalized and the manager has ended.
+/// Watches until all watched PEs and the connection to the manager have ended. A PE that has
+/// finalized is still watched, since it may initialize again.
 fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
-    // Each with true once the PE has finalized.
+    // Each connection, with true while the PE has finalized.
     let mut watched: Vec<(LivenessConnection, bool)> =
         watched.into_iter().map(|connection| (connection, false)).collect();
     let mut manager = ender.connection();
@@ -153,8 +154,8 @@ fn report_death(dead: &LivenessConnection, ender: &dyn Ender) {
     ender.end(1);
 }
 
-/// Returns true if these events include the end of the connection. For a descriptor that is not
-/// open they do not.
+/// Returns true if these events include the end of the connection, and false for a descriptor that
+/// is not open (POLLNVAL).
 fn has_ended(events: PollFlags) -> bool {
     events.intersects(END | PollFlags::HUP | PollFlags::ERR)
 }
@@ -239,10 +240,10 @@ impl Drop for Notice {
 /// signals are for the threads of the program.
 pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: writes a set, which every bit pattern of its size is.
+    // SAFETY: the pointer is valid for writes of a set.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
     let mut old = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `all` was written; `old` has room for this thread's mask.
+    // SAFETY: the call above has initialized `all`; `old` has room for this thread's mask.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
     let result = start();
     // SAFETY: `old` was written by the call above, which cannot fail for a valid request.
@@ -294,7 +295,8 @@ mod tests {
         fds[0].revents()
     }
 
-    /// Returns a watch of PE 7, this PE's end of the line, and the requests to end the job.
+    /// Starts a watch of PE 7. Returns the connection's end of PE 7, and the requests to end the
+    /// job.
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();

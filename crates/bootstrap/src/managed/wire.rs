@@ -2,8 +2,8 @@
 //! values as texts of limited length.
 //!
 //! It does no I/O and does not interpret commands. A message of PMI-1 is a line of words, one of
-//! PMI-2 a body after a length of six digits. Both are parsed as pairs of key and value, since
-//! managers differ in the order of pairs and in which ones they omit.
+//! PMI-2 a body after its length in six characters. Both are parsed as pairs of key and value,
+//! since managers differ in the order of pairs and in which ones they omit.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::base64;
 /// Maximum size of a reply.
 const LIMIT: usize = 64 * 1024;
 
-/// Number of digits of the length in PMI-2.
+/// Number of characters of the length in PMI-2: spaces, then digits.
 const LENGTH: usize = 6;
 
 /// The separator between the number of texts and the data in the first one.

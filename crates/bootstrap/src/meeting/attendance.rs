@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::base64;
 use crate::time_limit;
 
-/// The setting of the time for which PEs wait for each other.
+/// The setting of the time within which all PEs must join a meeting.
 pub const LIMIT_VARIABLE: &str = "SHMEM_JOIN_LIMIT";
 
 /// The default of [`LIMIT_VARIABLE`].
@@ -105,7 +105,8 @@ pub struct UniqueId {
 }
 
 impl UniqueId {
-    /// Creates an id with as many of the first `addresses` as it has room for.
+    /// Creates an id with the secret and with those `addresses`, in this order, for which it has
+    /// room.
     pub(super) fn new(secret: &[u8; SECRET], addresses: &[SocketAddr]) -> UniqueId {
         let mut bytes = secret.to_vec();
         let mut held = Vec::new();

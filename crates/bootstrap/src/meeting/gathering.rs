@@ -1,7 +1,8 @@
 //! The thread that serves a meeting. It accepts connections until all PEs have joined. From then
 //! on, [`Server`] decides what is sent and when the job ends, as for `oshrun`.
 //!
-//! The thread blocks only to wait for the next event, so that one member cannot delay the others.
+//! The thread blocks only to wait for the next event, so that one member cannot delay the others;
+//! at the end of the job, also until the members have been told, for [`END_LIMIT`] at most.
 #![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -129,9 +130,9 @@ struct Connection {
 
 #[derive(Debug)]
 enum ConnectionStage {
-    /// The claim is received, which proves that the process knows the secret.
+    /// The claim, which proves that the process knows the secret, is being received.
     Claims(Handshake, Vec<u8>),
-    /// The claim was right; the number of the PE is received.
+    /// The claim was right; the message with the number of the PE is being received.
     Proven(Decoder),
     /// The process is this PE.
     Member(u32),
@@ -169,7 +170,7 @@ struct MeetingServer {
     waited: Duration,
     /// The job, once all PEs have joined.
     job: Option<Server>,
-    /// Why no process can join any more, if so.
+    /// The reason for which no process can join any more, once that is so.
     over: Option<String>,
 }
 
@@ -332,7 +333,7 @@ impl MeetingServer {
             _ => None,
         };
         if let Some(why) = refusal {
-            // The process prints the reason, as those that connect later do.
+            // The process prints the reason, as do those that connect later.
             self.send(index, &FromLauncher::Refused { why: why.clone() });
             self.connections[index].stage = ConnectionStage::Refused;
             self.connections[index].since = Instant::now();

@@ -48,7 +48,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins a handshake on either side, with a random nonce.
+    /// Begins a handshake on either side. `nonce` must be random.
     pub(super) fn new(secret: &JobSecret, nonce: [u8; NONCE]) -> Handshake {
         Handshake { secret: secret.clone(), meeting: nonce, member: nonce }
     }

@@ -34,18 +34,19 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 /// Pause between attempts to connect to an address at which no process listens yet.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The time after which a process that cannot reach the meeting says so, if the limit is longer
-/// than twice as long.
+/// Time after which a process that cannot reach the meeting prints a notice. If half of the limit
+/// is shorter, that counts.
 const NOTICE: Duration = Duration::from_secs(10);
 
 /// Additional time for which a member waits, so that the meeting can report first which PEs are
 /// missing.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// Maximum time that this process waits until the meeting that it serves ends it.
+/// Maximum time for which a process that has requested the end of the job waits until the meeting,
+/// which it serves itself, ends it.
 const END: Duration = Duration::from_secs(5);
 
-/// The value for a meeting whose process is not known to be a PE.
+/// The value while no PE is known to serve the meeting.
 const NOBODY: u32 = u32::MAX;
 
 /// The connection of this PE.
@@ -240,7 +241,7 @@ impl Manager for Member {
 
     fn leave(&mut self) {
         if let Some(gathering) = &self.gathering {
-            // The others have left their last finalize, or soon do.
+            // The other PEs have completed their last finalize, or soon will.
             gathering.wait_for_others(self.silence);
         }
     }
@@ -300,7 +301,7 @@ fn end(status: i32) -> ! {
 }
 
 /// Connects to the meeting of the job with this secret. Repeats attempts that may succeed later,
-/// until `end`, and says once that it does.
+/// until `end`. One process of the job on this machine prints a notice meanwhile.
 fn connect(
     meeting: &MeetingAddress,
     secret: &JobSecret,
@@ -311,7 +312,8 @@ fn connect(
     let start = Instant::now();
     let mut is_first_round = true;
     let notice_after = NOTICE.min(limit / 2);
-    // Once that time has passed, the claim of this process to print the notice, if it has it.
+    // Set once that time has passed: the socket that makes this the process to print the notice, or
+    // `None` if another process has it.
     let mut notice: Option<Option<UnixDatagram>> = None;
     loop {
         let addresses = match meeting {
@@ -361,7 +363,7 @@ fn connect(
     }
 }
 
-/// Returns the line of a process that has not reached the meeting for the time `waited`.
+/// Returns the notice of a process that has not reached the meeting for the time `waited`.
 fn waiting(
     meeting: &MeetingAddress,
     pe: u32,
@@ -382,8 +384,8 @@ fn waiting(
     )
 }
 
-/// Returns a socket with a name that only one process of this job on this machine can have, until
-/// it closes the socket; `None` if another one has it. So one process prints what all wait for.
+/// Opens a socket whose name only one process of this job on this machine can have at a time, so
+/// that only that one prints the notice. Returns `None` if another process has the socket.
 fn claim_notice(secret: &JobSecret) -> Option<UnixDatagram> {
     let name = NodeKey::new(secret.bytes(), b"notice").name(0).ok()?;
     let name = UnixAddress::from_abstract_name(name.abstract_name()?).ok()?;

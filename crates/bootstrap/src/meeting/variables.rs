@@ -17,8 +17,8 @@ struct RankSource {
     size: Option<&'static str>,
 }
 
-/// The schedulers in the order of precedence. One that may run inside a job of another one precedes
-/// it.
+/// The schedulers in the order of precedence. A scheduler that may run inside a job of another one
+/// precedes that one.
 const SOURCES: [RankSource; 4] = [
     RankSource { scheduler: "torchrun", rank: "RANK", size: Some("WORLD_SIZE") },
     RankSource { scheduler: "Flux", rank: "FLUX_TASK_RANK", size: Some("FLUX_JOB_SIZE") },

@@ -19,7 +19,7 @@ pub(super) struct Messages {
 struct JoinedMessage {
     text: String,
     pes: Vec<u32>,
-    /// The number of these PEs that were printed with it: the first ones.
+    /// The number of these PEs, in this order, that were printed with the message.
     printed: usize,
 }
 
@@ -37,16 +37,16 @@ impl Messages {
         self.is_aborting() || self.warnings.iter().any(|joined| joined.printed == 0)
     }
 
-    /// Returns the warnings that have not been printed; at the end of the job, also those that
-    /// further PEs have sent since they were printed.
+    /// Returns the warnings that have not been printed, and marks them as printed. With `at_end`,
+    /// also returns those that further PEs have sent since they were printed.
     pub(super) fn warnings(&mut self, at_end: bool) -> Vec<String> {
         let most = |joined: &JoinedMessage| if at_end { joined.pes.len() } else { 1 };
         let pending = self.warnings.iter_mut().filter(|joined| joined.printed < most(joined));
         pending.map(|joined| joined.warning(self.n_pes)).collect()
     }
 
-    /// Records a warning of a PE. Returns the text to print if now all PEs have sent the same one,
-    /// or if too many warnings are kept.
+    /// Records a warning of a PE. Returns the text to print if all PEs have sent the same warning
+    /// now, or if too many warnings are kept.
     pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
         let known = self
             .warnings
@@ -64,7 +64,8 @@ impl Messages {
         is_complete.then(|| joined.warning(self.n_pes))
     }
 
-    /// Records the last message of a PE. Returns true if all PEs have sent the same one.
+    /// Records the message of a PE that ends the job. Only the first message of a job is kept.
+    /// Returns true if all PEs have sent that one.
     pub(super) fn aborted(&mut self, pe: u32, status: i32, message: &str) -> bool {
         let (_, joined) =
             self.aborting.get_or_insert_with(|| (status, JoinedMessage::new(pe, message)));
@@ -97,8 +98,8 @@ impl JoinedMessage {
         format!("warning: {}", self.line(n_pes))
     }
 
-    /// Returns the message with the PEs that were not printed with it. `n_pes` is the number of PEs
-    /// of the job.
+    /// Returns the message with those PEs that were not printed with it so far, and marks them as
+    /// printed. `n_pes` is the number of PEs of the job.
     fn line(&mut self, n_pes: u32) -> String {
         let pes = ranges::sorted(&self.pes[self.printed..]);
         self.printed = self.pes.len();

@@ -1,4 +1,4 @@
-//! The rules of `server`, each played through without a process.
+//! Tests each rule of `server`, without processes.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
     decisions.iter().map(answer).collect()
 }
 
-/// Returns what all PEs are sent.
+/// Returns the message that is sent to all PEs.
 #[track_caller]
 fn sent(decisions: &[Decision]) -> FromLauncher {
     match decisions {

@@ -240,8 +240,8 @@ impl Processes {
     }
 
     /// Waits until all groups are empty, including those of launch agents, which end with their
-    /// daemons. After `limit` kills the remaining processes, and waits for `limit` again. Then kills
-    /// processes that left their group.
+    /// daemons. After `limit` kills the remaining processes, and waits for `limit` again. Then
+    /// kills processes that left their group.
     pub async fn dismiss(&mut self, limit: Duration) {
         for _ in 0..2 {
             let deadline = Instant::now() + limit;

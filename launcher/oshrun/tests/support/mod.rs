@@ -55,8 +55,8 @@ impl TestJob {
         TestJob::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
-    /// Makes a job whose PEs are shells that run the command `shell` first, such as `trap`, and then
-    /// execute `pe`.
+    /// Makes a job whose PEs are shells that run the command `shell` first, such as `trap`, and
+    /// then execute `pe`.
     pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> TestJob {
         let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
         TestJob::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())

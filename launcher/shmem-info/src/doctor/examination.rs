@@ -89,8 +89,8 @@ fn prepare() {
 /// Returns what a command prints.
 ///
 /// # Errors
-/// If it fails, is killed by a signal, or does not end within the limit: the predicate of a sentence,
-/// as for [`examine`].
+/// If it fails, is killed by a signal, or does not end within the limit: the predicate of a
+/// sentence, as for [`examine`].
 fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot be examined: {error}");
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -59,8 +59,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// Returns the title and the findings. If one of them is `Ok`, those that are `Unused` become one
-    /// line with their names, unless `says_why`.
+    /// Returns the title and the findings. If one of them is `Ok`, those that are `Unused` become
+    /// one line with their names, unless `says_why`.
     pub fn text(&self, says_why: bool) -> String {
         let is_usable = self.findings.iter().any(|finding| finding.grade == Grade::Ok);
         let is_folded =

@@ -1,5 +1,5 @@
-//! Examines the hosts of a job for `oshrun --doctor`. First each host reports on itself; then a short
-//! job runs as the user would start it, and one over each of the other transports. A job of
+//! Examines the hosts of a job for `oshrun --doctor`. First each host reports on itself; then a
+//! short job runs as the user would start it, and one over each of the other transports. A job of
 //! `shmem-perf` measures each of these. A time limit ends jobs that hang.
 
 use std::collections::BTreeMap;
@@ -199,8 +199,8 @@ fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// Adds the reports of a job on `n_cpus` CPUs to `text`, and the messages if the job failed. Returns
-/// the path between the PEs, which begins with the name of the transport.
+/// Adds the reports of a job on `n_cpus` CPUs to `text`, and the messages if the job failed.
+/// Returns the path between the PEs, which names their transport.
 fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {

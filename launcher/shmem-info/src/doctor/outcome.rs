@@ -70,7 +70,8 @@ impl CheckOutcome {
         self.stdout.lines().filter_map(|line| Some(Tag::split(line)?.1))
     }
 
-    /// Returns why the job failed: the messages of PEs and of oshrun, or else the last line of stderr.
+    /// Returns why the job failed: the messages of PEs and of oshrun, or else the last line of
+    /// stderr.
     pub fn complaints(&self) -> Vec<String> {
         let is_ours = |line: &&str| {
             ["PE ", "oshrun: ", "shmem-info: ", "shmem-perf: "]

@@ -128,8 +128,8 @@ fn pairs() -> Result<String, String> {
     Ok(text)
 }
 
-/// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns the
-/// lowest number of PEs that one has written to, and the longest time in seconds.
+/// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns
+/// the lowest number of PEs that one has written to, and the longest time in seconds.
 fn written_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     shmem.barrier_all();

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use super::finding::{Finding, Grade};
 use super::outcome::CheckOutcome;
 
-/// Options of `shmem-perf`. The caller appends the pair of PEs to measure, and `--matrix` to measure
-/// all pairs.
+/// Options of `shmem-perf`. The caller appends the pair of PEs to measure, and `--matrix` to
+/// measure all pairs.
 pub const OPTIONS: &[&str] = &[
     "--operations",
     "put,get,fetch_add",

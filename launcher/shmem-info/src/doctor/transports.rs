@@ -98,9 +98,9 @@ fn nodes(pes_per_node: u64) -> u64 {
     MANY_PAIRS / (pes_per_node * pes_per_node) + 2
 }
 
-/// Returns the finding on the sizes from which on jobs need too many connections. One of them is the
-/// number of nodes with `cpus` PEs each. `provider` is the first provider that needs no connections,
-/// if there is one.
+/// Returns the finding on the sizes from which on jobs need too many connections. One of them is
+/// the number of nodes with `cpus` PEs each. `provider` is the first provider that needs no
+/// connections, if there is one.
 fn connections(cpus: usize, provider: Option<&str>) -> Finding {
     let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
     let sizes = format!(

@@ -35,7 +35,8 @@ impl Arrays {
     }
 
     /// Returns true if a collective of `operation` on `nbytes` bytes makes sense for a team of `n`
-    /// PEs, and fits the arrays. `operation` is the name of a row in a [`rushmem_collectives`] table.
+    /// PEs, and fits the arrays. `operation` is the name of a row in a [`rushmem_collectives`]
+    /// table.
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
         let n = n as usize;
         match operation {

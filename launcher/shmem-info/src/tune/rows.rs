@@ -17,8 +17,8 @@ pub struct MeasuredRow {
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {
-    /// Returns the rows for teams of `least` members up to the number that was measured, or without an
-    /// upper limit if `and_larger`. The times are in comments.
+    /// Returns the rows for teams of `least` members up to the number that was measured, or without
+    /// an upper limit if `and_larger`. The times are in comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
         let ChoiceFacts { members, oversubscribed, .. } = self.facts;
         let one_node = self.facts.one_node();

@@ -17,8 +17,8 @@ fn new_key() -> NodeKey {
     NodeKey::new(format!("test-{}-{number}", std::process::id()).as_bytes(), b"")
 }
 
-/// Runs `body` as each of the PEs, which all share a node, and of which each has `file`; a barrier
-/// stands for the manager's fence.
+/// Runs `body` in a thread for each of these PEs of a node. A PE passes the result of `file` to the
+/// others. A barrier replaces the manager's fence.
 fn node(
     pes: &[u32],
     n_pes: u32,
@@ -118,7 +118,7 @@ fn two_processes_cannot_have_one_number() {
     assert!(error.to_string().contains("PE 1"), "{error}");
 }
 
-/// PEs 0 and 1 of a node, each of which allows a step this time.
+/// Returns PEs 0 and 1 of a node, with this limit for each step.
 fn two(limit: Duration) -> (Rendezvous, Rendezvous) {
     let open = |key, pe| Rendezvous::open(key, pe, limit).expect("a name");
     let key = new_key();
@@ -213,7 +213,7 @@ enum Attack {
     Descriptor,
 }
 
-/// Sends a datagram to PE `pe`; false where the queue is full or nobody is there.
+/// Sends a datagram to PE `pe`. Returns false if the queue is full or there is no such PE.
 fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bool {
     let flags = if wait.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None);
@@ -231,14 +231,15 @@ fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bo
     unix_socket::send(&socket, words, fds, &mut TimeLeft::new(Duration::from_millis(20))).is_ok()
 }
 
-/// Becomes another user, where this one may.
+/// Changes the user of this thread if it is root.
 fn become_another() {
     if rustix::process::geteuid().is_root() {
         rustix::thread::set_thread_uid(Uid::from_raw(65534)).expect("root may");
     }
 }
 
-/// A node meets although all queues were full before, and other users go on to fill them.
+/// Checks that the PEs of a node connect although all their queues are full at first, and other
+/// users go on to fill them.
 #[test]
 fn other_users_keep_nobody_waiting() {
     for attack in [Attack::Empty, Attack::Long, Attack::Descriptor] {

@@ -1,4 +1,5 @@
-//! Names the shared library, which stays loaded: it hands out its functions, and watches the exit.
+//! Sets the name of the shared library, and that it is never unloaded: the runtime keeps pointers
+//! to its functions, and one of them runs at exit.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -5,9 +5,9 @@
 
 use crate::clock::{Actor, Epoch};
 
-/// A kind of access: whether it writes, whether it is atomic, by which type and in which domain,
-/// whether the library makes it, and if the program does, whether it is to memory of another PE. In
-/// one byte.
+/// A kind of access, in one byte: whether it writes; whether it is atomic, and if so, on which type
+/// and in which domain; whether the library makes it, or else the program, and if the program does,
+/// whether it is to memory of another PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShadowKind(pub u8);
 
@@ -28,9 +28,9 @@ impl ShadowKind {
     const WRITES: u8 = 1;
     const ATOMIC: u8 = 2;
     const WIDTH: u8 = 2;
-    /// The bit of a floating-point operation of the library.
+    /// The bit of a floating-point operation, if the library makes the access.
     const FLOAT: u8 = 16;
-    /// The bit of a program's access to a peer.
+    /// The bit of an access to another PE's memory, if the program makes the access.
     const TO_PEER: u8 = 16;
     const DOMAIN: u8 = 5;
     const LIBRARY: u8 = 128;
@@ -58,17 +58,18 @@ impl ShadowKind {
         ShadowKind(ShadowKind::ATOMIC | width | float | domain | library | u8::from(writes))
     }
 
-    /// Returns the same kind of access of the program, to memory of another PE.
+    /// Returns this kind of access of the program, but to memory of another PE.
     pub fn to_peer(self) -> ShadowKind {
         ShadowKind(self.0 | ShadowKind::TO_PEER)
     }
 
-    /// Returns true if the program makes it to memory of another PE.
+    /// Returns true for an access that the program makes to memory of another PE.
     pub fn is_to_peer(self) -> bool {
         !self.is_of_library() && self.0 & ShadowKind::TO_PEER != 0
     }
 
-    /// Returns the same kind of access of the program, to memory of any PE.
+    /// Returns the kind without the difference between the program's accesses to its own PE's
+    /// memory and to that of others.
     fn to_any(self) -> ShadowKind {
         if self.is_of_library() { self } else { ShadowKind(self.0 & !ShadowKind::TO_PEER) }
     }
@@ -88,7 +89,8 @@ impl ShadowKind {
         self.0 & ShadowKind::LIBRARY != 0
     }
 
-    /// Returns true if it may conflict with loads and stores that a PE makes in its own memory.
+    /// Returns true for an access that may conflict with loads and stores that a PE makes in its
+    /// own memory.
     pub fn is_looked_for(self) -> bool {
         self.is_of_library() || self.is_to_peer()
     }
@@ -101,8 +103,9 @@ impl ShadowKind {
             && !(self.is_atomic() && other.is_atomic() && class(self) == class(other))
     }
 
-    /// Returns true if every access that conflicts with `old`, which came before this one,
-    /// conflicts with this one as well. Other threads of the PE that stores are left aside.
+    /// Returns true if every access that conflicts with the earlier access `old` conflicts with
+    /// this one as well. For a store of the program, accesses by other threads of its PE are not
+    /// considered.
     fn replaces(self, old: ShadowKind) -> bool {
         self == old
             || (self == ShadowKind::WRITE)
@@ -111,25 +114,26 @@ impl ShadowKind {
     }
 }
 
-/// An access as the shadow has it: two words.
+/// An access as the shadow keeps it, in two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShadowRecord {
     /// The actor that makes it.
     pub actor: Actor,
     /// The epoch of the actor in which it makes the access.
     pub epoch: Epoch,
-    /// A bit for each of eight bytes that are accessed.
+    /// A bit for each byte that is accessed, of eight bytes at a multiple of eight.
     pub mask: u8,
     /// The kind of the access.
     pub kind: ShadowKind,
-    /// The location in the program, as a number of the table of sites.
+    /// The number of the access's site in the table of sites.
     pub site: u32,
     /// Bytes of the whole access.
     pub nbytes: u32,
 }
 
 impl ShadowRecord {
-    /// Returns the two words.
+    /// Returns the record as two words: the actor, epoch, mask and kind from the upper bits down,
+    /// and the site and the number of bytes.
     pub fn words(self) -> [u64; 2] {
         let ShadowRecord { actor, epoch, mask, kind, site, nbytes } = self;
         let first = u64::from(actor) << 48
@@ -139,7 +143,7 @@ impl ShadowRecord {
         [first, u64::from(site) << 32 | u64::from(nbytes)]
     }
 
-    /// Returns the access of two words; `None` if they are empty.
+    /// Returns the record that two words hold; `None` if they hold none.
     pub fn of(words: [u64; 2]) -> Option<ShadowRecord> {
         let actor = (words[0] >> 48) as Actor;
         (actor != 0).then_some(ShadowRecord {
@@ -158,7 +162,7 @@ impl ShadowRecord {
         self.mask & other.mask != 0 && !is_same && self.kind.conflicts(other.kind)
     }
 
-    /// Returns true if `old`, which came before, need not be kept beside this one.
+    /// Returns true if the earlier access `old` need not be kept beside this one.
     pub fn replaces(&self, old: &ShadowRecord) -> bool {
         old.mask & !self.mask == 0 && self.kind.replaces(old.kind)
     }

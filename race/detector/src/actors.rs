@@ -3,8 +3,8 @@
 //! An operation in flight is not an access of the thread that has issued it, since the thread does
 //! not wait for it until a quiet. The puts and atomic operations of one context to one PE are one
 //! actor, which a fence orders. Puts with a signal are one actor for each signal, since the signal
-//! covers them alone. Gets, and the results of atomic operations, are another actor, which only a
-//! quiet completes.
+//! covers them alone. The gets from one PE, with the results of non-blocking atomic operations, are
+//! another actor, which only a quiet completes.
 
 use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
 use crate::clock::{Actor, Epoch, VectorClock};
@@ -16,11 +16,11 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The role of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActorRole {
-    /// A thread, numbered in the order of the first accesses.
+    /// A thread. The threads of a PE are numbered in the order of their first accesses.
     Thread(u32),
     /// Puts and atomic operations in flight to a PE.
     InFlight(u32),
-    /// Gets in flight.
+    /// Gets in flight, and results of atomic operations in flight.
     Fetching,
 }
 
@@ -31,7 +31,7 @@ pub struct Who {
     pub pe: u32,
     /// The role within its PE.
     pub role: ActorRole,
-    /// True if it is in flight on another context than the default one.
+    /// True for operations in flight on a context other than the default one.
     pub on_context: bool,
 }
 
@@ -56,7 +56,8 @@ impl Who {
         Who { pe: (word >> 40) as u32, role, on_context: word >> 39 & 1 != 0 }
     }
 
-    /// Returns a number for a new actor; `None` if there are too many.
+    /// Adds this actor to the table of the job, and returns its number. `None` if the table is
+    /// full.
     pub fn enroll(self, areas: &SharedAreas) -> Option<Actor> {
         let number = areas.counter(Counter::Actors).fetch_add(1, Relaxed) + 1;
         if number >= MAX_ACTORS as u64 {
@@ -75,11 +76,12 @@ pub struct Thread {
     pub actor: Actor,
     /// The vector clock of the actor. Its own entry is the epoch of its next access.
     pub clock: VectorClock,
-    /// Its number, in the order of the first accesses.
+    /// Its number among the threads of the PE, in the order of their first accesses.
     pub number: u32,
-    /// The thread as it was before its sections, and the joined clocks of the sections that are done.
+    /// In a section: the thread as it was before its sections, and the joined clocks of the
+    /// sections that are done.
     pub before_tasks: Option<Box<(Thread, VectorClock)>>,
-    /// An epoch of this actor, and the pages that have bits of it.
+    /// The last epoch of this actor that has bits, and the pages that have them.
     pub pages: (Epoch, Vec<ShadowPlace>),
     /// Its fences and quiets so far.
     pub fences: u32,
@@ -92,13 +94,15 @@ impl Thread {
         self.clock.of(self.actor)
     }
 
-    /// Returns the thread and its epoch, as the first word of a record has them.
+    /// Returns the actor and the epoch of its next access, at the bits where the first word of a
+    /// record has them.
     #[inline]
     pub fn stamp(&self) -> u64 {
         u64::from(self.actor) << 48 | u64::from(self.epoch()) << 16
     }
 
-    /// Begins a new epoch, since actors that have received this clock do not know of later accesses.
+    /// Begins a new epoch, so that the actors that have received this clock are not ordered after
+    /// later accesses.
     pub fn advance(&mut self) {
         let next = self.epoch() + 1;
         self.clock.raise(self.actor, next);
@@ -109,9 +113,10 @@ impl Thread {
 pub struct EndedThread {
     /// Its actor.
     pub actor: Actor,
-    /// Its number, in the order of the first accesses.
+    /// Its number among the threads of the PE, in the order of their first accesses.
     pub number: u32,
-    /// An actor that knows this epoch knows all accesses of the thread.
+    /// The epoch in which it ended: an actor whose clock includes it is ordered after all accesses
+    /// of the thread, but for those that destructors made later.
     pub released: Epoch,
 }
 
@@ -120,7 +125,7 @@ thread_local! {
     pub static THREAD: RefCell<Thread> = RefCell::default();
 }
 
-/// Operations in flight of one kind.
+/// The operations in flight of one actor.
 #[derive(Clone, Debug)]
 pub struct Flight {
     /// Their actor.
@@ -146,7 +151,7 @@ impl Flight {
         })
     }
 
-    /// Counts an operation.
+    /// Counts an operation, and returns its number, which is its epoch.
     pub fn issue(&mut self) -> Epoch {
         self.last += 1;
         self.last
@@ -158,19 +163,19 @@ impl Flight {
 pub struct ContextFlights {
     /// True if it is the default one.
     is_default: bool,
-    /// By PE and signal; 0 is none.
+    /// Puts and atomic operations, by target PE and class of the signal; 0 is no signal.
     puts: HashMap<(u32, usize), Flight>,
-    /// By PE.
+    /// Gets, by the PE from which they read.
     gets: HashMap<u32, Flight>,
-    /// The last operations before the quiets that threads are in.
+    /// For each thread that is in a quiet: the last operation of each actor when the quiet began.
     quiets: HashMap<Actor, HashMap<Actor, Epoch>>,
     /// The words whose fetched values are complete after the next quiet, with their PEs.
     pub fetched: HashSet<(u32, u64)>,
 }
 
-/// Maximum number of remembered fences of one thread.
+/// Maximum number of fences of one thread that a [`Flight`] remembers.
 const FENCES: usize = 8;
-/// Maximum number of signals to one PE that are distinguished.
+/// The number of classes of signals to one PE. Signals of one class are not distinguished.
 const MAX_SIGNALS: usize = 64;
 
 impl ContextFlights {
@@ -179,7 +184,8 @@ impl ContextFlights {
         ContextFlights { is_default: ctx == 0, ..ContextFlights::default() }
     }
 
-    /// Returns the puts to a PE that the word `signal` follows; 0 stands for puts without a signal.
+    /// Returns the puts to a PE that the signal at address `signal` covers; with 0, the puts
+    /// without a signal and the atomic operations. `None` if there are too many actors.
     pub fn puts(
         &mut self,
         areas: &SharedAreas,
@@ -192,13 +198,14 @@ impl ContextFlights {
         Flight::find(self.puts.entry((pe, signal)), areas, Who { pe: me, role, on_context })
     }
 
-    /// Returns the gets from a PE.
+    /// Returns the gets from a PE; `None` if there are too many actors.
     pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
         let (role, on_context) = (ActorRole::Fetching, !self.is_default);
         Flight::find(self.gets.entry(pe), areas, Who { pe: me, role, on_context })
     }
 
-    /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock` knows.
+    /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock`
+    /// includes.
     pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
         let to_pe = self.puts.iter().filter(|((to, _), _)| *to == pe).map(|(_, flight)| flight);
         let known = |flight: &Flight| {
@@ -208,7 +215,7 @@ impl ContextFlights {
         to_pe.filter_map(known).collect()
     }
 
-    /// Returns the epoch in which a thread ordered an operation in flight by a fence.
+    /// Returns the first epoch in which a thread ordered an operation in flight by a fence.
     pub fn fenced_in(&self, (actor, epoch): (Actor, Epoch), thread: Actor) -> Option<Epoch> {
         let flight = self.puts.values().find(|flight| flight.actor == actor)?;
         let after = flight.fences.iter().filter(|(last, by, _)| *last >= epoch && *by == thread);
@@ -218,7 +225,7 @@ impl ContextFlights {
     /// Records a fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
-            // Earlier fences are kept, since other threads may know only of those.
+            // Earlier fences are kept, since the clocks of other threads may include only those.
             let own = flight.fences.iter().filter(|(_, by, _)| *by == thread.actor).count();
             if own >= FENCES
                 && let Some(oldest) =
@@ -236,14 +243,16 @@ impl ContextFlights {
         }
     }
 
-    /// Begins a quiet of a thread. It does not cover what other threads issue before its end.
+    /// Begins a quiet of a thread. It does not cover the operations that other threads issue from
+    /// now on.
     pub fn begin_quiet(&mut self, thread: Actor) {
         let all = self.puts.values().chain(self.gets.values());
         let issued = all.map(|flight| (flight.actor, flight.last)).collect();
         self.quiets.insert(thread, issued);
     }
 
-    /// Records a quiet of a thread to one PE or to all: what it issued before is complete.
+    /// Ends a quiet of a thread to one PE or to all: the operations issued before it began are
+    /// complete.
     pub fn quiet(&mut self, pe: Option<u32>, thread: &mut Thread) {
         let issued = self.quiets.remove(&thread.actor).unwrap_or_default();
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));

@@ -1,11 +1,12 @@
-//! Divides the shared memory: tables, clocks, and the shadow of each PE's memory.
+//! Divides the memory that the detectors of all PEs share: counters, tables, clocks, and the shadow
+//! of each PE's heap and static data.
 
 use crate::shadow::{BIT_WORDS, HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
 use crate::shared::{Arena, Words};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Words of counters.
+/// Words for counters.
 const HEAD: usize = 64;
 /// Maximum number of actors of a job.
 pub const MAX_ACTORS: usize = 1 << 16;
@@ -15,7 +16,7 @@ pub const MAX_SITES: usize = 1 << 16;
 pub const SITE_WORDS: usize = 16;
 /// Maximum number of files from which a program is loaded.
 pub const MAX_MODULES: usize = 64;
-/// Words of the path of a file.
+/// Words of a file: one that tells that the entry is used, and the path.
 pub const MODULE_WORDS: usize = 33;
 /// Maximum number of pairs of sites that are reported.
 pub const MAX_PAIRS: usize = 1 << 12;
@@ -23,7 +24,7 @@ pub const MAX_PAIRS: usize = 1 << 12;
 pub const SYNC_ENTRIES: usize = 1 << 22;
 /// The number of entries that share a lock.
 pub const SYNC_STRIPE: usize = 1 << 8;
-/// Maximum number of collectives that members are in.
+/// Maximum number of collectives that have begun and that some member has not left.
 pub const MAX_COLLECTIVES: usize = 1 << 12;
 /// Words of a collective.
 pub const COLLECTIVE_WORDS: usize = 8;
@@ -47,9 +48,9 @@ pub struct SharedAreas {
     pub sync_locks: Words,
     /// The words by which PEs synchronize, with their clocks.
     pub sync: Words,
-    /// Collectives.
+    /// The collectives that some member has not left.
     pub collectives: Words,
-    /// Clocks.
+    /// Blocks for clocks.
     pub arena: Arena,
     shadow: Shadow<'static>,
     pages_of_heap: usize,
@@ -65,14 +66,14 @@ pub enum ShadowSegment {
     Static,
 }
 
-/// An address in a segment of a PE.
+/// An address in the symmetric memory of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShadowPlace {
-    /// The PE.
+    /// The world PE.
     pub pe: u32,
-    /// The segment.
+    /// The segment that contains it.
     pub segment: ShadowSegment,
-    /// Bytes from its start.
+    /// The number of bytes from the start of the segment.
     pub offset: usize,
 }
 
@@ -100,7 +101,7 @@ impl SharedAreas {
             + n_pes as usize * of_pe * (HEAD_WORDS + BIT_WORDS + PART_WORDS)
     }
 
-    /// Divides `words` into the parts.
+    /// Divides `words`, which are [`n_words`](Self::n_words), into the parts.
     pub fn new(words: Words, segments: [usize; 2]) -> SharedAreas {
         let mut rest = words;
         let mut next = |nwords: usize| {
@@ -129,7 +130,7 @@ impl SharedAreas {
         }
     }
 
-    /// Returns the shadow from a place on, which begins a page.
+    /// Returns the shadow from the page of `place` on.
     pub fn from(&self, place: ShadowPlace) -> Shadow<'static> {
         self.shadow.from(self.page_index(place))
     }
@@ -139,7 +140,7 @@ impl SharedAreas {
         place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE
     }
 
-    /// Returns the page of a place.
+    /// Returns the shadow of the page that contains `place`.
     pub fn page(&self, place: ShadowPlace) -> Page<'static> {
         self.shadow.page(self.page_index(place))
     }
@@ -162,9 +163,9 @@ pub enum Counter {
     Found = 0,
     /// Reports that were written.
     Reported = 1,
-    /// Actors.
+    /// The number of actors.
     Actors = 2,
-    /// A table is full, so that nothing is checked any more.
+    /// Not 0 once a table is full. Nothing is checked any more then.
     Full = 3,
     /// Operations that were checked.
     Operations = 4,
@@ -176,7 +177,7 @@ pub enum Counter {
     Reports = 7,
     /// The lock of collectives.
     Collectives = 8,
-    /// PEs that have finalized.
+    /// The number of finalizations of all PEs.
     Closed = 9,
     /// The number of PEs whose program was compiled for the detector.
     Instrumented = 10,

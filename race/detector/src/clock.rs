@@ -1,14 +1,16 @@
 //! Vector clocks (C. J. Fidge, 1988; F. Mattern, 1989). The clock of an actor has, for each other
 //! actor, the last access of that actor that is known to be complete.
 //!
-//! Accesses with larger numbers are concurrent. Clocks grow with the number of actors of a job.
+//! Later accesses of that actor count as concurrent. Clocks grow with the number of actors of a
+//! job.
 
 use crate::shared::Arena;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The number of an actor: a thread, or operations in flight. 0 is none.
 pub type Actor = u16;
-/// The number of an access among those of its actor, as far as clocks distinguish them.
+/// The number of an access among those of its actor. Accesses of a thread have the same number
+/// until it advances its epoch, since no clock needs to distinguish them.
 pub type Epoch = u32;
 
 /// A clock of this process.
@@ -16,7 +18,7 @@ pub type Epoch = u32;
 pub struct VectorClock(Vec<Epoch>);
 
 impl VectorClock {
-    /// Returns the last access of an actor that is known to be done; 0 for none.
+    /// Returns the last epoch of an actor whose accesses are known to be complete; 0 for none.
     #[inline]
     pub fn of(&self, actor: Actor) -> Epoch {
         self.0.get(usize::from(actor)).copied().unwrap_or(0)

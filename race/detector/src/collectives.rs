@@ -1,4 +1,4 @@
-//! Clocks of the members of a collective, while they are in it.
+//! The clocks with which members enter a collective. They are kept until all members have left it.
 
 use crate::areas::{COLLECTIVE_WORDS, Counter, MAX_COLLECTIVES, SharedAreas};
 use crate::clock::{SharedClock, VectorClock};
@@ -7,7 +7,8 @@ use rushmem_race_interface::CollectiveEvent;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The words of a collective: the key, the members that have left, and where their clocks are.
+/// The words of a collective: its key, the number of members that have left, and the block of the
+/// arena that has a clock for each member.
 struct MemberClocks {
     key: &'static AtomicU64,
     left: &'static AtomicU64,
@@ -19,7 +20,8 @@ fn key(collective: &CollectiveEvent) -> u64 {
     mixed.rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1
 }
 
-/// Returns the words of a collective. If it has none, makes them from free ones if `make`.
+/// Returns the words of a collective. If it has none, uses free ones if `make`. Returns `None` if
+/// there are none, or no room for the clocks.
 fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option<MemberClocks> {
     let key = key(collective);
     let mut free = None;
@@ -45,7 +47,7 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
     Some(entry)
 }
 
-/// Records that a member with this clock enters the collective.
+/// Records that the calling member, whose clock is `clock`, enters the collective.
 pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorClock) {
     let _held = lock(areas.counter(Counter::Collectives));
     let joined = find(areas, collective, true).is_some_and(|entry| {
@@ -57,8 +59,8 @@ pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorCl
     }
 }
 
-/// Records that a member leaves the collective. Adds to its clock what these members knew when they
-/// entered.
+/// Records that the calling member leaves the collective. Adds to its clock the clocks with which
+/// `members` have entered.
 pub fn leave(
     areas: &SharedAreas,
     collective: &CollectiveEvent,

@@ -4,8 +4,8 @@
 //! The cache of a thread is a table with a word for each eight bytes of memory: the upper bits of
 //! their address, the number of the table's epoch, and the bytes that the thread has not loaded and
 //! not stored yet. An access in the table is also in the shadow, or is to memory that is not
-//! watched. Everything that may invalidate the table begins a new epoch of it: a call of the
-//! library by the thread, or a new epoch of the thread.
+//! watched. A new epoch of the table begins, in which it is empty, when its entries may not hold
+//! any more: at a call of the library by the thread, and at a new epoch of the thread.
 #![allow(unsafe_code)]
 
 use crate::access::ShadowKind;
@@ -26,13 +26,13 @@ const ENTRY_BITS: u32 = 22;
 const ACTORS: usize = 8;
 /// The number of instructions whose sites a thread remembers.
 const SITES: usize = 1 << 10;
-/// The bits of an entry: bytes that were not loaded, bytes that were not stored, the number of the
-/// epoch, the upper bits of the address.
+/// Where the parts of an entry begin. They are, from bit 0: the bytes that were not loaded, the
+/// bytes that were not stored, the number of the table's epoch, the upper bits of the address.
 const STORES: u32 = 8;
 const EPOCH: u32 = 16;
 const ADDRESS: u32 = 40;
 const BYTES: u64 = (1 << EPOCH) - 1;
-/// Bits of the epoch of an actor.
+/// Bits of an actor's epoch in an entry of `done`.
 const EPOCH_BITS: u32 = Epoch::BITS;
 
 /// The table of a thread. An entry of zeros belongs to no epoch.
@@ -42,16 +42,17 @@ struct Known {
     epoch: Cell<u64>,
     /// Accesses that were not added to the counter of the job yet.
     uncounted: Cell<u64>,
-    /// The thread and its epoch, as the first word of a record has them.
+    /// The actor of the thread and its epoch, at the bits where the first word of a record has
+    /// them.
     stamp: Cell<u64>,
-    /// True for the first thread, the only one that sets bits of pages.
+    /// True for the first thread of the PE, the only one that sets bits of pages.
     is_first: Cell<bool>,
     /// True while the thread is in the detector, where it may hold locks.
     is_recording: Cell<bool>,
-    /// The last accesses of other actors that this thread knows to be complete: each entry has an
-    /// actor and its epoch, at the index that the number of the actor selects.
+    /// Other actors, each with the epoch up to which this thread knows the actor's accesses to be
+    /// complete. The number of the actor selects the entry.
     done: [Cell<u64>; ACTORS],
-    /// Instructions, and the numbers of their places.
+    /// Addresses of instructions, and the numbers of their sites.
     sites: [Cell<(usize, u32)>; SITES],
     entries: [Cell<u64>; ENTRIES],
 }
@@ -77,7 +78,7 @@ thread_local! {
     static OWNER: OnceCell<Owner> = const { OnceCell::new() };
 }
 
-/// The number of accesses of threads that have ended.
+/// The number of uncounted accesses of threads that have ended.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 /// The table of the calling thread, in a word that takes two instructions to read: null if there is
@@ -102,7 +103,8 @@ mod own {
     #[inline(always)]
     pub(super) fn get() -> *mut Known {
         let own;
-        // SAFETY: loads the thread's own word.
+        // SAFETY: the offset of the symbol from the thread pointer is that of the calling thread's
+        // own word, which is loaded.
         unsafe {
             asm!(
                 "mov {0}, qword ptr [rip + rushmem_race_known@GOTTPOFF]",
@@ -115,7 +117,8 @@ mod own {
     }
 
     pub(super) fn set(own: *mut Known) {
-        // SAFETY: stores the thread's own word.
+        // SAFETY: the offset of the symbol from the thread pointer is that of the calling thread's
+        // own word, which is stored. Nothing else than `get` reads it.
         unsafe {
             asm!(
                 "mov {0}, qword ptr [rip + rushmem_race_known@GOTTPOFF]",
@@ -151,28 +154,30 @@ mod own {
 /// Returns the table of the calling thread, if there is one.
 #[inline(always)]
 fn table() -> Option<&'static Known> {
-    // SAFETY: null, or a table that lives as long as the thread; no other thread has it.
+    // SAFETY: null, or a table that is unmapped only when the thread ends, after the word was set
+    // to null; no other thread has it.
     unsafe { own::get().as_ref() }
 }
 
-/// Returns the index of the eight bytes of an address, and an entry's bits for it.
+/// Returns the index of the entry for the eight bytes of an address, and the upper bits of the
+/// address as an entry has them.
 #[inline(always)]
 fn locate(addr: usize) -> (usize, u64) {
     let upper = addr >> (3 + ENTRY_BITS);
     ((addr >> 3 ^ upper) % ENTRIES, (upper as u64) << ADDRESS)
 }
 
-/// Returns the bits of `N` bytes at an address in an entry.
+/// Returns the bits of an entry that stand for a load or store of `nbytes` bytes at an address.
 #[inline(always)]
 fn bits(addr: usize, nbytes: usize, kind: ShadowKind) -> u64 {
     let first = if kind == ShadowKind::STORE { STORES } else { 0 };
-    // Eight bytes begin at a multiple of eight.
+    // An access of eight bytes begins at a multiple of eight, since it is within eight bytes.
     let bytes = if nbytes == 8 { 0xff } else { ((1 << nbytes) - 1) << (addr % 8) & 0xff };
     bytes << first
 }
 
-/// Returns true if the thread has loaded or stored these bytes, which are within eight, in its
-/// epoch. The access is counted.
+/// Returns true if the thread has already made such a load or store of these bytes, which are
+/// within eight, in the table's epoch. Counts the access if the thread has a table.
 #[inline(always)]
 pub fn has(addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     let Some(known) = table() else { return false };
@@ -182,7 +187,7 @@ pub fn has(addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     differs & (bits(addr, nbytes, kind) | !BYTES) == 0
 }
 
-/// Records that the thread has loaded or stored bytes, which are within eight.
+/// Adds a load or store of bytes, which are within eight, to the table.
 #[inline]
 pub fn add(addr: usize, nbytes: usize, kind: ShadowKind) {
     let Some(known) = table().or_else(new_table) else { return };
@@ -200,13 +205,13 @@ pub fn forget() {
     if next < 1 << ADDRESS {
         return known.epoch.set(next);
     }
-    // A store would take memory for pages that were never used.
+    // Entries of zeros are not stored to: this would allocate the pages that were never used.
     known.entries.iter().filter(|entry| entry.get() != 0).for_each(|entry| entry.set(0));
     known.epoch.set(1 << EPOCH);
 }
 
-/// Sets the thread and its epoch, as the first word of a record has them, and whether it is the
-/// first thread.
+/// Sets the thread's actor and epoch, at the bits where the first word of a record has them, and
+/// whether it is the first thread. If the actor or epoch is new, empties the table.
 pub fn set_stamp(stamp: u64, is_first: bool) {
     let Some(known) = table() else { return };
     known.is_first.set(is_first);
@@ -216,7 +221,8 @@ pub fn set_stamp(stamp: u64, is_first: bool) {
     }
 }
 
-/// Returns the thread and its epoch; 0 if there is no table yet.
+/// Returns the thread's actor and epoch, at the bits where the first word of a record has them; 0
+/// if there is no table yet.
 #[inline]
 pub fn stamp() -> u64 {
     table().map_or(0, |known| known.stamp.get())
@@ -231,7 +237,8 @@ pub fn add_done(actor: Actor, epoch: Epoch) {
     }
 }
 
-/// Returns true if the thread is recording an access, so that a signal handler has called.
+/// Returns true if the thread is already in the detector: the caller is then a signal handler, or a
+/// function of the C library that the detector itself has called.
 #[inline]
 pub fn is_recording() -> bool {
     table().is_some_and(|known| known.is_recording.get())
@@ -250,12 +257,13 @@ pub fn set_recording(is_recording: bool) {
 /// A recording of an access that needs only the data in the table of its thread.
 pub struct Recording {
     known: &'static Known,
-    /// The number of the access's place.
+    /// The number of the access's site.
     pub site: u32,
 }
 
-/// Begins to record an access of the thread at an instruction. Returns `None` if its place is not
-/// remembered, or if the thread was recording, and is interrupted by a signal.
+/// Begins to record an access of the thread by the instruction at `pc`. Returns `None` if the site
+/// of the instruction is not remembered, if the thread has no actor yet, or if the thread is in the
+/// detector already, interrupted by a signal.
 #[inline(always)]
 pub fn recording(pc: usize) -> Option<Recording> {
     let known = table()?;
@@ -264,7 +272,7 @@ pub fn recording(pc: usize) -> Option<Recording> {
         return None;
     }
     known.is_recording.set(true);
-    // A handler of a signal must find it set before the thread takes a lock.
+    // A signal handler must find the flag set before the thread takes a lock.
     compiler_fence(SeqCst);
     Some(Recording { known, site })
 }
@@ -282,7 +290,7 @@ impl Recording {
         self.known.is_first.get()
     }
 
-    /// Returns the accesses of other actors that are complete.
+    /// Returns the accesses of other actors that the thread knows to be complete.
     #[inline(always)]
     pub fn done(&self) -> Done<'_> {
         Done(&self.known.done)
@@ -312,8 +320,8 @@ pub fn count_first() {
     }
 }
 
-/// Returns the entry for an instruction: the instruction that it has now, and the number of its
-/// place.
+/// Returns the entry in which the site of an instruction is remembered. It has the address of the
+/// instruction that it holds now, maybe another one, and the number of that instruction's site.
 pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
     Some(&table()?.sites[site_slot(address)])
 }
@@ -323,12 +331,14 @@ fn site_slot(address: usize) -> usize {
     address.wrapping_mul(0x9E37_79B9) >> 8 & (SITES - 1)
 }
 
-/// Returns the uncounted accesses of the calling thread, and of those that have ended.
+/// Returns the number of uncounted accesses of the calling thread and of the threads that have
+/// ended, and sets it to 0.
 pub fn take_uncounted() -> u64 {
     COUNTED.swap(0, Relaxed) + table().map_or(0, |known| known.uncounted.replace(0))
 }
 
-/// Makes the table of the calling thread; `None` if there is no memory, or the thread ends.
+/// Makes the table of the calling thread. Returns `None` if there is no memory, or if the thread is
+/// ending.
 #[cold]
 #[inline(never)]
 fn new_table() -> Option<&'static Known> {
@@ -348,7 +358,8 @@ impl Drop for Owner {
         if let Some(known) = table() {
             COUNTED.fetch_add(known.uncounted.get(), Relaxed);
             own::set(null_mut());
-            // SAFETY: the mapping of `new_table`, which nobody uses any more.
+            // SAFETY: the whole mapping of `new_table`; the thread's word, which alone named it, is
+            // null now.
             let _ = unsafe { munmap(own.cast(), size_of::<Known>()) };
         }
     }
@@ -370,7 +381,7 @@ mod tests {
         assert!(has(AT, 8, store) && has(AT + 4, 4, load));
         let far = AT + (8 << ENTRY_BITS);
         assert!(!has(far, 8, store) && !has(AT + 8, 8, store));
-        // It has the same entry.
+        // Another address that selects the same entry replaces it.
         let other = AT ^ (1 << (3 + ENTRY_BITS)) ^ (1 << 3);
         assert_eq!(locate(other).0, locate(AT).0);
         add(other, 8, store);
@@ -378,7 +389,8 @@ mod tests {
         add(AT, 8, store);
         forget();
         assert!(!has(AT, 8, store) && !has(AT + 4, 4, load));
-        // The numbers of epochs begin anew, with the one in which this becomes known.
+        // When the numbers of epochs begin again with 1, an entry of the former epoch 1 must not
+        // count as known.
         table().expect("it was made").epoch.set(1 << EPOCH);
         add(AT, 8, store);
         table().expect("it was made").epoch.set((1 << ADDRESS) - (1 << EPOCH));

@@ -1,12 +1,13 @@
 //! The race detector of Rushmem: it finds accesses to symmetric memory that nothing orders.
 //!
-//! Each PE checks its own calls, and, in a program that was compiled for it, its own loads and
-//! stores. What it remembers of them is in memory that all PEs share ([`areas`]): the PE that
-//! makes an access to the memory of another one marks it there. Whether two accesses are ordered
-//! is known by vector clocks ([`clock`]) of threads and of operations in flight ([`actors`]), which
-//! are joined where OpenSHMEM orders ([`sync_words`], [`collectives`]).
+//! Each PE checks its own calls of the library. If the program was compiled for the detector, the
+//! PE also checks its own loads and stores. The PE that makes an access records it in memory that
+//! all PEs share ([`areas`]), in the shadow of the accessed bytes ([`shadow`]). Vector clocks
+//! ([`clock`]) of threads and of operations in flight ([`actors`]) tell whether two accesses are
+//! ordered. The clocks are joined where OpenSHMEM orders accesses ([`sync_words`],
+//! [`collectives`]).
 //!
-//! This crate is a part of librushmem-race, which the runtime opens only where a user wants it.
+//! This crate is linked into librushmem-race, which the runtime opens for `SHMEM_CHECK=races` only.
 
 pub mod access;
 pub mod actors;

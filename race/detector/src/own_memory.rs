@@ -10,19 +10,20 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The own memory of a process, and its shadow.
+/// The symmetric segments of this PE: the first address, the number of bytes, and the shadow.
 struct Own {
     heap: (usize, usize, Shadow<'static>),
     statics: (usize, usize, Shadow<'static>),
 }
 
 static OWN: OnceLock<Own> = OnceLock::new();
-/// The ranges of symmetric memory: the own heap and static data, and those of other PEs that are
-/// mapped. Each range is its first address and its bytes, which are none before the first
-/// initialization.
+/// The ranges of symmetric memory: the own heap and static data, then one range around all heaps,
+/// and one around all static data, of other PEs that are mapped. Each range is its first address
+/// and its number of bytes, which is 0 before the first initialization.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
-/// Starts to watch this PE's segments, and the ranges of the mapped segments of other PEs.
+/// Starts to watch four ranges of symmetric memory: this PE's heap and static data, and the ranges
+/// that contain all mapped heaps and static data of other PEs.
 pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     let of = |segment, range: &Range<usize>| {
         let shadow = areas.from(ShadowPlace { pe, segment, offset: 0 });
@@ -37,7 +38,8 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     }
 }
 
-/// Returns true if an address may be symmetric memory, of any PE.
+/// Returns true if an address may be in symmetric memory of any PE. It may be private nevertheless,
+/// between the segments of two other PEs.
 #[inline(always)]
 pub fn may_be_symmetric(addr: usize) -> bool {
     let is_in = |[start, nbytes]: &[AtomicUsize; 2]| {
@@ -56,7 +58,8 @@ pub fn find(addr: usize) -> Option<(&'static Shadow<'static>, usize)> {
     })
 }
 
-/// Returns true if an access within eight bytes at an offset of a page is remembered.
+/// Returns true if an access within eight bytes at an offset of a page is recorded in the shadow
+/// for the calling thread's current epoch.
 #[inline]
 pub fn is_known((page, offset): (Page<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);

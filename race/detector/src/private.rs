@@ -1,14 +1,15 @@
 //! The shadow of the private memory of this process: local buffers of operations, and what its
 //! threads access beside them.
 //!
-//! Pages get a shadow when the library accesses them, or, once the program has several threads,
-//! when anybody does.
+//! A page gets a shadow when the library accesses it, or, once the program has several threads,
+//! when any thread does.
 
 use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Bits of an address: those that a table of pages covers, those of a table of tables, and all.
+/// Bits of an address within the memory that a table of pages covers, within the memory of a table
+/// of tables, and in all.
 const TABLE_BITS: u32 = 28;
 const TABLES_BITS: u32 = 38;
 const ADDRESS_BITS: u32 = 47;
@@ -20,7 +21,7 @@ type Table = Lazy<Lazy<AtomicU64>>;
 static SHADOW: [Lazy<Table>; 1 << (ADDRESS_BITS - TABLES_BITS)] =
     [const { OnceLock::new() }; 1 << (ADDRESS_BITS - TABLES_BITS)];
 static THREADS: AtomicBool = AtomicBool::new(false);
-/// There are threads, or pages that have a shadow.
+/// True once the program has several threads, or a page has a shadow.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Records that the program has several threads from now on.
@@ -29,7 +30,7 @@ pub fn have_threads() {
     IS_WATCHED.store(true, Relaxed);
 }
 
-/// Returns true if accesses of the program to private memory are to be looked at.
+/// Returns true if accesses of the program to private memory must be checked.
 #[inline]
 pub fn is_watched() -> bool {
     IS_WATCHED.load(Relaxed)
@@ -41,7 +42,8 @@ pub fn has_threads() -> bool {
     THREADS.load(Relaxed)
 }
 
-/// Returns the shadow of the page of an address, if it has one, or is to get one.
+/// Returns the shadow of the page of an address. Makes it for an access `of_library`, or once the
+/// program has several threads; otherwise returns `None` if the page has none.
 #[inline]
 pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
     match known_page(addr) {
@@ -65,7 +67,7 @@ pub fn known_page(addr: usize) -> Option<Page<'static>> {
     Some(Page::private(tables[table].get()?[index].get()?))
 }
 
-/// Returns where an address is in its table of tables, and in its table.
+/// Returns the index of an address in its table of tables, and in its table.
 #[inline]
 fn indices(addr: usize) -> [usize; 2] {
     let table = (addr >> TABLE_BITS) % (1 << (TABLES_BITS - TABLE_BITS));

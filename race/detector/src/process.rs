@@ -1,5 +1,5 @@
-//! The detector of this process: the mapped memory of all PEs, the operations in flight, and the
-//! threads.
+//! The detector of this process: it maps addresses to symmetric memory, keeps the state of the
+//! threads and of their operations in flight, and records each access with the order it has.
 
 pub mod accesses;
 mod calls;
@@ -22,7 +22,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The memory of a PE that is mapped in this process.
+/// A segment of a PE that is mapped in this process.
 struct Mapped {
     addresses: Range<usize>,
     pe: u32,
@@ -43,7 +43,7 @@ pub struct ProcessDetector {
     objects: Mutex<HashMap<usize, VectorClock>>,
     threads: AtomicU32,
     ended: Mutex<VecDeque<EndedThread>>,
-    /// Actors of tasks that are done, and their last epochs.
+    /// Actors of completed tasks, which may serve other tasks, and their last epochs.
     spare: Mutex<VecDeque<(Actor, Epoch)>>,
     operations: AtomicU64,
     accesses: AtomicU64,
@@ -56,13 +56,14 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// True if the program was compiled for the detector and reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
-/// The tag of a task's number as an object.
+/// The tag that turns the number of a task into the key of an object.
 const TASK: usize = 0xf << 60;
-/// Actors of completed tasks that are kept before the oldest one is reused for another task. Races
+/// The number of completed tasks after which a new task reuses the actor of the oldest one. Races
 /// between these two tasks are not found.
 const SPARE: usize = 256;
 
-/// The object of all threads whose order is not known.
+/// The object that each call acquires and releases if the program was not compiled for the
+/// detector, which then does not know how its threads are ordered.
 const EVERYTHING: usize = 0;
 
 /// Records that the program was compiled for the detector.
@@ -92,7 +93,8 @@ pub extern "C" fn end_in_child() {
     IS_CHILD.store(true, Relaxed);
 }
 
-/// Returns the exit status of a PE that would end with 0 although some PE has found a race.
+/// Returns the exit status for a PE that would end with 0 although some PE has reported a race;
+/// `None` if none has, or if the setting of that status is 0.
 pub fn status() -> Option<i32> {
     let process = PROCESS.get().filter(|_| !IS_CHILD.load(Relaxed))?;
     let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
@@ -103,14 +105,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bytes of an access.
+/// The first byte of an access.
 #[derive(Clone, Copy)]
 enum AccessedMemory {
     Symmetric(ShadowPlace),
     Private(usize),
 }
 
-/// An access in the program's code: its kind, the number of its place there, and its length.
+/// An access in the program's code: its kind, the number of its site, and its length in bytes.
 #[derive(Clone, Copy)]
 struct AccessSite {
     kind: ShadowKind,
@@ -119,8 +121,8 @@ struct AccessSite {
 }
 
 impl AccessSite {
-    /// Returns the record of such an access by `actor` in `epoch`. The shadow sets the mask of
-    /// bytes for each word of the access.
+    /// Returns the record of such an access by `actor` in `epoch`, with an empty mask: the shadow
+    /// sets it for each eight bytes of the access.
     fn record(self, actor: Actor, epoch: Epoch) -> ShadowRecord {
         let nbytes = self.nbytes.try_into().unwrap_or(u32::MAX);
         ShadowRecord { actor, epoch, mask: 0, kind: self.kind, site: self.site, nbytes }
@@ -128,7 +130,8 @@ impl AccessSite {
 }
 
 impl ProcessDetector {
-    /// Starts to detect, with the addresses of the segments of all PEs.
+    /// Starts the detection. `heaps` and `statics` have the address at which this process has
+    /// mapped the segment of each PE, or 0.
     pub fn start(
         areas: SharedAreas,
         opening: &DetectorOpening,
@@ -175,7 +178,7 @@ impl ProcessDetector {
         IS_ACTIVE.store(true, Relaxed);
     }
 
-    /// Ends the detection. The last PE prints how much all of them have checked.
+    /// Ends the detection. The last PE that does so prints how much all PEs have checked.
     pub fn close(&self) {
         self.accesses.fetch_add(known::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
@@ -212,7 +215,8 @@ impl ProcessDetector {
         eprintln!("rushmem: {races} in {operations} operations{checked}{incomplete}");
     }
 
-    /// Returns the place in symmetric memory of an address of this process, or that it is private.
+    /// Returns the symmetric memory that has this address in this process, or that the address is
+    /// private.
     #[inline]
     fn find(&self, addr: usize) -> AccessedMemory {
         let index = self.mapped.partition_point(|mapped| mapped.addresses.start <= addr);
@@ -234,8 +238,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Calls `f` with the calling thread. `f` may order accesses of this thread with those of
-    /// others.
+    /// Calls `f` with the calling thread, after the bits of its epoch were checked: `f` may change
+    /// the thread's clock, and so order its accesses with those of other threads.
     fn with_thread<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         self.with_accessing(|thread| {
             self.check_pages(thread);
@@ -243,12 +247,14 @@ impl ProcessDetector {
         })
     }
 
-    /// Compares the accesses of the thread's epoch that are kept as bits with those recorded since.
+    /// Compares the accesses of the thread's epoch that are kept as bits with the accesses that
+    /// others have recorded on these pages since, and reports races.
     fn check_pages(&self, thread: &mut Thread) {
         if thread.pages.0 != thread.epoch() {
             return;
         }
-        // An access that does not find a bit has changed the word of the page's lock.
+        // Pairs with the fence of `Page::look_at_bits`: another access either finds the thread's
+        // bit, or has already changed the word of the page's lock, which is compared below.
         fence(SeqCst);
         for place in &thread.pages.1 {
             if self.areas.page(*place).must_be_checked(thread.stamp()) {
@@ -257,8 +263,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Begins the bits of the thread's epoch in a page, or compares them with what was recorded
-    /// since.
+    /// Begins the bits of the thread's epoch in a page. If they have begun, compares them with the
+    /// records added since, and reports races.
     fn begin_page(&self, place: ShadowPlace, thread: &Thread) {
         let view = View { clock: &thread.clock, fenced: &[] };
         for (at, new, old) in self.areas.page(place).begin(thread.stamp(), view) {
@@ -267,7 +273,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Calls `f` with the calling thread, unless the thread is in the detector already.
+    /// Calls `f` with the calling thread, which gets an actor at its first access. Returns `None`
+    /// if the thread is in the detector already, or if a table of the detector is full.
     fn with_accessing<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         if self.reporter.has_full_table() || known::is_recording() {
             return None;
@@ -291,8 +298,9 @@ impl ProcessDetector {
         entered.ok().flatten()
     }
 
-    /// Runs `f` with the state of the thread that calls the library. If the program was not
-    /// compiled for the detector, its threads count as ordered by their calls.
+    /// Calls `f` with the thread that calls the library, after the bits of its epoch were checked.
+    /// If the program was not compiled for the detector, each call is ordered after all earlier
+    /// ones of its PE.
     fn with_caller(&self, f: impl FnOnce(&mut Thread)) {
         self.with_issuing(|thread| {
             self.check_pages(thread);
@@ -300,8 +308,8 @@ impl ProcessDetector {
         });
     }
 
-    /// Works as [`with_caller`](Self::with_caller), where `f` orders nothing but by
-    /// [`release`](Self::release).
+    /// Works as [`with_caller`](Self::with_caller), but does not check the bits: `f` may change the
+    /// thread's clock only by [`release`](Self::release), which checks them.
     fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
         if self.reporter.has_full_table() {
             return;
@@ -320,7 +328,7 @@ impl ProcessDetector {
         });
     }
 
-    /// Returns the kind of an access of the program to these bytes.
+    /// Returns `kind`, or the kind of an access to a peer if the bytes are another PE's.
     fn of_program(&self, at: AccessedMemory, kind: ShadowKind) -> ShadowKind {
         match at {
             AccessedMemory::Symmetric(place) if place.pe != self.me => kind.to_peer(),
@@ -328,7 +336,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Records an access to contiguous bytes.
+    /// Records an access to contiguous bytes, and reports one race if it is in any.
     fn record_access(
         &self,
         at: AccessedMemory,
@@ -363,7 +371,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Records an access to blocks of this process, or of symmetric memory of `pe`.
+    /// Records an access to blocks of this process, or with `pe` to the corresponding symmetric
+    /// blocks of that PE.
     fn record_blocks(
         &self,
         blocks: ByteBlocks,
@@ -386,7 +395,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Releases `clock` to the next actor that acquires one of the words.
+    /// Releases `clock` to the actors that acquire one of the words from now on. If there are any
+    /// words, this begins a new epoch of the thread.
     fn release(
         &self,
         thread: &mut Thread,
@@ -429,7 +439,7 @@ impl ProcessDetector {
         locked(&self.objects).remove(&object);
     }
 
-    /// Releases the clock of the calling thread to the next one that acquires the object.
+    /// Releases the clock of the calling thread to the threads that acquire the object from now on.
     pub fn release_object(&self, object: usize) {
         self.with_thread(|thread| {
             if let AccessedMemory::Symmetric(place) = self.find(object) {

@@ -1,4 +1,5 @@
-//! Prints the report of a race, with what would order the two accesses.
+//! Prints the report of a race: the memory, the two accesses with their places in the source, and
+//! advice on how to order them.
 
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, Who};
@@ -16,15 +17,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Reports that are written; further ones are counted.
+/// Maximum number of reports that a job writes. Further ones are only counted.
 const LIMIT: u64 = 100;
 
-/// Memory on which a race is.
+/// The first byte of the memory on which a race is.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// Symmetric memory of a PE.
     Symmetric(ShadowPlace),
-    /// Memory of this process.
+    /// Private memory of this process, at this address.
     Private(usize),
 }
 
@@ -34,18 +35,19 @@ pub struct Reporter {
     me: u32,
     /// The file for reports in JSON, or an empty name.
     json: &'static str,
-    /// The races that are not reported.
+    /// The lines of the file of SHMEM_RACES_SUPPRESSIONS.
     suppressions: &'static str,
-    /// The address of the static data of this process.
+    /// The address of this process at which its static data begin.
     statics: usize,
-    /// Blocks of the heap by their offset: their bytes, and where they were allocated.
+    /// Blocks of the heap by their offsets: the number of bytes, and the site that has allocated
+    /// the block.
     blocks: Mutex<BTreeMap<usize, (usize, u32)>>,
-    /// Races that are not reported: the key of their places, and the object.
+    /// Races that a suppression has matched: the key of their sites, and the object.
     suppressed: Mutex<HashSet<(u64, Object)>>,
 }
 
-/// What a race is on: symmetric bytes of a PE from the first to the last one of a variable or
-/// block, or `None` for private memory.
+/// The variable or block that a race is on, as a range of symmetric memory of a PE; `None` for
+/// private memory.
 type Object = Option<(u32, ShadowSegment, Range<usize>)>;
 
 impl Reporter {
@@ -56,27 +58,28 @@ impl Reporter {
         Reporter { areas, me: opening.pe, json, suppressions, statics, blocks, suppressed }
     }
 
-    /// Returns true once a table has been full: what it lacks is not known, so no more races are
-    /// reported.
+    /// Returns true once a table has been full. The clocks may lack entries then, so no more races
+    /// are reported.
     #[inline]
     pub fn has_full_table(&self) -> bool {
         self.areas.counter(Counter::Full).load(Relaxed) != 0
     }
 
-    /// Records where the program has allocated a block of the heap.
+    /// Records the site that has allocated a block of the heap.
     pub fn allocated(&self, offset: usize, nbytes: usize, site: u32) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         blocks.insert(offset, (nbytes, site));
     }
 
-    /// Returns the block at an offset: its own offset, its bytes, where it was allocated.
+    /// Returns the block that contains an offset: the offset of the block, its number of bytes, and
+    /// the site that has allocated it.
     fn block_of(&self, offset: usize) -> Option<(usize, usize, u32)> {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let (start, (nbytes, site)) = blocks.range(..=offset).next_back()?;
         (offset - start < *nbytes).then_some((*start, *nbytes, *site))
     }
 
-    /// Returns what a race on `memory` is on.
+    /// Returns the variable or block that contains `memory`.
     fn object(&self, memory: Memory) -> Object {
         let Memory::Symmetric(place) = memory else { return None };
         let bytes = match place.segment {
@@ -91,7 +94,8 @@ impl Reporter {
         Some((place.pe, place.segment, bytes.unwrap_or(place.offset..place.offset + 1)))
     }
 
-    /// Returns the static variable at an offset, and the offset in it.
+    /// Returns the static variable that contains an offset of the static data, and the offset in
+    /// it.
     fn variable_of(&self, offset: usize) -> Option<(StaticVariable, u64)> {
         let (module, base) = sites::executable()?;
         let address = (self.statics + offset - base) as u64;
@@ -100,14 +104,14 @@ impl Reporter {
         Some((variable, offset))
     }
 
-    /// Counts a race between `new`, an access to `memory`, and `old`. Reports it if none between
-    /// these places was reported.
+    /// Reports a race between `new`, an access to `memory`, and `old`, unless one between their two
+    /// sites was reported before, or a suppression matches it.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
         let areas = &self.areas;
         if self.has_full_table() {
             return;
         }
-        // A race on many bytes is found once for each of them.
+        // A race on many bytes is found once for each eight of them.
         let pair = pair(new.site, old.site);
         if is_reported(areas, pair) {
             areas.counter(Counter::Found).fetch_add(1, Relaxed);
@@ -171,12 +175,12 @@ fn describe(
     (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
 }
 
-/// Returns the key of a pair of places.
+/// Returns the key of a pair of sites, in any order.
 fn pair(a: u32, b: u32) -> u64 {
     u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63
 }
 
-/// Returns the word of a pair of places, or a free one if the pair has none; `None` if there is no
+/// Returns the word of a pair of sites, or a free one if the pair has none; `None` if there is no
 /// room.
 fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
     let first = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
@@ -184,19 +188,20 @@ fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
     places.into_iter().find(|place| [0, pair].contains(&place.load(Relaxed)))
 }
 
-/// Returns true if a race between the two places was reported.
+/// Returns true if a race between the two sites was reported, or if the table of pairs is full.
 fn is_reported(areas: &SharedAreas, pair: u64) -> bool {
     place_of(areas, pair).is_none_or(|place| place.load(Relaxed) == pair)
 }
 
-/// Records that a race between the two places is reported. Returns false if one was reported
-/// before.
+/// Records that a race between the two sites is reported. Returns false if one was reported before,
+/// or if the table of pairs is full.
 fn mark_reported(areas: &SharedAreas, pair: u64) -> bool {
     let _held = lock(areas.counter(Counter::Reports));
     place_of(areas, pair).is_some_and(|place| place.swap(pair, Relaxed) == 0)
 }
 
-/// Returns the name of symmetric bytes in the program.
+/// Returns the name that a report has for symmetric memory: the element of a block or variable, the
+/// PE, and where the block was allocated or the variable declared.
 fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> String {
     let pe = place.pe;
     match place.segment {
@@ -227,7 +232,7 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
     }
 }
 
-/// Returns true if a line of `lines` names a function of one of the places, or the object:
+/// Returns true if a line of `lines` names a function of one of the sites, or the object:
 /// `function:NAME` or `object:NAME`.
 fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
     let functions =
@@ -240,19 +245,19 @@ fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
     })
 }
 
-/// One of the two accesses, resolved.
+/// One of the two accesses, with its place in the source.
 pub struct Side {
-    /// Who makes it.
+    /// The actor that makes it.
     pub who: Who,
     /// Its kind.
     pub kind: ShadowKind,
-    /// The routine, or what the program does.
+    /// The name of the routine, or a load, a store or an atomic operation of the program.
     pub what: String,
-    /// Bytes of the whole access.
+    /// The number of bytes of the whole access.
     pub nbytes: u32,
-    /// Where it is in the program, from the innermost function.
+    /// The source lines of its stack, from the innermost function.
     pub sources: Vec<SourceLine>,
-    /// True if it may take effect later than its call.
+    /// True if the operation may be carried out after its call has returned.
     pub in_flight: bool,
 }
 
@@ -279,7 +284,7 @@ impl Side {
         Side { who, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
     }
 
-    /// Returns its line of a report.
+    /// Returns the lines of a report that describe the access: itself, and the calls around it.
     pub fn line(&self) -> String {
         let mut line = format!("  PE {}", self.who.pe);
         if let ActorRole::Thread(number @ 1..) = self.who.role {
@@ -315,8 +320,9 @@ impl Side {
     }
 }
 
-/// Returns the sentences of a report that say what would order two accesses, or which operation
-/// would replace them. The accesses are to symmetric memory at `place`, or to private memory.
+/// Returns the sentences of a report that say what would order two accesses, or which operations to
+/// use instead. The accesses are to symmetric memory at `place`, or to private memory if it is
+/// `None`.
 fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     let [first, second] = sides;
     if first.kind.is_atomic() && second.kind.is_atomic() {

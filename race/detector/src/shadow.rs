@@ -1,7 +1,9 @@
-//! The shadow of memory: which accesses to each byte are remembered.
+//! The shadow of memory: the accesses to it that are remembered.
 //!
-//! Eight bytes have room for four accesses, and so has a page of 4 KiB as a whole, for those that
-//! cover it: a long put marks pages, and not each of their bytes. A page's lock protects both.
+//! There is room for four records of accesses for each eight bytes, and for four more for each page
+//! of 4 KiB, of accesses to the whole page: a long put is recorded once for a page, not for each of
+//! its bytes. The lock of a page protects these records. A page also has bits, one for each byte,
+//! for the loads and stores of one thread ([`bits`]).
 
 pub mod bits;
 #[cfg(test)]
@@ -15,43 +17,48 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of memory in a page.
 pub const PAGE: usize = 4096;
-/// Accesses that are remembered for eight bytes, or for a page.
+/// Records for eight bytes, and for a page as a whole.
 const RECORDS: usize = 4;
 /// Words of a page's head.
 pub const HEAD_WORDS: usize = 32;
-/// In the head: the thread and epoch whose accesses become bits, as the first word of its records.
+/// In the head: the owner, which is the actor and epoch whose accesses become bits, as the first
+/// word of its records has them.
 const OWNER: usize = 1;
-/// In the head: the lock's word when nothing was left that the owner's accesses conflict with.
+/// In the head: the lock's word when the owner's bits were last compared with the records. While
+/// the two are equal, no access that may conflict with the bits has been recorded since.
 const CHECKED: usize = 2;
-/// In the head: the keys of the owner's sets of bits, without those of accesses to come.
+/// In the head: the keys of the owner's sets of bits. A set that is not used yet has only its
+/// number.
 const KEYS: Range<usize> = 3..6;
-/// In the head: epochs to come without bits.
+/// In the head: the number of the next epochs that set no bits.
 const PAUSE: usize = 6;
 /// In the head: both words of the records that the bits of each set stand for; zeros if the set is
 /// free, or has a key.
 const FIRSTS: Range<usize> = 7..7 + SETS;
 const SECONDS: usize = FIRSTS.end;
-/// In the head: the actors and epochs that found no conflict with the accesses to the whole page, by
-/// a load and by a store.
+/// In the head: the last reading and the last writing access that was compared with the records of
+/// the whole page and found no conflict, as the first words of their records, without bytes.
 const LOOKED: Range<usize> = 17..19;
-/// In the head: accesses to parts of the page, without their bytes. If the last word is set, these
-/// may be not all.
+/// In the head: the actors and kinds of the accesses to parts of the page, each with its last
+/// epoch. If the last word is set, there may be more of them than these.
 const IN_PARTS_BY: Range<usize> = 19..24;
-/// In the head: the accesses to the whole page.
+/// In the head: the records of accesses to the whole page.
 const WHOLE: usize = 24;
 /// Sets of bits of a page. Each is for the loads or the stores of one instruction in one epoch.
 const SETS: usize = 5;
 /// Words of a page for the bits.
 pub const BIT_WORDS: usize = PAGE / 64 * SETS;
-/// Words for eight bytes.
+/// Words for the records of eight bytes.
 const GRANULE: usize = RECORDS * 2;
-/// Words of a page for the accesses to its parts.
+/// Words of a page for the records of accesses to its parts.
 pub const PART_WORDS: usize = PAGE / 8 * GRANULE;
-/// In the first word: some eight bytes of the page have accesses of their own.
+/// In the first word of the head, beside the lock: there are records of accesses to parts of the
+/// page.
 const IN_PARTS: u64 = 2;
-/// The bit of a page with accesses to the whole page.
+/// In the first word of the head: there are records of accesses to the whole page.
 const IN_WHOLE: u64 = 4;
-/// The first bit of the number of accesses that may conflict with loads and stores of the PE.
+/// In the first word of the head: the first bit of a counter of the accesses that may conflict with
+/// loads and stores of the PE.
 const CHANGE: u64 = 8;
 
 /// In the first word of a record: the kind, its bit of the library, and the bytes.
@@ -61,7 +68,7 @@ const MASK: u64 = 0xff00;
 /// The bits below the actor.
 const ACTOR: u32 = 48;
 
-/// The accesses to eight bytes, or to a page.
+/// The records of accesses to eight bytes, or to a whole page.
 type Records = [AtomicU64; GRANULE];
 /// The bits of a page, one for each byte.
 type Bits = [AtomicU64; PAGE / 64];
@@ -87,18 +94,18 @@ impl View<'_> {
     }
 }
 
-/// The shadow of pages. The heads lie together, so that pages of which no part has accesses of its
-/// own take little memory, and so do sets of bits with the same number.
+/// The shadow of pages. The heads of all pages are adjacent, so that a page without records of its
+/// parts takes little memory. So are the sets of bits with the same number.
 #[derive(Clone, Copy)]
 pub struct Shadow<'a> {
     heads: &'a [[AtomicU64; HEAD_WORDS]],
-    /// From the first page on, and the pages of a set.
+    /// The sets of all pages from the first page on, and the distance between two sets of a page.
     bits: (&'a [Bits], usize),
     parts: &'a [[Records; PAGE / 8]],
 }
 
 impl<'a> Shadow<'a> {
-    /// Makes a shadow of as many pages as there are words for, all zero at first.
+    /// Makes a shadow of as many pages as there are words for. The words must be zero at first.
     pub fn new(words: &'a [AtomicU64]) -> Shadow<'a> {
         let n = words.len() / (HEAD_WORDS + BIT_WORDS + PART_WORDS);
         let (heads, rest) = words.split_at(n * HEAD_WORDS);
@@ -130,22 +137,22 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Returns a page of private memory, of which no access is a bit.
+    /// Returns a page of private memory, which has no bits.
     pub fn private(words: &'a [AtomicU64]) -> Page<'a> {
         let (head, parts) = words.split_first_chunk().expect("a page has a head");
         Page { head, bits: (&[], 0), parts: parts.as_chunks().0.first_chunk().expect("and parts") }
     }
 
-    /// Returns true if an access to some of the eight bytes at `offset` is remembered: `stamp` is
-    /// the first word of its record. Takes no lock; a concurrent thread does its own lookup.
+    /// Returns true if there is a record whose first word is `stamp`, or has more bytes, for the
+    /// eight bytes at `offset`. Takes no lock.
     #[inline]
     pub fn knows(self, offset: usize, stamp: u64) -> bool {
         let records = self.granule(offset / 8);
-        // All but the mask, of which the record may have more.
+        // All bits are equal, but the mask of the record may have more bytes.
         (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
     }
 
-    /// Returns the places of the accesses to the whole page.
+    /// Returns the records of the whole page.
     fn whole(self) -> &'a Records {
         self.head[WHOLE..].first_chunk().expect("a page has a head")
     }
@@ -193,9 +200,10 @@ impl<'a> Page<'a> {
         conflict
     }
 
-    /// Records a load or store of the program, within eight bytes, that has these words. Returns
-    /// false if an access of another actor to these is not done, or if there is no room:
-    /// [`record_access`](Page::record_access) then does it.
+    /// Records a load or store of the program, within eight bytes, whose record has these words.
+    /// Returns false if the clock of the thread is needed, because another actor's access to the
+    /// eight bytes may be incomplete or the page has records as a whole, or if there is no room.
+    /// [`record_access`](Page::record_access) must then record it.
     #[inline(always)]
     pub fn record_if_done(
         self,
@@ -223,7 +231,7 @@ impl<'a> Page<'a> {
             if are_like(old, first) && records[i * 2 + 1].load(Relaxed) == second {
                 first |= old & MASK;
             }
-            // As `ShadowKind::replaces` of loads and stores of own memory.
+            // The same rule as `ShadowKind::replaces`, for loads and stores of own memory.
             let is_less = old & !first & MASK == 0
                 && ((old ^ first) & KIND == 0 || writes != 0 && old & LIBRARY == 0);
             if !is_less {
@@ -248,7 +256,7 @@ impl<'a> Page<'a> {
         records.filter_map(record).map(|record| record.actor)
     }
 
-    /// Records which actor accesses parts of the page, and its last epoch.
+    /// Adds the access with this first word to the list of accesses to parts of the page.
     #[inline]
     fn add_to_parts(self, first: u64) {
         for place in &self.head[IN_PARTS_BY] {
@@ -259,9 +267,10 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Returns an access to a part of the page that conflicts with one to all of it, and whether
-    /// any is left. Where all are done, the parts need not be looked at: those that the new access
-    /// replaces stay there, as done for each access after it.
+    /// Returns a recorded access to a part of the page that conflicts with `access`, which is to
+    /// all of it, and whether any record is left that `access` does not replace. If all recorded
+    /// accesses are complete, the parts are not searched: what stays there is complete for each
+    /// later access.
     fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
         let by = &self.head[IN_PARTS_BY];
         let (mut conflict, mut is_left) = (None, false);
@@ -284,8 +293,9 @@ impl<'a> Page<'a> {
         (conflict, is_left)
     }
 
-    /// Returns an access to the whole page that conflicts with one to a part of it. An actor that
-    /// has found none need not look again in the same epoch, since its clock only grows.
+    /// Returns a recorded access to the whole page that conflicts with `access`, which is to a part
+    /// of it. An actor that has found none does not look again in the same epoch, since its clock
+    /// only grows.
     #[inline]
     fn look_at_whole(self, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
         let looked = &self.head[LOOKED][usize::from(access.kind.writes())];
@@ -300,13 +310,14 @@ impl<'a> Page<'a> {
         conflict
     }
 
-    /// Forgets the accesses to bytes `at..end` for which `is_seen` returns true.
+    /// Forgets the recorded accesses to bytes `at..end` for which `is_seen` returns true.
     pub fn forget(self, at: usize, end: usize, mut is_seen: impl FnMut(&ShadowRecord) -> bool) {
         self.revise(at, end, |old| Some(old).filter(|old| !is_seen(old)));
     }
 
-    /// Replaces each access to bytes `at..end` by the one that `revised` returns, or forgets it if
-    /// `revised` returns `None`.
+    /// Replaces each recorded access to bytes `at..end` by the one that `revised` returns, or
+    /// forgets it if `revised` returns `None`. Accesses to the whole page are included only if
+    /// `at..end` is the whole page.
     pub fn revise(
         self,
         at: usize,
@@ -329,7 +340,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Returns which of eight bytes are in `bytes`.
+/// Returns the mask of the bytes of a page that are in `bytes`, of eight bytes: number `index`.
 fn mask(bytes: &Range<usize>, index: usize) -> u8 {
     let first = bytes.start.saturating_sub(index * 8).min(8);
     let last = bytes.end.saturating_sub(index * 8).min(8);
@@ -340,14 +351,14 @@ fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
     ShadowRecord::of([words[0].load(Relaxed), words[1].load(Relaxed)])
 }
 
-/// Returns an access that conflicts with a new one.
+/// Returns a recorded access that conflicts with a new one and is not ordered before it.
 fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
     let all = records.chunks_exact(2).filter_map(record);
     all.into_iter().find(|old| old.conflicts(access) && !view.covers(old))
 }
 
-/// Finds a conflict, and reports whether any access is left: those that the new one replaces are
-/// forgotten.
+/// Returns a recorded access that conflicts with a new one, and whether any record is left: those
+/// that the new one replaces are forgotten.
 fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
     let conflict = look_at(records, access, view);
     let mut is_left = false;
@@ -368,10 +379,11 @@ fn are_like(a: u64, b: u64) -> bool {
     (a ^ b) & !MASK == 0
 }
 
-/// Remembers an access, and returns one that conflicts with it. Like accesses at one place of the
-/// program are one record. Where there is no room, the access replaces a read that is done; else
-/// two like ones at different places become one record, which names the later place; else the
-/// oldest access is forgotten.
+/// Records an access, and returns a recorded one that conflicts with it. Accesses that differ only
+/// in their bytes become one record. If there is no room, the access replaces a read that is
+/// complete or of the same actor and epoch. If there is none, two accesses that differ only in
+/// their bytes and sites become one record, which has the later site. Otherwise the oldest access
+/// is forgotten.
 #[inline]
 fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
     let [mut first, second] = access.words();
@@ -381,7 +393,7 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
         if are_like(word, first) && records[i * 2 + 1].load(Relaxed) == second {
             first |= word & MASK;
         }
-        // The second word is of no meaning here.
+        // The second word is not used here.
         let Some(old) = ShadowRecord::of([word, 0]) else {
             place = place.or(Some(i));
             continue;

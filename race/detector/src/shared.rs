@@ -1,7 +1,8 @@
 //! The memory that the detectors of all PEs share: 64-bit words of one file without a name.
 //!
 //! Everything in it is made of atomic words, so that a process can change what another one reads.
-//! The file is sparse: what is never touched takes no memory. It ends with the last process.
+//! The file is sparse: what is never touched takes no memory. The kernel frees it after the end of
+//! the last process that has mapped it.
 #![allow(unsafe_code)]
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
@@ -26,7 +27,7 @@ pub fn create(n: usize) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// Returns the words of the file that process `pid` has as descriptor `fd`.
+/// Maps the file of `n` words that process `pid` has as descriptor `fd`.
 ///
 /// # Errors
 /// When it cannot be opened or mapped.
@@ -37,18 +38,19 @@ pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
     let flags = flags | MapFlags::NORESERVE;
     // SAFETY: a new range at an address of the kernel's choice.
     let start = unsafe { mmap(std::ptr::null_mut(), n * 8, protection, flags, &file, 0) }?;
-    // SAFETY: mapped, aligned and zero at first; never unmapped, and changed as atomic words alone.
+    // SAFETY: mapped with this length, aligned to a page and zero at first; never unmapped, and all
+    // processes access it as atomic words alone.
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), n) })
 }
 
-/// A lock in bit 0 of a word. While it is held, for some hundred instructions, the other bits of the
-/// word are zero: the holder has their values, may change them, and stores them at the end.
+/// A lock in bit 0 of a word. While it is held, for some hundred instructions, the other bits of
+/// the word are zero: the holder has their values, may change them, and stores them at the end.
 pub struct Held<'a> {
     word: &'a AtomicU64,
     bits: u64,
 }
 
-/// Takes the lock of a word.
+/// Takes the lock of a word, which the result releases when it is dropped.
 #[inline]
 pub fn lock(word: &AtomicU64) -> Held<'_> {
     // A load may begin while earlier ones still wait for memory, an exchange may not.
@@ -82,12 +84,12 @@ impl Held<'_> {
         self.bits & bit != 0
     }
 
-    /// Returns the value of the word after the lock is released.
+    /// Returns the value that the word will have after the lock is released.
     pub fn bits(&self) -> u64 {
         self.bits & !1
     }
 
-    /// Adds to the number in the upper bits.
+    /// Adds to the word. A counter in its upper bits may overflow.
     pub fn add(&mut self, n: u64) {
         self.bits = self.bits.wrapping_add(n);
     }
@@ -106,8 +108,8 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Blocks of words, of sizes that are powers of two, from a part of the shared memory. A block is
-/// named by its place; 0 is none.
+/// Allocates blocks of words, of sizes that are powers of two, in a part of the shared memory. The
+/// number of its first word identifies a block; 0 is none.
 #[derive(Clone, Copy)]
 pub struct Arena {
     words: Words,
@@ -122,7 +124,8 @@ impl Arena {
         Arena { words }
     }
 
-    /// Returns a block of at least `n` words, as they were left; `None` if there is no more room.
+    /// Allocates a block of at least `n` words, which are not cleared. Returns `None` if there is
+    /// no more room.
     pub fn take(self, n: usize) -> Option<u64> {
         let class = n.next_power_of_two().trailing_zeros() as usize;
         let _held = lock(&self.words[0]);
@@ -144,7 +147,7 @@ impl Arena {
         }
     }
 
-    /// Gives back a block of `n` words.
+    /// Frees a block that was allocated with `n` words.
     pub fn give(self, at: u64, n: usize) {
         let class = n.next_power_of_two().trailing_zeros() as usize;
         let _held = lock(&self.words[0]);
@@ -153,7 +156,7 @@ impl Arena {
         list.store(at, Relaxed);
     }
 
-    /// Returns the words of a block.
+    /// Returns the first `n` words of a block.
     pub fn block(self, at: u64, n: usize) -> &'static [AtomicU64] {
         &self.words[at as usize..at as usize + n]
     }

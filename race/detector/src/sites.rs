@@ -1,8 +1,9 @@
-//! Places of the program: the routine that is called there, and the stack of the call.
+//! Sites: the places in the program's code that make accesses, each with the routine that is called
+//! there and the stack of the call.
 //!
-//! All processes number them in one table, so that an access in the shadow names its place in one
-//! word, and any PE can report it. A place is kept as addresses within the files from which the
-//! program is loaded, which are the same in all processes.
+//! All processes number them in one shared table, so that a record of an access has its site in
+//! half a word, and any PE can report it. A site is kept as addresses within the files from which
+//! the program is loaded, since these are the same in all processes.
 #![allow(unsafe_code)]
 
 use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, SharedAreas};
@@ -20,12 +21,12 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Maximum number of frames of a place.
+/// Maximum number of frames of a site.
 const FRAMES: usize = 6;
 /// Words of the name of a routine.
 const NAME_WORDS: usize = 8;
 
-/// A file from which the process is loaded.
+/// A loaded segment of the executable or of a shared library.
 #[derive(Clone, Debug)]
 struct Module {
     addresses: Range<usize>,
@@ -35,13 +36,14 @@ struct Module {
 
 static MODULES: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
-/// A frame: the file, and the address in it.
+/// A frame: the path of the file, and the address in it.
 pub type Frame = (String, u64);
 
-/// A place of the program.
+/// A place in the program's code that makes accesses.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The routine; a load or a store has none.
+    /// The name of the routine that is called; empty for a load, a store or an atomic operation of
+    /// the program.
     pub call: String,
     /// The frames of the stack, from the innermost one.
     pub frames: Vec<Frame>,
@@ -51,7 +53,7 @@ thread_local! {
     static KNOWN: RefCell<HashMap<(usize, u64), u32>> = RefCell::default();
 }
 
-/// Returns the number of the place where the program calls `call`. 0 if the table is full.
+/// Returns the number of the site where the program calls `call`; 0 if the table is full.
 #[inline(never)]
 pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let local = 0u8;
@@ -68,7 +70,7 @@ pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     site
 }
 
-/// Returns the number of the place of an instruction.
+/// Returns the number of the site of an instruction; 0 if the table is full.
 pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
     let recent = known::recent_site(address);
     if let Some((known, site)) = recent.map(Cell::get)
@@ -90,7 +92,7 @@ fn number(
     frames: impl FnOnce() -> Vec<usize>,
 ) -> u32 {
     let key = (call.as_ptr().addr(), stack);
-    // A thread that ends may have dropped them.
+    // When a thread ends, its destructors may run after this variable was dropped.
     let known = KNOWN.try_with(|known| known.borrow().get(&key).copied());
     if let Some(known) = known.ok().flatten() {
         return known;
@@ -111,7 +113,8 @@ pub fn library_calls() -> bool {
     Stack::unwind().calls().iter().any(is_one)
 }
 
-/// Returns the frames outside of the library, those of the program.
+/// Returns the innermost frames that are of the program, at most [`FRAMES`]: those above the
+/// library, and below the C library, which calls `main`.
 fn outside(addresses: &[usize]) -> Vec<usize> {
     let is_ours = |address: &usize| {
         find(*address).is_some_and(|(module, base)| {
@@ -137,7 +140,8 @@ fn outside(addresses: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the file of an address, and where it begins.
+/// Returns the path of the file from which the code at an address was loaded, and the difference
+/// between addresses in the process and in the file.
 fn find(address: usize) -> Option<(String, usize)> {
     let look = |modules: &[Module]| {
         let module = modules.iter().find(|module| module.addresses.contains(&address))?;
@@ -146,7 +150,8 @@ fn find(address: usize) -> Option<(String, usize)> {
     let mut modules = MODULES.lock().ok()?;
     look(&modules).or_else(|| {
         modules.clear();
-        // SAFETY: the function gets the list for the time of the call alone.
+        // SAFETY: `note_module` gets a pointer to a list that this function alone uses until the
+        // call returns.
         unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut *modules).cast()) };
         look(&modules)
     })
@@ -157,14 +162,14 @@ unsafe extern "C" fn note_module(
     _: usize,
     modules: *mut c_void,
 ) -> c_int {
-    // SAFETY: the list of `find`, which nobody else uses now.
+    // SAFETY: a pointer to the list that `find` has locked and does not use during the call.
     let modules = unsafe { &mut *modules.cast::<Vec<Module>>() };
-    // SAFETY: valid during the call.
+    // SAFETY: the loader passes a pointer that is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: the headers of the file, which is loaded.
+    // SAFETY: the array of program headers of a file that stays loaded during the call.
     let headers =
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    // SAFETY: a string of the loader.
+    // SAFETY: a string of the loader that ends with a null byte and lives during the call.
     let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
     let path = match name.is_empty() {
         true => std::env::current_exe().map_or(name, |path| path.display().to_string()),
@@ -179,7 +184,8 @@ unsafe extern "C" fn note_module(
     0
 }
 
-/// Returns where the executable begins in this process.
+/// Returns the path of the executable, and the difference between addresses in the process and in
+/// the file.
 pub fn executable() -> Option<(String, usize)> {
     let path = std::env::current_exe().ok()?.display().to_string();
     find(0);
@@ -205,14 +211,15 @@ fn text(words: &[AtomicU64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the start of a path, as far as the words of a file have room for it.
+/// Returns the start of a path that fits into the words of a file.
 fn shortened(path: &str) -> &str {
     let room = (MODULE_WORDS - 1) * 8 - 1;
     let end = (0..=path.len().min(room)).rev().find(|end| path.is_char_boundary(*end));
     &path[..end.unwrap_or(0)]
 }
 
-/// Returns the number of a file in the table of all processes. The caller has the lock.
+/// Returns the number of a file in the shared table, to which it adds the file if needed. `None` if
+/// the table is full. The caller holds the lock of the table of sites.
 fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     let path = shortened(path);
     for (i, words) in areas.modules.chunks_exact(MODULE_WORDS).enumerate().take(MAX_MODULES) {
@@ -259,7 +266,7 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     0
 }
 
-/// Returns the place of a number.
+/// Returns the site with this number; `None` for 0.
 pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
     let words = areas.sites.chunks_exact(SITE_WORDS).nth((site as usize).checked_sub(1)?)?;
     words[0].load(Acquire);
@@ -272,10 +279,12 @@ pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
     Some(Site { call: text(&words[1..1 + NAME_WORDS]), frames: frames.collect() })
 }
 
-/// Frames of a stack that are looked at.
+/// Maximum number of frames that are unwound.
 const DEPTH: usize = 24;
-/// Stacks that are remembered for a routine and a depth of the stack, and such pairs.
+/// Maximum number of stacks that are remembered for a routine that is called at one depth of the
+/// stack.
 const RECENT: usize = 16;
+/// Maximum number of pairs of a routine and a depth for which stacks are remembered.
 const PAIRS: usize = 1024;
 
 /// The addresses to which the functions of the calling thread return, from the innermost function
@@ -285,20 +294,22 @@ const PAIRS: usize = 1024;
 /// by the locations in memory of these addresses.
 struct Stack {
     addresses: [usize; DEPTH],
-    /// Where each address is in memory: right below the frame that it is of, as x86-64 has it. 0 if
-    /// it is not there.
+    /// The address in memory of each return address: the word below the caller's frame, where
+    /// x86-64 calls push it. 0 if the return address is not there.
     places: [usize; DEPTH],
     n: usize,
 }
 
-/// A stack that was seen: its addresses with their places in memory, and the number of its site.
+/// A stack that was seen: its return addresses, each after its address in memory, and the number of
+/// its site.
 struct KnownStack {
     returns: Box<[(usize, usize)]>,
     site: u32,
 }
 
 thread_local! {
-    /// By the name of a routine, and the address of a variable of the function that asks.
+    /// By the address of the routine's name, and that of a local variable of [`of_call`], which
+    /// stands for the depth of the stack.
     static STACKS: RefCell<HashMap<(usize, usize), Vec<KnownStack>>> = RefCell::default();
 }
 
@@ -312,25 +323,25 @@ unsafe extern "C" {
 }
 
 impl Stack {
-    /// Returns the stack of the function that calls this.
+    /// Unwinds the stack of the function that calls this.
     #[inline(always)]
     fn unwind() -> Stack {
         let mut stack = Stack { addresses: [0; DEPTH], places: [0; DEPTH], n: 0 };
-        // SAFETY: the function gets the stack for the time of the call alone.
+        // SAFETY: `note_frame` gets a pointer to a variable that only it uses until the call
+        // returns.
         unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
         stack
     }
 
-    /// Returns addresses in the calls.
+    /// Returns an address within each call instruction: the one before the return address.
     fn calls(&self) -> Vec<usize> {
-        // Return addresses are behind the call.
         self.addresses[..self.n].iter().map(|address| address - 1).collect()
     }
 
-    /// Remembers the site of the stack of a function, of which `variable` is an address and calls
-    /// `routine`.
+    /// Remembers the site of this stack, which is that of [`of_call`]: `routine` is the address of
+    /// the routine's name, and `variable` that of a local variable.
     fn remember(&self, routine: usize, variable: usize, site: u32) {
-        // The first one is in the function itself.
+        // The first address is in `of_call` itself.
         let outer = 1..self.n.max(1);
         let returns = outer.map(|i| (self.places[i], self.addresses[i])).collect::<Box<[_]>>();
         if returns.is_empty() || returns.iter().any(|(place, _)| *place <= variable) {
@@ -350,7 +361,7 @@ impl Stack {
     }
 }
 
-/// Returns the site of the stack of the calling function, if it is remembered.
+/// Returns the site of the stack of [`of_call`], if it is remembered.
 fn known_site(routine: usize, variable: usize) -> Option<u32> {
     let is_here = |&(place, address): &(usize, usize)| {
         let place = std::ptr::with_exposed_provenance::<usize>(place);
@@ -367,9 +378,9 @@ fn known_site(routine: usize, variable: usize) -> Option<u32> {
 }
 
 extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
-    // SAFETY: the stack of `unwind`, which nobody else uses now.
+    // SAFETY: a pointer to the variable of `unwind`, which does not use it during the call.
     let stack = unsafe { &mut *stack.cast::<Stack>() };
-    // SAFETY: the context of the unwinder.
+    // SAFETY: the unwinder passes its context, which is valid during the call.
     let address = unsafe { _Unwind_GetIP(context) };
     if stack.n == DEPTH || address == 0 {
         return 5;
@@ -377,7 +388,8 @@ extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
     // SAFETY: the same context.
     let place = unsafe { _Unwind_GetCFA(context) }.wrapping_sub(size_of::<usize>());
     let is_there = cfg!(target_arch = "x86_64") && {
-        // SAFETY: below the frame is what its call has pushed.
+        // SAFETY: the word below the frame of a caller is on the stack: there its call has pushed
+        // the return address.
         unsafe { std::ptr::with_exposed_provenance::<usize>(place).read_volatile() == address }
     };
     stack.addresses[stack.n] = address;

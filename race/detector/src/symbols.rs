@@ -1,17 +1,17 @@
-//! Names of functions, and lines, from the debug information of the program.
+//! Finds the function and the source line of an address of the program, from its debug information.
 
 use addr2line::Loader;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Function and `FILE:LINE`, as far as they are known.
+/// A function and a source line, as far as they are known. It is written as `FILE:LINE (FUNCTION)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The function.
+    /// The demangled name of the function.
     pub function: Option<String>,
-    /// The file, from the directory of this process if it is in there.
+    /// The path of the source file, relative to the current directory if the file is in it.
     pub file: Option<String>,
-    /// The line.
+    /// The number of the line, from 1.
     pub line: Option<u32>,
 }
 
@@ -27,12 +27,12 @@ impl std::fmt::Display for SourceLine {
 }
 
 thread_local! {
-    // A loader is not shared between threads.
+    // Each thread has its own loaders, since a `Loader` cannot be shared.
     static LOADERS: std::cell::RefCell<HashMap<String, Option<Loader>>> = Default::default();
 }
 
 fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<R> {
-    // A thread that ends may have dropped them.
+    // When a thread ends, its destructors may run after this variable was dropped.
     let found = LOADERS.try_with(|loaders| {
         let mut loaders = loaders.borrow_mut();
         let loader = loaders.entry(module.to_owned()).or_insert_with(|| Loader::new(module).ok());
@@ -41,14 +41,14 @@ fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<
     found.ok().flatten()
 }
 
-/// Returns where an address of a file comes from.
+/// Returns the function and the source line of an address in the file `module`.
 pub fn source(module: &str, address: u64) -> SourceLine {
     let found = with_loader(module, |loader| {
         let symbol = loader.find_symbol(address).map(str::to_owned);
         let mut frames = loader.find_frames(address).ok()?;
         let mut first = None;
-        // If the compiler has inlined functions into one another, takes the innermost of the
-        // program.
+        // If the compiler has inlined functions into one another, takes the innermost one that is
+        // not of a library.
         while let Some(frame) = frames.next().ok()? {
             let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
             let file = frame.location.as_ref().and_then(|at| at.file);
@@ -70,7 +70,8 @@ pub fn source(module: &str, address: u64) -> SourceLine {
     found.unwrap_or_default()
 }
 
-/// Returns where the frames of a place come from, without those of libraries if any other is left.
+/// Returns the functions and source lines of frames, without those of libraries. If all are of
+/// libraries, returns all.
 pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
     let all: Vec<_> = frames.iter().map(|(module, at)| source(module, *at)).collect();
     let is_of_program = |line: &SourceLine| {
@@ -84,7 +85,7 @@ pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
     if kept.is_empty() { all } else { kept }
 }
 
-/// Returns true if a function is of the libraries of C++ and Rust, or of Rushmem.
+/// Returns true if the name of a function is that of a library of C++ or Rust, or of Rushmem.
 fn is_of_a_library(name: &str) -> bool {
     let starts =
         ["std::", "core::", "alloc::", "shmem::", "rushmem_runtime::", "rushmem_transport::"];
@@ -93,12 +94,14 @@ fn is_of_a_library(name: &str) -> bool {
     })
 }
 
-/// Returns true if a file is a header that has functions of C++, which call those of C.
+/// Returns true if a file is one of Rushmem's headers, whose inline functions of C++ call those of
+/// C.
 fn is_our_header(file: &str) -> bool {
     matches!(Path::new(file).file_name(), Some(name) if name == "shmem.h" || name == "shmemx.h")
 }
 
-/// Returns a path from the directory of this process, if it is in there.
+/// Returns a path relative to the current directory if the file is in it, otherwise the path
+/// itself.
 pub fn from_here(path: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside =
@@ -106,7 +109,8 @@ pub fn from_here(path: &str) -> String {
     inside.unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns true if a function is of the library that is linked into a program, by its name.
+/// Returns true if the function at an address is of Rushmem, by its name: Rushmem may be linked
+/// into the program.
 pub fn is_ours(module: &str, address: u64) -> bool {
     let name = with_loader(module, |loader| loader.find_symbol(address).map(str::to_owned));
     name.is_some_and(|name| {

@@ -1,20 +1,21 @@
-//! Clocks of what PEs synchronize by: words that atomic operations, signals and short puts change,
-//! and locks.
+//! The clocks of the objects by which PEs synchronize: words of symmetric memory that atomic
+//! operations, signals and short puts change, locks, and fences that precede a store through a
+//! pointer.
 
 use crate::areas::{Counter, SYNC_ENTRIES, SYNC_STRIPE, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::clock::{Actor, Epoch, SharedClock, VectorClock};
 use crate::shared::lock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A name of a word, or of a lock.
+/// Identifies a word, a lock or a fence.
 pub type Key = u64;
 
 /// Bytes that have a key of their own.
 const WORD: usize = 4;
-/// Fences of a thread that are remembered.
+/// The number of last fences of a thread that are remembered.
 const FENCES: u32 = 16;
 
-/// Returns the key of a word of a PE.
+/// Returns the key of the word of four bytes that contains a place.
 pub fn of_word(place: ShadowPlace) -> Key {
     let segment = u64::from(place.segment == ShadowSegment::Static);
     1 << 63
@@ -29,18 +30,18 @@ pub fn of_bytes(place: ShadowPlace, nbytes: usize) -> impl Iterator<Item = Key> 
     words.map(move |word| of_word(ShadowPlace { offset: word * WORD, ..place }))
 }
 
-/// Returns the key of a lock, which all PEs have in the same place.
+/// Returns the key of a lock, which is the same for all PEs.
 pub fn of_lock(place: ShadowPlace) -> Key {
     of_word(ShadowPlace { pe: (1 << 20) - 1, ..place })
 }
 
-/// Returns the key of a fence of a thread; later ones have the same key.
+/// Returns the key of the `nth` fence of a thread. A key is used again after [`FENCES`] fences.
 fn of_fence(thread: Actor, nth: u32) -> Key {
     u64::from(thread) << 32 | u64::from(nth % FENCES)
 }
 
-/// Calls `f` with the clock of a key, under the lock of its stripe. A key without a clock gets one
-/// if `make`.
+/// Calls `f` with the clock of a key, under the lock of its stripe. If the key has no clock, adds
+/// an empty one if `make`, and otherwise returns `None`. Also returns `None` if the stripe is full.
 fn with<R>(
     areas: &SharedAreas,
     key: Key,
@@ -80,7 +81,8 @@ pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
     with(areas, key, false, |shared| shared.join_into(areas.arena, clock));
 }
 
-/// Records what a thread knows at a fence or quiet, for those that see what it stores from now on.
+/// Records the clock of a thread at its `nth` fence or quiet, for PEs that see a word which the
+/// thread stores later.
 pub fn add_fence(areas: &SharedAreas, thread: Actor, nth: u32, clock: &VectorClock) {
     let added = with(areas, of_fence(thread, nth), true, |shared| {
         shared.clear(areas.arena);
@@ -91,8 +93,8 @@ pub fn add_fence(areas: &SharedAreas, thread: Actor, nth: u32, clock: &VectorClo
     }
 }
 
-/// Merges what a thread knew at its last fence until `epoch` into `clock`. If so many have come
-/// since that this one is forgotten, it is the oldest that is not.
+/// Merges the clock that a thread had at its last fence until `epoch` into `clock`. If that fence
+/// is no longer remembered, uses the oldest one that is.
 pub fn acquire_fence(areas: &SharedAreas, thread: Actor, epoch: Epoch, clock: &mut VectorClock) {
     let of = |nth| {
         let mut known = VectorClock::default();

@@ -1,4 +1,5 @@
-//! Names of static variables, and the lines that declare them.
+//! Finds the static variable at an address of the executable: its name, from the symbol table, and
+//! the line that declares it and its dimensions, from the debug information.
 
 use crate::symbols::from_here;
 use addr2line::gimli::{
@@ -16,13 +17,13 @@ use std::sync::Mutex;
 /// A static variable of a program.
 #[derive(Clone)]
 pub struct StaticVariable {
-    /// Its name.
+    /// The name in the source, without a suffix of the compiler.
     pub name: String,
-    /// Its address in the file.
+    /// The address, as the executable has it before it is relocated.
     pub address: u64,
-    /// Its bytes.
+    /// The size in bytes.
     pub nbytes: u64,
-    /// Its declaration, if there is debug information.
+    /// The declaration, if there is debug information.
     pub declared: Option<Declaration>,
 }
 
@@ -31,14 +32,14 @@ pub struct StaticVariable {
 pub struct Declaration {
     /// `FILE:LINE`
     pub at: String,
-    /// The number of elements in each dimension of an array, the last of which are adjacent. Empty
-    /// for other variables and those of Fortran.
+    /// The number of elements in each dimension of an array, of which the last one varies fastest.
+    /// Empty for variables that are no arrays, and for all variables of Fortran.
     dimensions: Vec<u64>,
 }
 
 impl StaticVariable {
-    /// Returns what an access of `nbytes` bytes at an offset in the variable is of it, as C writes
-    /// it.
+    /// Returns the name of the part of the variable that an access of `nbytes` bytes at an offset
+    /// accesses, such as `a[2][3]`.
     pub fn element(&self, offset: u64, nbytes: u32) -> String {
         let dimensions = self.declared.as_ref().map_or(&[][..], |declared| &declared.dimensions);
         let elements: u64 = dimensions.iter().product();
@@ -57,7 +58,8 @@ impl StaticVariable {
     }
 }
 
-/// Returns what an access of `nbytes` bytes at an offset in an object is of it.
+/// Returns the name of the part of an object that an access of `nbytes` bytes at an offset
+/// accesses: `name`, `name[2]`, or `byte 5 of name`.
 pub fn element(name: &str, offset: u64, nbytes: u32) -> String {
     match (offset, nbytes) {
         (0, _) => name.to_owned(),
@@ -68,7 +70,8 @@ pub fn element(name: &str, offset: u64, nbytes: u32) -> String {
     }
 }
 
-/// Returns the variable of the executable that holds an address.
+/// Returns the variable that contains an address of the executable, the file `module`. The address
+/// is that before relocation.
 pub fn find(module: &str, address: u64) -> Option<StaticVariable> {
     static VARIABLES: Mutex<Option<Vec<StaticVariable>>> = Mutex::new(None);
     let mut variables = VARIABLES.lock().ok()?;
@@ -83,12 +86,12 @@ fn read(module: &str) -> Option<Vec<StaticVariable>> {
     let data = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data);
     let variables = data.filter_map(|symbol| {
         let name = symbol.name().ok()?;
-        // The compiler numbers what is static in functions.
+        // The compiler appends a number to the names of static variables in functions.
         let name = match name.rsplit_once('.') {
             Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => name,
         };
-        // Names of C, such as `x`, may be types to a demangler.
+        // The demangler takes names of C such as `x` for mangled types.
         let name = match name.starts_with("_Z") || name.starts_with("_R") {
             true => addr2line::demangle_auto(name.into(), None).into_owned(),
             false => name.to_owned(),
@@ -150,7 +153,7 @@ fn is_fortran<R: Reader>(unit: UnitRef<'_, R>) -> Result<bool, Error> {
     Ok(matches!(language, Some(AttributeValue::Language(language)) if all.contains(&language)))
 }
 
-/// Types that are another one, as far as elements are concerned.
+/// Types that have the elements of the type to which they refer.
 const ALIASES: [DwTag; 3] = [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type];
 
 /// Returns the number of elements in each dimension of a type of C; empty if it is no array.
@@ -181,7 +184,7 @@ fn dimensions<R: Reader>(
     Ok(dimensions)
 }
 
-/// Returns the address of a variable that has one for the whole run.
+/// Returns the address of a variable; `None` if it has no fixed one, such as a local variable.
 fn address<R: Reader>(
     unit: UnitRef<'_, R>,
     location: Option<AttributeValue<R>>,
@@ -194,7 +197,7 @@ fn address<R: Reader>(
     }
 }
 
-/// Returns the path of a source file, which the line table of its unit has.
+/// Returns the path of a source file, from the line table of its unit.
 fn path<R: Reader>(
     unit: UnitRef<'_, R>,
     file: Option<AttributeValue<R>>,

@@ -1,4 +1,4 @@
-/* A member knows of the root after a broadcast, not of other members.
+/* A broadcast orders a member after the root, not after other members.
  * PEs: 3 */
 #include "suite.h"
 

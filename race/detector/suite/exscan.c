@@ -1,4 +1,4 @@
-/* A member of a scan knows of those before it alone.
+/* A scan orders a member after the members before it, not after those behind it.
  * PEs: 3 */
 #include "suite.h"
 

@@ -1,4 +1,4 @@
-/* A fence orders what goes to one PE, not to several.
+/* A fence orders the puts to one PE, not puts to several PEs.
  * PEs: 3 */
 #include "suite.h"
 

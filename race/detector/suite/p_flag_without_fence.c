@@ -1,4 +1,4 @@
-/* The same with words that are put.
+/* A flag that shmem_p sets after a word of data, with no fence between.
  * PEs: 2 */
 #include "suite.h"
 

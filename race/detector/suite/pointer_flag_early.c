@@ -1,4 +1,4 @@
-/* A flag is stored through a pointer before the data, which its own PE has.
+/* A flag is stored through a pointer before the data, which are in the memory of the PE that stores.
  * PEs: 2 */
 #include "suite.h"
 

@@ -1,4 +1,4 @@
-/* A flag is stored through a pointer before the data, and both are of the PE that waits for it.
+/* A flag is stored through a pointer before the data, and both are in the memory of the PE that waits.
  * PEs: 2 */
 #include "suite.h"
 

@@ -1,4 +1,4 @@
-/* The same with shmem_test_lock.
+/* Two PEs put to the same word, with a lock that shmem_test_lock takes, or without.
  * PEs: 2 */
 #include "suite.h"
 

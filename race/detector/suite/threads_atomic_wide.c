@@ -1,4 +1,4 @@
-/* A thread announces by an atomic variable of 16 bytes what its get has brought.
+/* A thread announces by an atomic variable of 16 bytes that its get is done.
  * PEs: 2 */
 #include "suite.h"
 

@@ -1,4 +1,4 @@
-/* The same with shmem_wait_until_any.
+/* A word that shmem_wait_until_any has not named was not seen.
  * PEs: 3 */
 #include "suite.h"
 

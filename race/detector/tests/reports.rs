@@ -17,7 +17,7 @@ fn races(job: Job) -> Outcome {
     job.env("SHMEM_SYMMETRIC_SIZE", "16m").run()
 }
 
-/// Line `number` of a report, without what differs between machines.
+/// Returns line `number` of the first report, without indentation.
 fn line(outcome: &Outcome, number: usize) -> String {
     let mut lines = outcome.stderr.lines().skip_while(|line| !line.starts_with("race on"));
     lines.nth(number).unwrap_or_default().trim().to_owned()
@@ -33,7 +33,7 @@ fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
         let mut lines = found.stderr.lines().map(str::trim);
         lines.any(|line| line.starts_with(starts) && line.ends_with(ends))
     };
-    // Whichever comes first.
+    // Either access may be the first one of the report.
     let put = ("PE 0: shmem_long_put of 8 bytes at ", "put_load.c:11 (run), in flight since then");
     assert!(is_line(put.0, put.1), "{found}");
     assert!(is_line("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"), "{found}");
@@ -45,7 +45,7 @@ fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
     assert_eq!(found.code(), 66, "{found}");
 }
 
-/// The overloads of the header are no part of the program.
+/// A report does not show the header's overloads for C++.
 #[test]
 fn a_report_names_the_line_of_a_program_in_cxx() {
     const TEXT: &str = "\
@@ -104,7 +104,8 @@ fn the_remedy_for_a_context_is_its_quiet() {
     assert!(!found.stderr.contains("shmem_barrier_all between them would"), "{found}");
 }
 
-/// Runs a program of PEs that do `both` after a barrier and have symmetric words.
+/// Runs a program of two PEs, which have symmetric words and execute the statements `both` after a
+/// barrier.
 fn advice(name: &str, both: &str) -> Outcome {
     let text = format!(
         "#include <shmem.h>\nstatic long x; static uint64_t sig; static volatile long used;\n\

@@ -1,8 +1,8 @@
-//! The programs of `suite`, compiled by `oshcc --race`: in each the detector finds the one race,
-//! with both places, and none where the program is compiled with `CLEAN`.
+//! Runs the programs of `suite`, compiled by `oshcc --race`. In each the detector must find the one
+//! race, with the lines of both accesses, and none if the program is compiled with `CLEAN` defined.
 //!
-//! A line with a comment `RACE` is one of the two places; `RACE with itself` is both. `PEs: N` in
-//! the first lines says how many PEs the program has, and `FLAGS:` with what it is compiled.
+//! A line with a comment `RACE` has one of the two accesses, one with `RACE with itself` both.
+//! `PEs: N` in the first lines is the number of PEs, and `FLAGS:` has flags for the compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ impl Program {
     fn compile(&self, flags: &[&str]) -> PathBuf {
         let language = if self.is_fortran() { &["-cpp"][..] } else { &[] };
         let own: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        // Stores that nobody reads stay.
+        // With -O0 the compiler keeps stores that nothing reads.
         compile(&self.source, tmpdir(), &[&["--race", "-O0"], language, &own, flags].concat())
     }
 
@@ -85,12 +85,12 @@ impl Program {
     }
 }
 
-/// Returns the last line of the detector.
+/// Returns the last line that the detector has printed.
 fn said(outcome: &Outcome) -> &str {
     outcome.stderr.lines().rfind(|line| line.starts_with("rushmem: ")).unwrap_or("nothing")
 }
 
-/// Returns the lines of a report, in order.
+/// Returns the source lines of the two accesses of a report, sorted.
 fn lines(report: &str) -> [u64; 2] {
     let report: Value = serde_json::from_str(report).expect("JSON");
     let line = |i: usize| report["accesses"][i]["frames"][0]["line"].as_u64().expect("a line");

@@ -1,8 +1,7 @@
 //! The interface between the runtime and the detector.
 //!
-//! The runtime opens the detector's library when `SHMEM_CHECK=races` asks for it, and gets a
-//! [`Detector`]. Both are of one build; the layout is C's nevertheless, since they are two
-//! libraries.
+//! The runtime opens the detector's library if `SHMEM_CHECK` is `races`, and gets a [`Detector`]
+//! from it. The types have the layout of C, since Rust's may differ between two libraries.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
@@ -20,29 +19,30 @@ pub const LIBRARY: &str = "librushmem-race.so.1";
 pub struct Detector {
     /// [`VERSION`] of its build.
     pub version: u32,
-    /// Makes the memory that the detectors of all PEs share. Returns its descriptor, or a negated
-    /// error number.
+    /// Creates the memory that the detectors of all PEs share. Returns its file descriptor, or a
+    /// negated error number.
     pub create: extern "C" fn(&DetectorOpening) -> c_int,
-    /// Attaches to that memory, which process `pid` has as descriptor `fd`. Returns 0, or an error
-    /// number.
+    /// Maps that memory, which process `pid` has as file descriptor `fd`, and starts the detection.
+    /// Returns 0, or an error number.
     pub attach: extern "C" fn(&DetectorOpening, pid: u32, fd: c_int) -> c_int,
     /// An access to symmetric memory begins.
     pub begin: extern "C" fn(&CheckedAccess),
-    /// A blocking access is done.
+    /// The call of the access returns.
     pub end: extern "C" fn(&CheckedAccess),
-    /// A fence or a quiet.
+    /// A fence or a quiet on context `ctx`; `pe` is used by [`Order::PeQuiet`] alone.
     pub order: extern "C" fn(Order, ctx: u64, pe: u32),
-    /// A wait for a word of this PE, or a test of one, has succeeded.
+    /// A wait for a word of this PE, or a test of one, has succeeded. `addr` is the address of the
+    /// word.
     pub seen: extern "C" fn(addr: usize),
     /// The calling PE enters a collective.
     pub enter: extern "C" fn(&CollectiveEvent),
     /// The calling PE leaves a collective.
     pub leave: extern "C" fn(&CollectiveEvent),
-    /// The calling PE acquires or releases a lock.
+    /// The calling PE has acquired the lock at `addr`, or releases it.
     pub lock: extern "C" fn(addr: usize, is_taken: bool),
     /// A block of the heap is allocated, or freed.
     pub block: extern "C" fn(call: Text, addr: usize, nbytes: usize, is_allocated: bool),
-    /// The library is finalized. The last PE prints what was checked.
+    /// The library is finalized. The last PE that calls this prints how much was checked.
     pub close: extern "C" fn(),
 }
 
@@ -67,7 +67,7 @@ impl Text {
     pub fn get(self) -> &'static str {
         // SAFETY: made of a string that lives as long as the process.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.nbytes) };
-        // SAFETY: the same.
+        // SAFETY: the bytes of a string.
         unsafe { std::str::from_utf8_unchecked(bytes) }
     }
 }
@@ -76,9 +76,9 @@ impl Text {
 #[repr(C)]
 #[derive(Debug)]
 pub struct DetectorOpening {
-    /// This PE.
+    /// The number of this PE in the world.
     pub pe: u32,
-    /// The number of PEs.
+    /// The number of PEs of the job.
     pub n_pes: u32,
     /// Bytes of each heap.
     pub heap_bytes: usize,
@@ -86,13 +86,13 @@ pub struct DetectorOpening {
     pub static_bytes: usize,
     /// `n_pes` addresses of the heaps in this process; 0 where one is not mapped.
     pub heaps: *const usize,
-    /// The addresses of the static data.
+    /// `n_pes` addresses of the static data in this process; 0 where one is not mapped.
     pub statics: *const usize,
-    /// A file for the reports in JSON; empty for none.
+    /// The path of a file for the reports in JSON; empty for none.
     pub json: Text,
-    /// The races that are not to be reported: lines of a file.
+    /// The races that are not to be reported, as lines `function:NAME` and `object:NAME`.
     pub suppressions: Text,
-    /// The exit status of a PE that would exit with 0 although a race was found.
+    /// The exit status of a PE that would exit with 0 although a race was reported; 0 to keep that.
     pub status: c_int,
 }
 
@@ -100,9 +100,9 @@ pub struct DetectorOpening {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessOperation {
-    /// A blocking put.
+    /// A put that has read its source when its call returns.
     Put,
-    /// A put that is complete at the next quiet.
+    /// A put that has read its source at the next quiet.
     PutNbi,
     /// A blocking get.
     Get,
@@ -120,11 +120,11 @@ pub enum AccessOperation {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBlocks {
-    /// The address of the first one.
+    /// The address of the first block.
     pub addr: usize,
-    /// Bytes of each.
+    /// The number of bytes of each block.
     pub nbytes: usize,
-    /// Bytes from the start of one to that of the next.
+    /// The number of bytes from the start of a block to the start of the next one.
     pub stride: usize,
     /// The number of blocks.
     pub n: usize,
@@ -154,7 +154,8 @@ impl ByteBlocks {
     }
 }
 
-/// The words of atomic operations: those of different kinds do not exclude each other.
+/// The kind of the word of an atomic operation. Operations on different kinds do not exclude each
+/// other.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
@@ -164,7 +165,7 @@ pub enum WordKind {
     Float,
     /// A signal.
     Signal,
-    /// A part of a lock, which is the library's.
+    /// A part of a lock. Only the library accesses it, so it is not checked.
     Lock,
 }
 
@@ -172,25 +173,25 @@ pub enum WordKind {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedAccess {
-    /// The routine.
+    /// The name of the routine.
     pub call: Text,
-    /// The operation.
+    /// The kind of access.
     pub operation: AccessOperation,
-    /// An atomic operation that changes nothing.
+    /// True for an atomic operation that changes nothing.
     pub reads_only: bool,
-    /// The team of the context is `SHMEM_TEAM_SHARED`, or was split from it.
+    /// True if the team of the context is `SHMEM_TEAM_SHARED`, or was split from it.
     pub of_shared: bool,
-    /// The word of an atomic operation.
+    /// The kind of the word of an atomic operation.
     pub word: WordKind,
-    /// The index of the context, which a later context may reuse.
+    /// The index of the context, 0 for the default one. A later context may have the same index.
     pub ctx: u64,
-    /// The PE.
+    /// The world PE whose memory is accessed.
     pub pe: u32,
-    /// The bytes there, by the addresses of the corresponding bytes of this PE.
+    /// The bytes of that PE, by the addresses of the corresponding bytes of the calling PE.
     pub remote: ByteBlocks,
-    /// The bytes of this PE.
+    /// The bytes of the calling PE that a put reads, or that a get or a fetch writes.
     pub local: ByteBlocks,
-    /// The signal that follows the data; 0 for none.
+    /// The address of the signal that a put with a signal updates; 0 for other operations.
     pub signal: usize,
 }
 
@@ -198,34 +199,34 @@ pub struct CheckedAccess {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// `shmem_fence`
+    /// A fence.
     Fence,
     /// A quiet of any kind begins. It does not cover operations that other threads issue from now
     /// on.
     Begin,
-    /// `shmem_quiet`
+    /// A quiet to all PEs ends.
     Quiet,
-    /// `shmem_pe_quiet` for one PE
+    /// A quiet to one PE ends.
     PeQuiet,
 }
 
-/// The members whose accesses before the call a member knows when it leaves a collective.
+/// The members of a collective whose accesses before the call are complete when a member leaves it.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowedMembers {
-    /// All members.
+    /// All members, as after a barrier.
     All,
-    /// One member: the root.
+    /// One member, as the root of a broadcast.
     Member,
-    /// The members below a number.
+    /// The members below a number, as in a scan.
     Below,
 }
 
-/// A collective.
+/// A member's part of a collective.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveEvent {
-    /// The routine.
+    /// The name of the routine.
     pub call: Text,
     /// A number that identifies the team or active set.
     pub team: u64,
@@ -233,14 +234,15 @@ pub struct CollectiveEvent {
     pub nth: u64,
     /// The number of members.
     pub n: u32,
-    /// The calling member.
+    /// The index of the calling member in the team.
     pub me: u32,
-    /// The members that it follows.
+    /// The members after which the calling member is ordered.
     pub follows: FollowedMembers,
-    /// The root of [`FollowedMembers::Member`], or the number of [`FollowedMembers::Below`].
+    /// The index of the member of [`FollowedMembers::Member`], or the number of
+    /// [`FollowedMembers::Below`].
     pub member: u32,
-    /// The bytes that it reads here.
+    /// The bytes of the calling PE that the collective reads.
     pub source: ByteBlocks,
-    /// The bytes that it writes here.
+    /// The bytes of the calling PE that the collective writes.
     pub dest: ByteBlocks,
 }

@@ -1,9 +1,9 @@
 //! librushmem-race.so: the functions by which the runtime, and programs that were compiled for it,
 //! call the race detector.
 //!
-//! The runtime opens it for `SHMEM_CHECK=races`. `oshcc --race` links it with a program that it
-//! compiles with `-fsanitize=thread`: the library provides what such a program calls, instead of
-//! the compiler's own ThreadSanitizer, and asks for `SHMEM_CHECK=races` itself.
+//! The runtime opens it for `SHMEM_CHECK=races`. `oshcc --race` compiles a program with
+//! `-fsanitize=thread` and links it with this library, which has the functions that such a program
+//! calls, in place of those of ThreadSanitizer. The library then sets `SHMEM_CHECK=races` itself.
 
 mod libgomp;
 mod memory_calls;

@@ -1,8 +1,8 @@
 //! Orders the threads of an OpenMP program that was compiled by GCC: these functions interpose
 //! those of its run time, libgomp.
 //!
-//! Sections and tasks may run on one thread or on several. Each is an actor of its own, so that the
-//! races that are found do not depend on how libgomp distributes them.
+//! libgomp may run sections and tasks on one thread or on several. Each is an actor of its own, so
+//! that the races that are found do not depend on this.
 #![allow(unsafe_code)]
 
 mod tasks;
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 /// The code of a team or a task.
 type Region = extern "C" fn(*mut c_void);
 
-/// The code of a team, and its data.
+/// The data with which libgomp starts a team: the program's code and data, and the team's number.
 #[repr(C)]
 struct Forked {
     /// The first word of the data, where libgomp looks for reductions of tasks.
@@ -28,7 +28,7 @@ struct Forked {
 }
 
 extern "C" fn in_team(forked: *mut c_void) {
-    // SAFETY: the thread that forks waits for all of them.
+    // SAFETY: `fork` below has made the data, and waits for all threads of the team.
     let Forked { region, data, team, .. } = unsafe { forked.cast::<Forked>().read() };
     let outer = TEAM.replace((team, 0));
     acquire(of_team(Tag::TeamFork, team));
@@ -60,7 +60,7 @@ macro_rules! parallel {
                 unsafe { next(name.unwrap_or_default()) }
             });
             let reductions = $reductions(data);
-            // SAFETY: the same contract.
+            // SAFETY: the caller keeps the contract of the function of this name.
             fork(region, data, reductions, |region, data| unsafe {
                 next(region, data, c, d, e, f, g, h)
             })
@@ -130,7 +130,7 @@ fn pass_barrier(_: usize, next: impl FnOnce() -> usize) -> usize {
     result
 }
 
-/// The result is the number of the section, or 0.
+/// Begins the section that `next` returns: its number, or 0 if none is left.
 fn begin_section(_: usize, next: impl FnOnce() -> usize) -> usize {
     let section = next();
     with(|process| process.begin_section(section as c_int != 0));
@@ -185,12 +185,13 @@ fn wait_for_iteration(first: usize, next: impl FnOnce() -> usize) -> usize {
 }
 
 fn post_iteration(numbers: usize, next: impl FnOnce() -> usize) -> usize {
-    // SAFETY: the numbers of an iteration, one for each loop.
+    // SAFETY: the program passes an array of the iteration's numbers, one for each loop.
     let first = unsafe { std::ptr::with_exposed_provenance::<usize>(numbers).read() };
     release_lock(part(Tag::Iterations, TEAM.get().0, first), next)
 }
 
-/// The result is null for the thread that provides the data that the others copy.
+/// Acquires the data that `next` returns, which another thread of the team has provided. They are
+/// null for the thread that is to provide them.
 fn receive_copy(_: usize, next: impl FnOnce() -> usize) -> usize {
     let data = next();
     if data != 0 {

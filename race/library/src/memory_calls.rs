@@ -1,8 +1,8 @@
 //! Functions of the C library by which a program loads and stores. `oshcc --race` links the
 //! program's own calls of them to these (the linker's `--wrap`); clang calls the first three.
 //!
-//! The functions that give memory back interpose those of the C library for the whole process.
-//! Another thread may get the memory next, and the allocator or the kernel orders the two threads.
+//! The functions that free memory interpose those of the C library for the whole process. Another
+//! thread may get the memory next, and the allocator or the kernel orders the two threads.
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
@@ -30,7 +30,7 @@ extern "C" fn copy(
 ) -> *mut c_void {
     access(source, nbytes, ShadowKind::LOAD, place);
     access(dest, nbytes, ShadowKind::STORE, place);
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of memcpy.
     unsafe { libc::memcpy(dest, source, nbytes) }
 }
 
@@ -44,7 +44,7 @@ extern "C" fn copy_overlapping(
 ) -> *mut c_void {
     access(source, nbytes, ShadowKind::LOAD, place);
     access(dest, nbytes, ShadowKind::STORE, place);
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of memmove.
     unsafe { libc::memmove(dest, source, nbytes) }
 }
 
@@ -57,7 +57,7 @@ extern "C" fn set(
     place: usize,
 ) -> *mut c_void {
     access(dest, nbytes, ShadowKind::STORE, place);
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of memset.
     unsafe { libc::memset(dest, byte, nbytes) }
 }
 
@@ -71,7 +71,7 @@ extern "C" fn compare(
 ) -> c_int {
     access(a, nbytes, ShadowKind::LOAD, place);
     access(b, nbytes, ShadowKind::LOAD, place);
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of memcmp.
     unsafe { libc::memcmp(a, b, nbytes) }
 }
 
@@ -83,7 +83,7 @@ extern "C" fn length(
     _: Unused,
     place: usize,
 ) -> usize {
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of strlen.
     let nbytes = unsafe { libc::strlen(text) };
     access(text.cast(), nbytes + 1, ShadowKind::LOAD, place);
     nbytes
@@ -97,11 +97,11 @@ extern "C" fn copy_text(
     _: Unused,
     place: usize,
 ) -> *mut c_char {
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of strcpy, whose source is a string.
     let nbytes = unsafe { libc::strlen(source) } + 1;
     access(source.cast(), nbytes, ShadowKind::LOAD, place);
     access(dest.cast(), nbytes, ShadowKind::STORE, place);
-    // SAFETY: the program's call.
+    // SAFETY: the program keeps the contract of strcpy.
     unsafe { libc::strcpy(dest, source) }
 }
 
@@ -124,7 +124,7 @@ around_next! {
 fn free_block(block: usize, next: impl FnOnce() -> usize) -> usize {
     if block != 0 && private::has_threads() {
         let start = std::ptr::with_exposed_provenance_mut(block);
-        // SAFETY: a block that the program gives back.
+        // SAFETY: the caller frees the block, so it is one of the allocator.
         let nbytes = unsafe { libc::malloc_usable_size(start) };
         with(|process| process.give_back(block..block + nbytes));
     }
@@ -144,6 +144,6 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, nbytes: usize) -> c_int {
     }
     // SAFETY: the function has this type.
     let next = *NEXT.get_or_init(|| unsafe { next(c"munmap") });
-    // SAFETY: the same contract.
+    // SAFETY: the caller keeps the contract of this function.
     unsafe { next(start, nbytes) }
 }

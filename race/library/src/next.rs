@@ -4,27 +4,29 @@
 
 use core::ffi::{CStr, c_void};
 
-/// Returns the next function of a name, behind this library.
+/// Returns the function with this name of the libraries that follow this one in the order of
+/// loading.
 ///
 /// # Safety
 /// `F` is the type of a pointer to that function.
 pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: looks a name up.
+    // SAFETY: the name ends with a null byte.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     assert!(!found.is_null(), "there is no {name:?} behind the race detector");
-    // SAFETY: a function of this type by contract, since it is not null.
+    // SAFETY: not null, so the function, of which `F` is the type by contract, and of equal size.
     unsafe { std::mem::transmute_copy(&found) }
 }
 
-/// A function of up to 8 arguments, none of which is a floating-point number. Functions with fewer
-/// arguments ignore the values in the registers of the others, which are passed on unchanged.
+/// A function of up to 8 arguments, none of which is a floating-point number. A function with fewer
+/// arguments ignores the registers and words of the stack of the others.
 pub type Next =
     unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 
-/// Defines functions that interpose those of their names. Each row has a function of this crate,
-/// the index of an argument, and the names. The function of this crate gets the argument and a
-/// closure that calls the original function. It orders the calling thread before and after that.
+/// Defines functions that interpose those of their names, or wrap them if a name begins with
+/// `__wrap_`. Each row has a function of this crate, the index of an argument, and the names. The
+/// function of this crate gets the argument and a closure that calls the original function, before
+/// and after which it orders the calling thread.
 ///
 /// The cancellation of a thread, or an exception of C++, may unwind the frames of these functions,
 /// which therefore hold nothing that must be dropped.
@@ -47,7 +49,7 @@ macro_rules! around_next {
                 // SAFETY: the function has such arguments.
                 unsafe { crate::next::next(name.unwrap_or_default()) }
             });
-            // SAFETY: the same contract.
+            // SAFETY: the caller keeps the contract of the function of this name.
             $around([a, b, c, d, e, f, g, h][$index], || unsafe { next(a, b, c, d, e, f, g, h) })
         }
     )+)*};

@@ -52,7 +52,7 @@ const SOURCE: c_int = 5;
 const SINK: c_int = 6;
 const INOUTSET: c_int = 7;
 
-/// libomp asks for a tool.
+/// Returns the tool that libomp notifies of events. libomp calls this once, when it starts.
 #[unsafe(no_mangle)]
 pub extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut Tool {
     Box::into_raw(Box::new(Tool { initialize, finalize, data: 0 }))
@@ -83,12 +83,12 @@ extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
 extern "C" fn finalize(_: Data) {}
 
 fn get(data: Data) -> usize {
-    // SAFETY: null, or a word that is this tool's.
+    // SAFETY: null, or a word that libomp keeps for this tool alone.
     unsafe { data.as_ref() }.map_or(0, |word| *word as usize)
 }
 
 fn set(data: Data, value: usize) {
-    // SAFETY: null, or a word that is this tool's.
+    // SAFETY: null, or a word that libomp keeps for this tool alone.
     if let Some(word) = unsafe { data.as_mut() } {
         *word = value as u64;
     }
@@ -107,7 +107,7 @@ extern "C" fn parallel_begin(
     }
 }
 
-/// The last barrier of the team has come before.
+/// Ends a team. Its last barrier, which is implicit, has been reported before.
 extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
     teams::join(get(team));
 }
@@ -115,13 +115,13 @@ extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
 thread_local! {
     /// The last undeferred task that the calling thread created: the thread waits for its end.
     static UNDEFERRED: Cell<usize> = const { Cell::new(0) };
-    /// The teams around that of the calling thread.
+    /// The values that `TEAM` had in the teams around the current one, the outermost first.
     static TEAMS: RefCell<Vec<(usize, usize)>> = RefCell::default();
-    /// The tasks that it is in, and what it did before.
+    /// The explicit tasks that the calling thread has begun and not completed, the outermost first.
     static TASKS: RefCell<Vec<Suspended>> = RefCell::default();
 }
 
-/// A task, and what the thread was before.
+/// A task that was begun, and what the thread did before.
 struct Suspended {
     task: usize,
     is_undeferred: bool,
@@ -192,10 +192,10 @@ struct OmptDependence {
     kind: c_int,
 }
 
-/// The dependences of tasks that are not done.
+/// The dependences of tasks that are not complete, by the number of the task.
 static DEPENDS: LazyLock<Mutex<HashMap<usize, Vec<Dependence>>>> = LazyLock::new(Mutex::default);
 
-/// Calls `f` with the dependences of all tasks, by the number of the task.
+/// Calls `f` with the locked map of dependences.
 fn depends<R>(f: impl FnOnce(&mut HashMap<usize, Vec<Dependence>>) -> R) -> R {
     f(&mut DEPENDS.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -204,7 +204,7 @@ extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
     if n < 1 {
         return;
     }
-    // SAFETY: an array of libomp.
+    // SAFETY: libomp passes an array of `n` entries that is valid during the call.
     let all = unsafe { std::slice::from_raw_parts(first, n as usize) };
     let iteration = part(Tag::Iterations, TEAM.get().0, all[0].variable as usize);
     match all[0].kind {
@@ -220,7 +220,7 @@ extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
                 addr: depend.variable as usize,
                 tag: tag(depend.kind),
             };
-            // A task for which there are some waits for others.
+            // If the task has dependences already, these are of a later wait of the task.
             depends(|depends| {
                 depends.entry(get(task)).or_insert_with(|| all.iter().map(dependence).collect());
             });
@@ -263,7 +263,7 @@ pub struct WaitedFor {
     flags: u8,
 }
 
-// The flags of an address.
+// The flags of an address with which the tasks depend on it by `in` and by `inoutset`.
 const BY_IN: u8 = 1;
 const BY_INOUTSET: u8 = 8;
 
@@ -302,10 +302,10 @@ macro_rules! waits {
                 // SAFETY: the function has this type; one without the last argument ignores it.
                 unsafe { next(name.unwrap_or_default()) }
             });
-            // SAFETY: the same contract.
+            // SAFETY: the caller keeps the contract of the function of this name.
             unsafe { wait(place, thread, n, first, n_others, others, is_deferred) };
             if n > 0 {
-                // SAFETY: the array of the call.
+                // SAFETY: the caller passes an array of `n` entries.
                 waited(unsafe { std::slice::from_raw_parts(first, n as usize) });
             }
         }

@@ -14,7 +14,7 @@ use rushmem_race::known;
 use rushmem_race::process::active;
 
 /// Defines functions of at most five arguments that interpose those of their names. Each row has a
-/// function of this file, which gets the first argument, the place of the call, and a closure that
+/// function of this file, which gets the first argument, the return address, and a closure that
 /// calls the original function.
 macro_rules! around_next_with_place {
     ($($around:ident: $($name:ident)+;)*) => {$($(
@@ -68,13 +68,13 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
         return None;
     }
     let mut status = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: writes the status if it returns 0.
+    // SAFETY: writes the status to the variable above, if it returns 0.
     if unsafe { libc::fstat(fd, status.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: written above.
+    // SAFETY: the call above has returned 0, so it has written the status.
     let status = unsafe { status.assume_init() };
-    // An eventfd has no type.
+    // The kernel reports no file type for an eventfd.
     let is_one = matches!(status.st_mode & libc::S_IFMT, 0 | libc::S_IFIFO);
     (is_one && is_of_program(place)).then(|| object(Tag::Pipe, status.st_ino as usize))
 }
@@ -82,13 +82,13 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
 /// Returns true unless Rushmem, UCX or libfabric makes the call.
 fn is_of_program(place: usize) -> bool {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: writes what it has found if it does not return 0.
+    // SAFETY: writes the description of the address to the variable above, if it does not return 0.
     if unsafe { libc::dladdr(std::ptr::with_exposed_provenance(place), found.as_mut_ptr()) } == 0 {
         return false;
     }
-    // SAFETY: written above.
+    // SAFETY: the call above has not returned 0, so it has written the description.
     let file = unsafe { found.assume_init() }.dli_fname;
-    // SAFETY: a string of the loader.
+    // SAFETY: the loader's string for the path of a loaded file, which ends with a null byte.
     let path = unsafe { CStr::from_ptr(file) }.to_bytes();
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     !["librushmem", "libuc", "libfabric"].iter().any(|start| name.starts_with(start.as_bytes()))

@@ -1,6 +1,6 @@
-//! The functions that the runtime calls, and the start and the exit of the process: a program that
-//! is linked with this library asks for the detector, and ends with a status of its own if a race
-//! was found.
+//! The functions that the runtime calls, and the library's part in the start and exit of a process:
+//! at the start it sets `SHMEM_CHECK` for a program that is linked with it, and at the exit it
+//! replaces a status of 0 if a race was reported.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -37,7 +37,7 @@ fn n_words(opening: &DetectorOpening) -> usize {
 
 extern "C" fn create(opening: &DetectorOpening) -> c_int {
     match shared::create(n_words(opening)) {
-        // It lasts as long as this process.
+        // The descriptor stays open as long as this process.
         Ok(file) => file.into_raw_fd(),
         Err(error) => -error.raw_os_error(),
     }
@@ -53,7 +53,7 @@ extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
         Err(error) => return error.raw_os_error(),
     };
     let n = opening.n_pes as usize;
-    // SAFETY: the runtime passes an address for each PE.
+    // SAFETY: by the contract of `DetectorOpening`, this is an array of an address for each PE.
     let heaps = unsafe { std::slice::from_raw_parts(opening.heaps, n) };
     // SAFETY: the same.
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
@@ -118,17 +118,18 @@ extern "C" fn close() {
     }
 }
 
-/// The variable that asks for the detector, and the value.
+/// The environment variable that starts the detector, and its value.
 const VARIABLE: &str = "SHMEM_CHECK";
 const VALUE: &str = "races";
 
 extern "C" fn ask() {
-    // The runtime opens the library for programs that run with another value.
+    // A value that the user has set stays. Where the runtime has opened this library, there is one.
     if std::env::var_os(VARIABLE).is_none() {
-        // SAFETY: the loader runs this before `main`, on the only thread.
+        // SAFETY: the program is linked with this library, so the loader runs this before `main`,
+        // on the only thread.
         unsafe { std::env::set_var(VARIABLE, VALUE) };
     }
-    // The function that is registered first runs last.
+    // Functions run in the reverse order of their registration, so this one runs last.
     watch_exit();
 }
 
@@ -140,7 +141,7 @@ unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
-/// Gives a PE that would end well although a race was found another exit status.
+/// Registers the function that replaces the exit status 0 of a PE if a race was reported.
 fn watch_exit() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
     if !IS_REGISTERED.swap(true, Relaxed) {
@@ -153,7 +154,7 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0
         && let Some(status) = rushmem_race::process::status()
     {
-        // SAFETY: writes what the program has printed, as its exit would.
+        // SAFETY: with null this writes the buffers of all streams, as `exit` would do next.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         // SAFETY: ends the process.
         unsafe { libc::_exit(status) }

@@ -29,21 +29,21 @@ pub enum Tag {
     TeamFork,
     /// The end of a team of OpenMP.
     TeamJoin,
-    /// A barrier.
+    /// A barrier of a team.
     Barrier,
-    /// Tasks that are done.
+    /// The completed tasks of a team.
     Tasks,
     /// The end of a task for which the thread that creates it waits.
     TaskEnd,
     /// Critical sections without a name.
     Critical,
-    /// The ordered part of a loop.
+    /// The ordered part of a loop of a team.
     Ordered,
-    /// Iterations of a loop that others depend on.
+    /// Iterations of a loop of a team, on which other iterations depend.
     Iterations,
-    /// The object by which one thread copies data to the others.
+    /// The object by which one thread of a team copies data to the others (`copyprivate`).
     Single,
-    /// Tasks that depend on an address by `in`.
+    /// Tasks that depend on an address by `in`; the number is the address.
     In,
     /// Tasks that depend on an address by `out`, `inout` or `mutexinoutset`.
     Out,
@@ -63,12 +63,13 @@ pub fn with(f: impl FnOnce(&ProcessDetector)) {
     }
 }
 
-/// Makes the calling thread acquire an object.
+/// Orders the calling thread after the threads that have released an object.
 pub fn acquire(object: usize) {
     with(|process| process.acquire(object));
 }
 
-/// Makes the calling thread release an object.
+/// Orders the accesses of the calling thread so far before those of threads that acquire the object
+/// from now on.
 pub fn release(object: usize) {
     with(|process| process.release_object(object));
 }
@@ -91,7 +92,8 @@ around_next! {
     acquire_after(0): __wrap___cxa_guard_acquire;
 }
 
-/// Acquires the lock if the result is 0, or says that the thread that held the lock has died.
+/// Acquires the lock if the result of the routine is 0, or the error that the former holder of the
+/// lock, which the caller now has, has died.
 fn take_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if matches!(result as c_int, 0 | libc::EOWNERDEAD) {
@@ -125,8 +127,8 @@ unsafe extern "C" {
     fn _pthread_cleanup_pop(handler: *mut CleanupHandler, runs: c_int);
 }
 
-/// A handler that runs if the thread is canceled, as the C library keeps it
-/// (`struct _pthread_cleanup_buffer`).
+/// A handler that runs if the thread is canceled (`struct _pthread_cleanup_buffer` of the C
+/// library).
 #[repr(C)]
 struct CleanupHandler {
     f: usize,
@@ -144,10 +146,11 @@ extern "C" fn retake_mutex(mutex: usize) {
 fn wait_for_condition(mutex: usize, next: impl FnOnce() -> usize) -> usize {
     release(mutex);
     let mut handler = MaybeUninit::uninit();
-    // SAFETY: the handler stays where it is until it is removed.
+    // SAFETY: the variable is not moved until the handler is removed below; a cancellation runs it
+    // while this frame exists.
     unsafe { _pthread_cleanup_push(handler.as_mut_ptr(), retake_mutex, mutex) };
     let result = next();
-    // SAFETY: removes the handler from above, and runs it.
+    // SAFETY: removes the handler that was pushed last on this thread, and runs it.
     unsafe { _pthread_cleanup_pop(handler.as_mut_ptr(), 1) };
     result
 }
@@ -155,7 +158,7 @@ fn wait_for_condition(mutex: usize, next: impl FnOnce() -> usize) -> usize {
 /// Works as [`wait_for_condition`] with a lock of C++ (`std::unique_lock`), whose first member is
 /// the mutex.
 fn wait_for_condition_in_cxx(lock: usize, next: impl FnOnce() -> usize) -> usize {
-    // SAFETY: the program waits with this lock.
+    // SAFETY: the caller passes a `std::unique_lock`, whose first member is a pointer.
     let mutex = unsafe { std::ptr::with_exposed_provenance::<usize>(lock).read() };
     wait_for_condition(mutex, next)
 }
@@ -182,10 +185,11 @@ fn once(
     flag: *mut c_void,
     f: Initialize,
 ) -> c_int {
-    // SAFETY: the function has this type.
+    // SAFETY: the two functions that are named below have this type; the result of `call_once` is
+    // not used.
     let next = *next_once.get_or_init(|| unsafe { next(name) });
     ONCE.set(Some((flag.addr(), f)));
-    // SAFETY: the same contract; it calls `initialize` on this thread, or not at all.
+    // SAFETY: the flag is the caller's; the call runs `initialize` on this thread, or not at all.
     let result = unsafe { next(flag, initialize) };
     acquire(flag.addr());
     result

@@ -8,25 +8,25 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 thread_local! {
-    /// The team of threads, and the barriers that this thread has passed in it.
+    /// The number of the calling thread's team, and the number of barriers that the thread has
+    /// passed in it.
     pub static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// The number of objects of one tag that a team has.
 const PARTS: usize = 4;
 
-/// Returns one of the [`PARTS`] objects of a team that have this tag: `number` counts modulo
-/// `PARTS`.
+/// Returns object `number` modulo [`PARTS`] of the objects of a team with this tag.
 pub fn part(tag: Tag, team: usize, number: usize) -> usize {
     object(tag, team * PARTS + number % PARTS)
 }
 
-/// Returns the object of a team.
+/// Returns the object of a team that has only one with this tag.
 pub fn of_team(tag: Tag, team: usize) -> usize {
     part(tag, team, 0)
 }
 
-/// Returns an object of the team of the calling thread.
+/// Returns the object of the calling thread's team that has only one with this tag.
 pub fn own(tag: Tag) -> usize {
     of_team(tag, TEAM.get().0)
 }

@@ -1,8 +1,8 @@
-//! Orders the accesses of a thread of the program after those before its creation, and before those
-//! after its join.
+//! Orders the accesses of a thread of the program after the accesses before its creation, and
+//! before those after its join.
 //!
-//! A library, such as that of C++, may create and join the thread. So these functions interpose
-//! those of the C library for the whole process.
+//! A library, such as that of C++, may create and join a thread of the program. So these functions
+//! interpose those of the C library for the whole process.
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};
@@ -40,7 +40,7 @@ thread_local! {
 
 impl Drop for ThreadEnd {
     fn drop(&mut self) {
-        // SAFETY: names the calling thread.
+        // SAFETY: has no preconditions.
         let own = unsafe { libc::pthread_self() };
         with(|process| process.end_thread(object(Tag::ThreadEnd, own as usize), stack_of(own)));
     }
@@ -51,19 +51,20 @@ fn stack_of(thread: libc::pthread_t) -> Range<usize> {
     let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
     let (mut start, mut nbytes) = (null_mut(), 0);
     let own = attributes.as_mut_ptr();
-    // SAFETY: writes the attributes of a thread that runs.
+    // SAFETY: the thread is the calling one, so it exists; the call writes the attributes to the
+    // variable above.
     if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
         return 0..0;
     }
-    // SAFETY: attributes that were written.
+    // SAFETY: the attributes were initialized above; the call writes to two variables.
     unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
-    // SAFETY: the same attributes, which nobody uses any more.
+    // SAFETY: the same attributes, which are not used any more.
     unsafe { libc::pthread_attr_destroy(own) };
     start.addr()..start.addr() + nbytes
 }
 
 extern "C" fn run<R>(start: *mut c_void) -> R {
-    // SAFETY: made by `create` below, for this thread alone.
+    // SAFETY: `create` below has made the box, for this thread alone, which takes it once.
     let ThreadStart { start, argument, number } =
         *unsafe { Box::from_raw(start.cast::<ThreadStart<R>>()) };
     // Thread-local variables are dropped in the reverse order of their first use. The drop of `END`
@@ -74,7 +75,8 @@ extern "C" fn run<R>(start: *mut c_void) -> R {
     start(argument)
 }
 
-/// Calls `next`, which creates a thread, with the function of the thread and its argument.
+/// Creates a thread by `next`, with a function that orders the thread and then calls `start`.
+/// Threads that Rushmem, UCX or libfabric create are left to `next` alone.
 fn create<R>(
     start: Start<R>,
     argument: *mut c_void,
@@ -90,14 +92,14 @@ fn create<R>(
     let start = Box::into_raw(Box::new(ThreadStart { start, argument, number }));
     let status = next(run, start.cast());
     if status != 0 {
-        // SAFETY: no thread has it.
+        // SAFETY: made above; no thread was created that could take it.
         drop(unsafe { Box::from_raw(start) });
     }
     status
 }
 
 fn find<F: Copy>(found: &OnceLock<F>, name: &CStr) -> F {
-    // SAFETY: the callers below have the type of the function.
+    // SAFETY: the callers below pass the name and the type of the same function.
     *found.get_or_init(|| unsafe { next(name) })
 }
 
@@ -114,7 +116,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     static NEXT: OnceLock<CreatePosix> = OnceLock::new();
     let next = find(&NEXT, c"pthread_create");
-    // SAFETY: the same contract; the new thread owns its argument.
+    // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
     create(start, argument, |start, argument| unsafe { next(thread, attributes, start, argument) })
 }
 
@@ -130,7 +132,7 @@ pub unsafe extern "C" fn thrd_create(
 ) -> c_int {
     static NEXT: OnceLock<CreateC> = OnceLock::new();
     let next = find(&NEXT, c"thrd_create");
-    // SAFETY: the same contract; the new thread owns its argument.
+    // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
     create(start, argument, |start, argument| unsafe { next(thread, start, argument) })
 }
 

@@ -1,9 +1,9 @@
 //! The functions that the compilers' `-fsanitize=thread` makes a program call: for each load, store
 //! and atomic operation, and when a function begins or ends.
 //!
-//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). The
-//! place of an access is the address to which the call returns, which a stub passes on as the last
-//! argument.
+//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). An
+//! access is identified by the address to which the call returns, which a stub adds as the last
+//! argument, `place`.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
@@ -13,14 +13,14 @@ use rushmem_race::process::{self, active};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
 
-/// Defines stubs by the names of ThreadSanitizer's functions. Each calls a function of this crate
-/// with its own arguments, at most five, and with the address that it returns to as the sixth.
+/// Defines stubs with the names of functions that a program calls. Each calls a function of this
+/// crate with its own arguments, at most five, and with its return address as the sixth argument.
 macro_rules! with_place {
     ($($name:ident => $function:path;)*) => {$(
-        /// A stub of ThreadSanitizer's function of this name.
+        /// A stub for the function of this name, with its arguments and its result.
         ///
         /// # Safety
-        /// The compiler makes the call.
+        /// As that one.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
@@ -130,7 +130,7 @@ pub extern "C" fn __tsan_init() {
     process::mark_instrumented();
 }
 
-/// Ignores the begin of a function. The unwinder finds the functions that are active.
+/// Ignores the begin of a function: the stack of a call is unwound instead.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_func_entry(_: usize) {}
 
@@ -146,7 +146,8 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
-/// Executes and records an atomic operation of the program, which orders its threads.
+/// Executes and records an atomic operation of the program. The word is an object that the
+/// operation acquires, and releases if it writes.
 pub fn atomic<R>(
     addr: usize,
     nbytes: usize,
@@ -175,7 +176,8 @@ macro_rules! atomics {
             const N: usize = size_of::<$type>();
 
             fn at(addr: usize) -> &'static $atomic {
-                // SAFETY: the program makes an atomic operation there.
+                // SAFETY: the program makes an atomic operation of this size at the address, so it
+                // is valid and aligned now; the callers use the reference at once.
                 unsafe { <$atomic>::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
             }
 
@@ -223,7 +225,7 @@ macro_rules! atomics {
                 _: c_int,
                 place: usize,
             ) -> c_int {
-                // SAFETY: a variable of the program.
+                // SAFETY: the compiler passes a variable of this type.
                 let wanted = unsafe { expected.read() };
                 let found = atomic(a, N, true, place, || at(a).compare_exchange(wanted, v, SeqCst, SeqCst));
                 if let Err(other) = found {
@@ -289,7 +291,8 @@ atomics! {
     }
 }
 
-/// Executes a fence between threads. It is not recorded: the atomic operations around it are.
+/// Executes a fence between threads. It is not recorded, since each atomic operation already orders
+/// threads, whatever its memory order.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_thread_fence(_: c_int) {
     fence(SeqCst);

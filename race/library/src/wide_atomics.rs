@@ -1,5 +1,5 @@
 //! Atomic operations of 16 bytes, like the shorter ones in `tsan`. A value takes two registers, so
-//! the place of the call is an earlier argument than there.
+//! the return address, which is in the sixth register, is an earlier argument than there.
 #![allow(unsafe_code)]
 
 use crate::tsan::{atomic, with_place};
@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 const NBYTES: usize = 16;
 
 fn at(addr: usize) -> &'static AtomicU128 {
-    // SAFETY: the program makes an atomic operation there.
+    // SAFETY: the program makes an atomic operation of this size at the address, so it is valid and
+    // aligned now; the callers use the reference at once.
     unsafe { AtomicU128::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
 }
 
@@ -42,7 +43,7 @@ extern "C" fn compare_exchange(
     _: c_int,
     place: usize,
 ) -> c_int {
-    // SAFETY: a variable of the program.
+    // SAFETY: the compiler passes a variable of this type.
     let wanted = unsafe { expected.read() };
     let exchange = || at(a).compare_exchange(wanted, v, SeqCst, SeqCst);
     let found = atomic(a, NBYTES, true, place, exchange);
@@ -81,7 +82,7 @@ with_place! {
 pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val() {
     #[cfg(target_arch = "x86_64")]
     core::arch::naked_asm!("mov r9, [rsp]", "jmp {}", sym compare_exchange_val);
-    // The values are in the registers from x2 to x5.
+    // The two values are in the registers from x2 to x5, so the return address is in the seventh.
     #[cfg(target_arch = "aarch64")]
     core::arch::naked_asm!("mov x6, x30", "b {}", sym compare_exchange_val);
 }

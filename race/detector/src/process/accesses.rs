@@ -1,4 +1,5 @@
-//! Loads and stores of the program: the path that every one of them takes.
+//! Records the loads and stores of the program. Each is looked up in the thread's cache, then
+//! becomes a bit of its page if that is possible, and is otherwise recorded in the shadow.
 
 use super::{AccessSite, AccessedMemory, ProcessDetector, active};
 use crate::access::ShadowKind;
@@ -10,7 +11,8 @@ use crate::shadow::bits::Marked;
 use crate::shadow::{PAGE, Page, Shadow, View};
 use crate::{known, private, sites};
 
-/// Records a load or store of `N` bytes of the program, at a multiple of `N` if `IS_ALIGNED`.
+/// Records a load or store of `N` bytes by the program's instruction at `pc`. The address is a
+/// multiple of `N` if `IS_ALIGNED`.
 #[inline(always)]
 pub fn access<const N: usize, const WRITES: bool, const IS_ALIGNED: bool>(addr: usize, pc: usize) {
     let kind = kind(WRITES);
@@ -27,7 +29,8 @@ fn kind(writes: bool) -> ShadowKind {
     if writes { ShadowKind::STORE } else { ShadowKind::LOAD }
 }
 
-/// Records a load or store of any bytes, or an atomic operation, of the program.
+/// Records a load or store of any length, or an atomic operation, by the program's instruction at
+/// `pc`.
 #[inline(never)]
 pub fn access_range(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     if active().is_some() {
@@ -36,7 +39,7 @@ pub fn access_range(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     }
 }
 
-/// Records an access within eight bytes that the thread does not know of.
+/// Records an access within eight bytes that is not in the thread's cache.
 #[inline(never)]
 fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
     let kind = kind(WRITES);
@@ -50,14 +53,15 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
         Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(addr, pc),
         _ => access_unmarked(addr, N, kind, pc),
     }
-    // An access to another PE's memory is compared each time: that PE may have replaced the last
-    // one.
+    // An access to another PE's memory is recorded each time, since that PE may have replaced the
+    // last record of it.
     if own.is_some() || !may_be_symmetric(addr) {
         known::add(addr, N, kind);
     }
 }
 
-/// Makes a load or store of own memory, within eight bytes, a bit of its page.
+/// Keeps a load or store of own memory, within eight bytes, as bits of its page if the calling
+/// thread is the first one.
 #[inline(always)]
 fn mark(
     (shadow, offset): (&'static Shadow<'static>, usize),
@@ -76,7 +80,7 @@ fn mark(
     }
 }
 
-/// Records an access that is not to become a bit.
+/// Records an access that is not kept as bits.
 #[inline(never)]
 fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let is_within = addr % 8 + nbytes <= 8;
@@ -98,7 +102,8 @@ fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     }
 }
 
-/// Begins the bits of the thread's epoch in a page of own memory. Returns false if it cannot.
+/// Begins the bits of the thread's epoch in the page of an address of own memory, or checks them if
+/// they have begun. Returns false if the thread is in the detector already.
 #[inline(never)]
 fn begin(addr: usize) -> bool {
     let Some(process) = active() else { return false };
@@ -138,7 +143,8 @@ fn is_recorded(
     page.record_if_done(at, [first, second], |old| recording.done().has(old))
 }
 
-/// Checks an access to own memory, within eight bytes, that is not remembered in this epoch.
+/// Records an access to own memory, within eight bytes, with the clock of the thread, and reports a
+/// race.
 #[inline(never)]
 fn access_own(
     addr: usize,
@@ -188,7 +194,8 @@ impl ProcessDetector {
         };
         let may_be_flag = kind == ShadowKind::STORE.to_peer() && matches!(nbytes, 4 | 8);
         if may_be_flag {
-            // A wait that sees this store knows the accesses before it, but not those after it.
+            // A wait that sees this store is ordered after the accesses before it, but not after
+            // later ones.
             self.with_thread(|thread| {
                 record(thread);
                 thread.advance();

@@ -31,7 +31,8 @@ impl ProcessDetector {
                 let addrs =
                     (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
                 let places = addrs.filter_map(|addr| self.on(addr, access.pe));
-                // An atomic operation is on one word, which has one key.
+                // One key is enough for an atomic operation: a thread that reads the word acquires
+                // the key of its first bytes.
                 let nbytes = if is_put { access.remote.nbytes } else { 1 };
                 places.flat_map(move |place| sync_words::of_bytes(place, nbytes))
             };
@@ -104,7 +105,8 @@ impl ProcessDetector {
                     self.record_blocks(access.local, None, writes, view);
                 }
                 AccessOperation::FetchNbi => {
-                    // A fence orders the operation, but not what it fetches.
+                    // The operation is an actor that a fence orders, the store of the fetched value
+                    // another one that only a quiet completes.
                     let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
                         return;
                     };
@@ -132,15 +134,15 @@ impl ProcessDetector {
 
     /// Records the end of a blocking access. A thread that reads a word by an atomic operation
     /// acquires the clocks of the actors that have changed it. A fetch that does not change the
-    /// word has also seen the results of the operations in flight that this PE has issued on it;
-    /// these become accesses of the thread.
+    /// word also shows the results of the atomic operations in flight that this PE has issued on
+    /// it; these become accesses of the thread.
     pub fn end(&self, access: &CheckedAccess) {
         if access.operation != AccessOperation::Fetch || access.word == WordKind::Lock {
             return;
         }
         self.with_caller(|thread| {
-            // Operations that a fence has ordered before this one were complete before its result
-            // arrived.
+            // Operations that a fence has ordered before this one are complete, since its result
+            // has arrived.
             let contexts = locked(&self.contexts);
             let context = contexts.get(&access.ctx);
             let fenced = context.map(|context| context.fenced(access.pe, &thread.clock));
@@ -158,8 +160,9 @@ impl ProcessDetector {
         });
     }
 
-    /// Completes the atomic operations of this PE on a word that `thread` has seen: they are the
-    /// thread's, of the epoch in which a fence ordered them, or of this one.
+    /// Turns the atomic operations that this PE has in flight on a word into accesses of `thread`,
+    /// which has seen their results. They get the epoch in which the thread ordered them by a
+    /// fence, or else its current epoch.
     fn complete_atomics(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
         let at = place.offset % PAGE;
         let mask = (((1u16 << nbytes) - 1) << (place.offset % 8)) as u8;
@@ -220,8 +223,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Records that a wait has seen a word of this PE. The writes to the word, and those before
-    /// them, are complete.
+    /// Records that a wait or a test has seen a word of this PE. The writes to the word, and those
+    /// ordered before them, are complete.
     pub fn seen(&self, addr: usize) {
         self.with_caller(|thread| {
             let Some(place) = self.on(addr, self.me) else { return };
@@ -235,7 +238,8 @@ impl ProcessDetector {
                 }
                 is_word && old.kind.is_of_library()
             });
-            // The stores of the other PE before this word are complete, too.
+            // A store of another PE to this word through a pointer: the accesses of its thread
+            // before the store are complete, and so is what the thread knew at its last fence.
             for (actor, epoch) in stored {
                 thread.clock.raise(actor, epoch);
                 sync_words::acquire_fence(&self.areas, actor, epoch, &mut thread.clock);
@@ -277,7 +281,7 @@ impl ProcessDetector {
         });
     }
 
-    /// Records that this PE takes a lock or releases it.
+    /// Records that this PE has taken a lock, or releases it.
     pub fn lock(&self, addr: usize, is_taken: bool) {
         self.with_caller(|thread| {
             let Some(key) = self.on(addr, self.me).map(sync_words::of_lock) else { return };
@@ -290,7 +294,8 @@ impl ProcessDetector {
         });
     }
 
-    /// Records that a block of the heap is allocated or freed.
+    /// Records that a block of the heap is allocated, which forgets all accesses to it, or freed,
+    /// which counts as a write to all of it.
     pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
         self.with_caller(|thread| {
             let Some(place) = self.on(addr, self.me) else { return };

@@ -1,8 +1,8 @@
-//! The begin and end of threads, and of sections and explicit tasks of OpenMP, both called tasks
-//! here: parts of a thread's work that another thread might have done.
+//! The begin and end of threads, and of sections and explicit tasks of OpenMP. Both are called
+//! tasks here: parts of a thread's work that another thread might have done. Each task is an actor.
 //!
-//! The actor of a thread or task that has ended serves a later one, so that clocks do not grow with
-//! each of them.
+//! The actor of a thread or task that has ended is used again for a later one, so that clocks do
+//! not grow with the number of threads and tasks.
 
 use super::{ProcessDetector, SPARE, TASK, locked};
 use crate::actors::{ActorRole, EndedThread, THREAD, Thread, Who};
@@ -12,9 +12,9 @@ use crate::shadow::View;
 use crate::{known, private};
 use std::ops::Range;
 
-/// Threads that have ended whose actors are kept, if no new thread is ordered after all they did.
-/// Beyond that the oldest actor is reused nevertheless, and races between these two threads are not
-/// found.
+/// A new thread uses the actor of an ended thread after which it is ordered. If there is no such
+/// thread, but this number of ended threads, it uses the oldest one's, and races between these two
+/// threads are not found.
 const ENDED: usize = 256;
 
 impl ProcessDetector {
@@ -31,8 +31,9 @@ impl ProcessDetector {
         }
     }
 
-    /// Returns a new thread with the clock `clock` and the actor of a thread that has ended.
-    /// Accesses of the ended thread are ordered before those of the new one.
+    /// Returns a new thread with the clock `clock` and the actor of a thread that has ended. All
+    /// accesses of the ended thread count as ordered before those of the new one. `None` if no
+    /// actor is to be used again.
     fn serve_again(&self, clock: &VectorClock) -> Option<Thread> {
         let mut ended = locked(&self.ended);
         let knows = |old: &EndedThread| clock.of(old.actor) >= old.released;
@@ -40,7 +41,8 @@ impl ProcessDetector {
         let index = ended.iter().position(knows).or(first)?;
         let old = ended.remove(index)?;
         let mut clock = clock.clone();
-        // What it did after its release, such as by destructors, has the epoch before.
+        // The epoch after `released` is that of what the old thread did after its release, such as
+        // by destructors.
         clock.raise(old.actor, old.released + 2);
         Some(Thread { actor: old.actor, clock, number: old.number, ..Thread::default() })
     }
@@ -58,7 +60,8 @@ impl ProcessDetector {
     }
 
     /// Forgets the accesses to private memory that the program frees, as far as they are ordered
-    /// before the calling thread: the next user of the memory comes after them.
+    /// before the calling thread. The allocator orders them before those of the memory's next
+    /// owner.
     pub fn give_back(&self, memory: Range<usize>) {
         self.with_accessing(|thread| {
             let view = View { clock: &thread.clock, fenced: &[] };
@@ -79,7 +82,7 @@ impl ProcessDetector {
 }
 
 impl ProcessDetector {
-    /// Returns a new task of a thread, with the clock `clock`.
+    /// Returns a new task with the clock `clock`, of the thread with this number.
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
@@ -95,8 +98,8 @@ impl ProcessDetector {
         locked(&self.spare).push_back((task.actor, task.epoch()));
     }
 
-    /// Begins a section of the calling thread, unless none is left. Its accesses are not ordered
-    /// with those of the thread's other sections.
+    /// Ends the current section of the calling thread, if there is one, and begins the next one if
+    /// `is_one`. Its accesses are not ordered with those of the thread's other sections.
     pub fn begin_section(&self, is_one: bool) {
         self.with_thread(|thread| {
             let (outer, mut done) = match thread.before_tasks.take() {
@@ -117,7 +120,8 @@ impl ProcessDetector {
         });
     }
 
-    /// Ends the sections of the calling thread, whose clock then includes their accesses.
+    /// Ends the current section of the calling thread, if there is one. The thread's clock then
+    /// includes the accesses of all its sections.
     pub fn end_sections(&self) {
         self.with_thread(|thread| {
             if thread.before_tasks.is_some() {
@@ -136,7 +140,8 @@ impl ProcessDetector {
         self.release_object(TASK | number);
     }
 
-    /// Begins the task, and suspends the current one.
+    /// Begins the task on the calling thread. Returns what the thread did before, for
+    /// [`leave_task`](Self::leave_task).
     pub fn enter_task(&self, number: usize) -> Option<Thread> {
         let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
         self.with_thread(|thread| {
@@ -145,7 +150,8 @@ impl ProcessDetector {
         })?
     }
 
-    /// Ends the task. A thread that acquires `object` knows its accesses.
+    /// Ends the task, and continues with what the thread did before, `outer`. The accesses of the
+    /// task are ordered before those of a thread that acquires `object`.
     pub fn leave_task(&self, outer: Option<Thread>, object: usize) {
         self.release_object(object);
         let Some(outer) = outer else { return };
@@ -156,7 +162,7 @@ impl ProcessDetector {
     }
 }
 
-/// Returns a thread after its sections.
+/// Returns the thread `outer` after its sections, whose joined clocks are `done`.
 fn after(mut outer: Thread, done: &VectorClock) -> Thread {
     outer.clock.join(done);
     outer.advance();

@@ -19,15 +19,16 @@ use std::sync::atomic::{
     fence,
 };
 
-/// An epoch with fewer bits than this is cheaper to record. The next epochs, as many as this
-/// number, are recorded then.
+/// After an epoch with fewer bits than this, the page gets records instead of bits, which are
+/// cheaper then.
 const FEW_BITS: u32 = 256;
+/// The number of epochs for which it gets records instead of bits.
 const FEW_EPOCHS: u64 = 31;
 /// The bit of an owner whose further accesses are recorded one by one.
 const IS_SHARED: u64 = 1;
 /// The bit of an owner whose epoch was known to an actor that accessed the page: an operation that
-/// the thread has issued, or a PE that saw a word which it has stored. That access follows the bits
-/// so far, but not those to come.
+/// the thread has issued, or a PE that saw a word which the thread has stored. That access is
+/// ordered after the bits so far, but not after later ones, so the thread must begin anew.
 const IS_SEEN: u64 = 2;
 const FLAGS: u64 = IS_SHARED | IS_SEEN;
 /// In a key, beside the second word of the records: the bit of stores, and the number of the set,
@@ -43,13 +44,14 @@ pub enum Marked {
     Yes,
     /// The access must be recorded.
     No,
-    /// The bits of the page must be begun, or checked, before.
+    /// The caller must first begin the bits of the page, or check them.
     AfterBegin,
 }
 
 impl Shadow<'_> {
-    /// Makes a load or store of the first thread within eight bytes a bit: `stamp` is the first
-    /// word of its record without kind and mask, `second` the other one.
+    /// Keeps a load or store of the first thread within eight bytes as bits: `stamp` is the first
+    /// word of its record without kind and mask, `second` the other word. `at` is an offset in the
+    /// shadow.
     #[inline(always)]
     pub fn mark(&self, at: usize, stamp: u64, mask: u64, kind: ShadowKind, second: u64) -> Marked {
         let head = &self.heads[at / PAGE];
@@ -76,14 +78,15 @@ impl Shadow<'_> {
 }
 
 impl<'a> Page<'a> {
-    /// Returns true if the page has bits of this thread and epoch, which were not compared with
-    /// all that is recorded.
+    /// Returns true if the page has bits of this thread and epoch, and other accesses were recorded
+    /// since they were last compared.
     pub fn must_be_checked(self, stamp: u64) -> bool {
         let [owner, checked, now] = [OWNER, CHECKED, 0].map(|word| self.head[word].load(Relaxed));
         owner == stamp && checked != now
     }
 
-    /// Lets an epoch of the PE's first thread pass without bits, if the last ones had few.
+    /// Returns true if the PE's first thread is to set no bits in its epoch, because an earlier one
+    /// had few. Counts the epoch as one of those without bits, if that was not done yet.
     pub fn passes(self, stamp: u64) -> bool {
         let left = self.head[PAUSE].load(Relaxed);
         if left > 0 && self.head[OWNER].load(Relaxed) != stamp | IS_SHARED {
@@ -94,9 +97,10 @@ impl<'a> Page<'a> {
         left > 0
     }
 
-    /// Begins the bits of a thread's epoch, or, if they have begun, returns the conflicts with what
-    /// was recorded since: where, the access that is a bit, and the other one. Accesses become no
-    /// bits any more if some of another actor are not done.
+    /// Begins the bits of a thread's epoch, or, if they have begun, compares them with the records.
+    /// Returns the conflicts: the offset in the page, the access that is a bit, and the recorded
+    /// one. If accesses of other actors are not complete, further accesses of the epoch get
+    /// records.
     pub fn begin(self, stamp: u64, view: View<'_>) -> Vec<(usize, ShadowRecord, ShadowRecord)> {
         let mut held = lock(&self.head[0]);
         let is_done =
@@ -129,7 +133,7 @@ impl<'a> Page<'a> {
         &self.bits.0[set * self.bits.1]
     }
 
-    /// Returns the sets of the owner: the number, the access, and the bits.
+    /// Returns the sets that the owner has used: the number, the access, and the bits.
     fn new_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> + Clone {
         let owner = self.head[OWNER].load(Relaxed) & !FLAGS;
         self.head[KEYS].iter().filter_map(move |key| {
@@ -140,7 +144,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// Returns the sets of epochs before.
+    /// Returns the sets of earlier owners, in the same form.
     fn old_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> {
         self.head[FIRSTS].iter().enumerate().filter_map(move |(set, first)| {
             let second = self.head[SECONDS + set].load(Relaxed);
@@ -148,10 +152,9 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// Makes place for the bits of another epoch. Of those before the last one the last one
-    /// replaces what it has, too. If few sets are left, those with the fewest bits become records:
-    /// they were compared with what came while they were set, so that of the records there they
-    /// replace their own actor's alone.
+    /// Makes room for the bits of another epoch. Clears the bits of earlier epochs that an access
+    /// of the last one replaces. Then the sets with the fewest bits become records, as many as
+    /// another owner needs; all of them, if the last epoch had few bits.
     fn move_bits(self, held: &mut Held<'_>) {
         let mut sizes = [0; SETS];
         let mut known = [[0; PAGE / 64]; 2];
@@ -195,7 +198,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Makes records of a set's bits.
+    /// Turns the bits of a set into records. The bits were compared with the records of other
+    /// actors already, so they replace only records of their own actor.
     fn record_bits(self, set: usize, held: &mut Held<'_>) {
         let words = [self.head[FIRSTS][set].load(Relaxed), self.head[SECONDS + set].load(Relaxed)];
         let Some(access) = ShadowRecord::of(words) else { return };
@@ -215,8 +219,9 @@ impl<'a> Page<'a> {
         self.set(set).iter().for_each(|bits| bits.store(0, Relaxed));
     }
 
-    /// Returns an access that is a bit and conflicts with one to `bytes`. If the owner sets a bit
-    /// after this look, it finds the lock's word changed.
+    /// Returns an access that is kept as bits and conflicts with `access`, which is to `bytes`. The
+    /// caller has changed the lock's word: if the owner sets a bit after this search, it finds
+    /// that.
     pub(super) fn look_at_bits(
         self,
         bytes: &Range<usize>,
@@ -245,7 +250,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Returns an access to some bytes by its bits, each eight bytes that have one, with their number.
+/// Returns the access of a set of bits as records, one for each eight of `bytes` that have a bit,
+/// with the number of the eight bytes.
 fn by_granule<'a>(
     access: ShadowRecord,
     bits: &'a Bits,

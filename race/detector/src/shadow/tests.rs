@@ -1,4 +1,5 @@
-//! Tests of the shadow: what is found by its records, by those of whole pages, and by bits.
+//! Tests of the shadow: the conflicts that are found by records of eight bytes, by records of whole
+//! pages, and by bits.
 
 use super::bits::Marked;
 use super::*;
@@ -36,7 +37,8 @@ fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
     assert_eq!((found.actor, found.epoch), (1, 1));
 }
 
-/// Random accesses of four actors, each of which knows at random how far the others are.
+/// Four actors make random accesses. The clock of each covers all accesses of another one so far,
+/// or at random all but those of its last epoch.
 #[test]
 fn the_short_path_records_what_the_long_one_does() {
     let (long, short) = (page(), page());
@@ -94,9 +96,9 @@ fn the_short_path_records_what_the_long_one_does() {
 /// The actor of the thread's operations in flight.
 const FLIGHT: Actor = 4;
 
-/// Random accesses of a thread, of which some are bits, and of two actors elsewhere, with clocks
-/// as they are where these synchronize. In place of the second one, the thread may have `flights`,
-/// and the first one then sees words that it stores.
+/// Random accesses of a thread, some of which become bits, and of two actors of other PEs, which
+/// synchronize at random. With `flights`, operations in flight of the thread replace the second of
+/// these actors, and the first one at times sees a word that the thread has stored.
 #[test]
 fn bits_find_what_records_find() {
     for flights in [false, true] {
@@ -106,7 +108,8 @@ fn bits_find_what_records_find() {
     }
 }
 
-/// Returns the races that were not found as there was no room, by records and by bits.
+/// Returns the numbers of races that were not found because there was no room: by records alone,
+/// and with bits.
 fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
     let (long, shadow) = (page(), shadow());
     let short = shadow.page(0);
@@ -129,7 +132,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
     for _ in 0..100_000 {
         let (who, event) = ((below(300) as usize).saturating_sub(297), below(600));
         if event == 4 && flights {
-            // It has seen a word that the thread stored.
+            // The actor of the other PE has seen a word that the thread stored.
             let epoch = clocks[0].of(1);
             clocks[1].raise(1, epoch);
         }
@@ -140,7 +143,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             clocks[0].raise(FLIGHT, last_flight);
             let before = clocks.clone();
             for (clock, actor) in clocks.iter_mut().zip(1..) {
-                // Often all synchronize, else one of them with another one.
+                // Mostly all actors synchronize, otherwise one of them with another one.
                 before.iter().filter(|_| event < 3).for_each(|other| clock.join(other));
                 clock.raise(actor, clock.of(actor) + 1);
             }

@@ -1,4 +1,4 @@
-/* Threads that end, and teams of OpenMP, one after another: what they take of memory does not grow. PEs: 1 */
+/* Threads that end, and teams of OpenMP, one after another: the memory that they use does not grow. PEs: 1 */
 #include <pthread.h>
 #include <shmem.h>
 #include <stdio.h>

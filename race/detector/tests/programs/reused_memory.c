@@ -37,7 +37,7 @@ static volatile long *use(volatile long *last) {
     block = realloc(block, 2 * NBYTES);
     get(block);
     free(block);
-    /* The mapping of the other thread, again. */
+    /* Gets the address of the mapping that the other thread had. */
     volatile long *mapping = mmap((void *)last, NBYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     get(mapping);
     munmap((void *)mapping, NBYTES);
@@ -78,7 +78,7 @@ int main(void) {
         pthread_create(&thread, NULL, end_soon, NULL);
         pthread_detach(thread);
         take_turn(from_thread[0]);
-        usleep(1000); /* The next one has its stack. */
+        usleep(1000); /* The next thread gets its stack. */
     }
     shmem_finalize();
     return 0;

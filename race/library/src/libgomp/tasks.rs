@@ -22,7 +22,7 @@ type GompTask = unsafe extern "C" fn(
     c_int,
     *mut c_void,
 );
-/// The last three are the first value of the loop's variable, the last one, and the step.
+/// The last three arguments are the start and end of the loop, and the step.
 type GompTaskLoop = unsafe extern "C" fn(
     Region,
     *mut c_void,
@@ -86,7 +86,7 @@ impl OpenMpTask {
     /// Runs the task, after `first` has replaced the first words of its arguments.
     fn run(mut self, first: &[usize]) {
         let own = self.arguments.as_mut_ptr().cast();
-        // SAFETY: such a task has as many words of arguments, which libgomp writes.
+        // SAFETY: the arguments begin with these words, which libgomp would write.
         unsafe { std::ptr::copy_nonoverlapping(first.as_ptr(), own, first.len()) };
         let outer = TEAM.replace(self.team);
         let thread = active().and_then(|process| process.enter_task(self.number));
@@ -101,7 +101,7 @@ impl OpenMpTask {
     }
 }
 
-/// The arguments of a task as libgomp sees them. If the task has an event, libgomp writes it to the
+/// The arguments that libgomp copies for a task. If the task has an event, libgomp writes it to the
 /// first word.
 #[repr(C)]
 struct Arguments {
@@ -110,9 +110,9 @@ struct Arguments {
 }
 
 extern "C" fn run_task(arguments: *mut c_void) {
-    // SAFETY: libgomp passes a copy of the arguments.
+    // SAFETY: libgomp passes a copy of the arguments that `GOMP_task` below has passed to it.
     let Arguments { event, task } = unsafe { arguments.cast::<Arguments>().read() };
-    // SAFETY: the task runs once.
+    // SAFETY: a box of `GOMP_task`, which is taken once, since a task runs once.
     let task = *unsafe { Box::from_raw(task) };
     let first = if task.has_event { &[event][..] } else { &[] };
     task.run(first);
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn GOMP_task(
     task.has_event = flags & HAS_EVENT != 0;
     task.is_deferred = is_deferred;
     if flags & DEPENDS != 0 {
-        // SAFETY: an array of libgomp's form.
+        // SAFETY: the flag says that the program passes an array of libgomp's form.
         task.depends = unsafe { dependences(depends) };
     }
     let number = task.number;
@@ -174,32 +174,32 @@ pub unsafe extern "C" fn GOMP_task(
     }
 }
 
-/// The arguments of a task of a loop as libgomp sees them. It writes the bounds of the task's part
-/// of the loop to the first two words.
+/// The arguments that libgomp copies for each task of a loop. It writes the bounds of the task's
+/// part of the loop to the first two words.
 #[repr(C)]
 struct LoopArguments {
     bounds: [usize; 2],
     reductions: usize,
-    /// The code of the loop's tasks, before a task is made.
+    /// The code of the loop's tasks, from which `make_loop_task` makes `task`.
     code: *const TaskCode,
     task: *mut OpenMpTask,
 }
 
-/// Makes a task of a loop.
+/// Makes a task of a loop, when libgomp copies the arguments `of_loop` for it.
 extern "C" fn make_loop_task(arguments: *mut c_void, of_loop: *mut c_void) {
     // SAFETY: the arguments of `run_loop` below.
     let of_loop = unsafe { of_loop.cast::<LoopArguments>().read() };
-    // SAFETY: `run_loop` has the code.
+    // SAFETY: a variable of `run_loop`, which has not returned yet.
     let task = OpenMpTask::new(unsafe { of_loop.code.read() });
     let task = LoopArguments { task: Box::into_raw(Box::new(task)), ..of_loop };
-    // SAFETY: libgomp has the memory.
+    // SAFETY: libgomp has allocated the size that `run_loop` has passed for the copy.
     unsafe { arguments.cast::<LoopArguments>().write(task) };
 }
 
 extern "C" fn run_loop_task(arguments: *mut c_void) {
-    // SAFETY: made above.
+    // SAFETY: `make_loop_task` has written the copy that libgomp passes.
     let LoopArguments { bounds, task, .. } = unsafe { arguments.cast::<LoopArguments>().read() };
-    // SAFETY: the task runs once.
+    // SAFETY: a box of `make_loop_task`, which is taken once, since a task runs once.
     unsafe { Box::from_raw(task) }.run(&bounds);
 }
 
@@ -214,7 +214,7 @@ fn run_loop(
     }
     let reductions = match flags & HAS_REDUCTION {
         0 => 0,
-        // SAFETY: the word behind the bounds is that of the reductions.
+        // SAFETY: with this flag, the data have the word of the reductions behind the two bounds.
         _ => unsafe { code.data.cast::<usize>().wrapping_add(2).read() },
     };
     let mut arguments = LoopArguments {
@@ -287,7 +287,8 @@ fn wait_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize {
     result
 }
 
-/// A task is done when its code and its event are.
+/// Releases the accesses before the event of a task: a task is complete only when its code has run
+/// and its event is fulfilled.
 fn fulfill_event(_: usize, next: impl FnOnce() -> usize) -> usize {
     release(own(Tag::Tasks));
     next()
